@@ -63,15 +63,15 @@ def compare(folder: Path, workers: int) -> bool:
 STAGES = ("plain", "build", "verify", "publish")
 OURS = STAGES[1:]
 MOST_GROWTH = 1.2
-"""The allowed growth of a process above an idle one, from the last but one number of runs to the last."""
+"""The factor by which memory and the cost of a further run may grow between numbers of runs; see `RULE`."""
 
 NOISE_BYTES = 8_000_000
-"""The variation of a peak between runs of the same command, as memory is sampled every 30 ms."""
+"""The variation of a peak between runs of the same command, since memory is sampled every 30 ms."""
 
 NOISE_IO = 4_096
-"""A page of the database per run, for stages that read or write next to nothing."""
+"""Bytes per run that are always allowed (a page of the database), for stages that hardly read or write."""
 NOISE_CALLS = 2
-"""Messages between processes; the number of them per call varies."""
+"""Calls per run that are always allowed, since the number of messages between processes varies."""
 
 RULE = f"""
 Memory is flat if no process takes more at the last number of runs than at the one before it. For each stage,
@@ -92,7 +92,7 @@ MEASURES: Final = (
     ("kB written", "written_bytes", 0.001),
     ("calls of write", "write_calls", 1),
 )
-"""The cost of a further run: its name, the field of `Watched`, and a factor."""
+"""The measures of a further run: name with unit, field of `Watched`, and the factor to that unit."""
 JUDGED: Final = {
     "ms in the program": 0.0,
     "kB read": NOISE_IO / 1000,
@@ -103,7 +103,7 @@ JUDGED: Final = {
 
 
 def grow(source: Path, folder: Path, sizes: Sequence[int], workers: int) -> bool:
-    """Run all stages at each number of runs; return whether the costs grow as they should."""
+    """Run all stages at each number of runs and print the costs; return whether they grow within limits."""
     figures: dict[str, list[Watched]] = {stage: [] for stage in STAGES}
     idle = watch([sys.executable, "-c", _IDLE.format(workers=workers)])
     print(
@@ -159,7 +159,7 @@ if __name__ == "__main__":
     with Workers({workers}) as workers:
         list(workers.run_each(arrow_schema, [("steps", 0)] * 64))
 """
-"""Processes that have imported their modules and done nothing else."""
+"""A script whose processes import their modules and do nothing else."""
 
 
 def _cell(watched: Watched | None) -> str:
@@ -173,7 +173,7 @@ def _cell(watched: Watched | None) -> str:
 def _print_slopes(
     figures: Mapping[str, Sequence[Watched]], sizes: Sequence[int]
 ) -> dict[str, dict[str, list[float]]]:
-    """Print the cost of a further run by measure and stage."""
+    """Print the cost of a further run, and return it by measure, stage and step between sizes."""
     slopes = {
         name: {
             stage: _slopes([factor * getattr(watched, field) for watched in found], sizes)
@@ -196,7 +196,7 @@ def _slopes(amounts: Sequence[float], sizes: Sequence[int]) -> list[float]:
 
 
 def _has_memory_for_plain(found: Sequence[Watched], sizes: Sequence[int], count: int) -> bool:
-    """Return whether the plain script, which holds everything, would fit into half of the free memory."""
+    """Return whether half of the free memory is enough for the plain script, which keeps all runs there."""
     if not found:
         return True
     expected = found[-1].peak_bytes * count / sizes[len(found) - 1]
@@ -238,7 +238,10 @@ def _stages(place: Path, workers: int, with_plain: bool) -> Iterator[tuple[str, 
 
 
 def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
-    """Return the upload for 1 % more runs as a share of the dataset: built from scratch and with --append."""
+    """Print the share of the dataset uploaded for 1 % more runs, built from scratch and with --append.
+
+    Returns whether it is at most 5 % with --append.
+    """
     make_runs(source, folder, count)
     header, *rows = (folder / "suite" / "trajectories.csv").read_text().splitlines()
     later = set(random.Random(0).sample(rows, max(1, count // 100)))
@@ -254,7 +257,7 @@ def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
         common = ["--source", str(folder / "source"), "--out", str(out), "--workers", str(workers)]
         known: set[str] = set()
         for suite, options in ((before / "suite", []), (folder / "suite", more)):
-            # both folders are called suite, as a growing suite keeps its name
+            # both folders are called suite, since a growing suite keeps its name
             build = [sys.executable, "-m", "dataset_script", "build", *common]
             watch([*build, "--suite", str(suite), *options])
             files = sorted(path for path in out.rglob("*") if path.is_file())
@@ -271,7 +274,7 @@ def republish(source: Path, folder: Path, count: int, workers: int) -> bool:
 
 
 def _xet_upload(files: Sequence[Path], store: Path) -> int:
-    """Return the bytes that Xet's own client sends to a store that already has earlier files."""
+    """Return the bytes that hf-xet uploads to add these files to a store, which may have similar files."""
     import hf_xet
 
     commit = hf_xet.XetSession().new_upload_commit(endpoint=f"local://{store}")

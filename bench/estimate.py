@@ -41,7 +41,7 @@ class Coverage:
     half_width: float
 
     def saved(self, labels_only: "Coverage") -> float:
-        """Return the share of labels that are not needed for the same width."""
+        """Return the share of labels that verdicts save at the width of ``labels_only``."""
         return 1 - (self.half_width / labels_only.half_width) ** 2
 
 
@@ -59,9 +59,9 @@ def our_interval(
 def textbook_interval(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None = None
 ) -> tuple[float, float]:
-    """Return the regression estimate with 1.96 standard errors of its residuals (Cochran 1977, chapter 7).
+    """Return the regression estimate plus and minus 1.96 standard errors (Cochran 1977, chapter 7).
 
-    For a uniform draw of runs of different tasks.
+    The textbook assumes a uniform draw of independent runs.
     """
     known = labels >= 0
     design = np.column_stack([np.ones(len(labels)), verdicts])
@@ -76,8 +76,7 @@ def textbook_interval(
 def most_saved(verdicts: np.ndarray, truth: np.ndarray) -> float:
     """Return R^2: the share of the labels' variance that the verdicts (n, judges) explain over all runs.
 
-    A regression saves this share of the labels in the limit. A larger share means that intervals are too
-    narrow.
+    With many labels, a regression saves this share of them. If more are saved, the intervals are too narrow.
     """
     design = np.column_stack([np.ones(len(truth)), verdicts])
     coefficients = np.linalg.lstsq(design, truth, rcond=None)[0]
@@ -93,7 +92,10 @@ def simulate(
     interval: Interval = our_interval,
     n_labels: int = N_LABELS,
 ) -> Coverage:
-    """Draw ``n_labels`` runs of an agent often; ``verdicts`` (n, judges) and ``truth`` (n,) are 0 or 1."""
+    """Return the coverage over ``n_draws`` draws of ``n_labels`` runs of an agent.
+
+    ``verdicts`` (n, judges) and ``truth`` (n,) are 0 or 1.
+    """
     n, generator = len(truth), np.random.default_rng(0)
     strata = strata_of_patterns(verdicts if stratified else verdicts[:, :0], n_labels)
     groups = [np.flatnonzero(strata == number) for number in range(strata.max() + 1)]
@@ -114,7 +116,7 @@ def simulate(
 def rows_of(
     verdicts: Mapping[str, np.ndarray], truth: np.ndarray, tasks: np.ndarray, n_draws: int
 ) -> Iterator[tuple[str, str, Coverage, Coverage]]:
-    """Return (judges, kind of draw or "textbook", labels only, assisted) of one agent."""
+    """Yield (judges, kind of draw or "textbook", coverage from labels only, coverage with judges)."""
     n = len(truth)
     without = simulate(np.zeros((n, 0)), truth, tasks, n_draws)
     textbook = simulate(np.zeros((n, 0)), truth, tasks, n_draws, interval=textbook_interval)

@@ -59,14 +59,14 @@ RECONNECT_SECONDS: Final = 0.05
 """The pause of a client whose connection was closed or refused."""
 HEALTH_EVERY_SECONDS: Final = 0.1
 SETTLING_SECONDS: Final = 90.0
-"""The time in which memory has to be returned after a flood."""
+"""Seconds within which the Space has to release memory after a flood."""
 HONEST, JUNK, HEALTH = "127.1.{}.{}", "127.2.{}.{}", "127.3.0.1"
 LIMIT_SECONDS: Final = 300.0
 
 
 @dataclass(frozen=True)
 class Sizes:
-    """Honest checks per door and phase, fuzzed files before memory is first read, and after that."""
+    """Numbers of honest checks per door and phase, and of fuzzed files before and after memory is read."""
 
     checks: int
     first_files: int
@@ -78,7 +78,7 @@ QUICK = Sizes(checks=5, first_files=50, files=200)
 
 
 async def send_junk(port: int, addresses: int, ended: asyncio.Event) -> dict[str, Counter[int]]:
-    """Send junk over 30 connections, spread over the doors, until the event.
+    """Send junk over 30 connections, spread over the doors, until ``ended`` is set.
 
     Returns:
         The number of answers by status for each door. Status 0 means that there was no answer.
@@ -120,12 +120,12 @@ class Phase:
 
 
 def honest_addresses() -> Iterator[str]:
-    """Yield addresses, each of which is used once."""
+    """Yield loopback addresses for honest checks, each of them once."""
     return (HONEST.format(high, low) for high in range(256) for low in range(1, 255))
 
 
 async def measure(port: int, addresses: Iterator[str], is_over: Callable[[int], bool]) -> Phase:
-    """Make honest checks one after the other, and health checks next to them, until ``is_over(rounds)``."""
+    """Make honest checks one after another, and health checks meanwhile, until ``is_over(rounds)``."""
     content, found, ended = honest_file(), Phase(), asyncio.Event()
 
     async def ask_health() -> None:
@@ -151,19 +151,19 @@ async def measure(port: int, addresses: Iterator[str], is_over: Callable[[int], 
 
 
 async def start_parsers(port: int) -> None:
-    """Make the server start all its processes that read files, which it then keeps."""
+    """Make the server start all its processes for reading files, which it then keeps running."""
     content = form(port, ("file", "a", parquet_file(40_000)))
     await asyncio.gather(*(Connection(port, HEALTH).ask(content) for _ in range(4)))
 
 
 @contextmanager
 def flooding(port: int, addresses: int) -> Iterator[dict[str, Counter[int]]]:
-    """Send junk from another process during the block; its responses are filled in at the end."""
+    """Send junk from a separate process during the block. The yielded counts are filled in at its end."""
     command = [sys.executable, "-m", "bench.flood", "--junk", str(port), "--addresses", str(addresses)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     answered: dict[str, Counter[int]] = {}
     try:
-        process.stdout.readline()  # it sends
+        process.stdout.readline()  # wait until it sends
         time.sleep(3.0)
         yield answered
         output, _ = process.communicate("end\n", timeout=LIMIT_SECONDS)
@@ -190,7 +190,7 @@ def junk_process(port: int, addresses: int) -> None:
 
 
 def fuzzed(seeds: Sequence[bytes], generator: random.Random) -> bytes:
-    """Return a correct file with some bytes changed, cut off, or with a part of it twice."""
+    """Return one of the correct ``seeds``, cut off, with a part repeated, or with some bytes changed."""
     content = bytearray(generator.choice(seeds))
     match generator.randrange(4):
         case 0:
@@ -205,7 +205,7 @@ def fuzzed(seeds: Sequence[bytes], generator: random.Random) -> bytes:
 
 
 async def send_fuzzed(port: int, files: int, seed: int) -> Counter[int]:
-    """Send so many fuzzed files over four connections and return the number of answers by status."""
+    """Send ``files`` fuzzed files over four connections, and return the number of responses by status."""
     honest, generator, answered = honest_file(), random.Random(seed), Counter[int]()
     rows = [json.loads(line) for line in honest.splitlines()]
     csv = "\n".join(["trajectory_id,success", *(f"{row['trajectory_id']},yes" for row in rows)]).encode()
@@ -227,7 +227,7 @@ def memory(pid: int) -> int:
 
 
 def memory_within(pid: int, most: int, seconds: float = SETTLING_SECONDS) -> int:
-    """Wait until the memory is at most ``most``, or for that many seconds, and return it."""
+    """Wait up to ``seconds`` until the memory is at most ``most`` bytes, and return the memory."""
     deadline = time.monotonic() + seconds
     while (found := memory(pid)) > most and time.monotonic() < deadline:
         time.sleep(1.0)
@@ -235,7 +235,7 @@ def memory_within(pid: int, most: int, seconds: float = SETTLING_SECONDS) -> int
 
 
 def server_errors(statuses: Counter[int]) -> int:
-    """Return the number of responses that no flood may cause: 5xx other than 503."""
+    """Return the number of 5xx responses other than 503, which no flood may cause."""
     return sum(number for status, number in statuses.items() if status >= 500 and status != 503)
 
 

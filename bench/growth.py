@@ -1,10 +1,10 @@
 """Check that the Space stays fast when it grows: ``python -m bench.growth`` (``--quick``: 20 and 300 rows).
 
-For 20, 300 and 1,000 scored submissions a Space is started on records that were made for it. New judges are
-then sent one after another, each from its own account. Measured are the seconds from the upload to the ranked
-row (`POST /api/submissions`, then the table with the row in it), and those of `GET /` for the first reader
-afterwards and for the following ones. Printed are 95th percentiles, their ratios to those of 20 rows, the
-time from the start to the first page, the memory of the server at the end, and the time for the ranks only.
+A Space is started on made-up records of 20, 300 and 1,000 scored submissions. Then new judges are sent one
+after another, each from its own account. The benchmark measures the seconds from the upload to the ranked row
+(`POST /api/submissions`, then the table with the row in it), and of `GET /` for the first reader afterwards
+and for later readers. It prints 95th percentiles, their ratios to those of 20 rows, the time from the start
+to the first page, the final memory of the server, and the time for computing the ranks only.
 """
 
 import argparse
@@ -30,14 +30,14 @@ MOST_SECONDS, DESIGNED_FOR = 2.0, 1_000
 READERS = 20
 """The number of readers who open the page after each new row."""
 TASKS = 50
-"""The rates of the judges of `ranks_seconds`."""
+"""The number of tasks in `ranks_seconds`."""
 FIRST_TIMED = 1_000_000
-"""The first number of the judges that are timed, so that their verdicts are new."""
+"""The lowest seed of a timed judge's verdicts, so that they differ from those of all recorded judges."""
 
 
 @dataclass
 class Measured:
-    """The seconds for one size, and the megabytes that the server holds at the end."""
+    """Seconds of the start, of uploads and of page loads at one size, and the server's final memory in MB."""
 
     start: float = 0.0
     ranked: list[float] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Measured:
 
 
 def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
-    """Upload to a Space with ``n_rows`` submissions and read its first page."""
+    """Measure uploads to a Space with ``n_rows`` submissions, and loads of its first page."""
     from arb.core.settings import Settings
     from submissions.app import SubmissionsApp
 
@@ -99,7 +99,7 @@ def ranks_seconds(n_rows: int) -> float:
 
 
 def _upload(client: httpx.Client, content: bytes, name: str) -> float:
-    """Return the seconds until the judge of this name has its rank in the table."""
+    """Upload a file, and return the seconds until the judge of this name is in the table."""
     form = {"account": name, "judge": name, "kind": "Other", "inputs": "tree", "test_labels_used": "no"}
     begun = time.perf_counter()
     answer = client.post("/api/submissions", data=form, files={"file": ("verdicts.csv", content)})
@@ -148,7 +148,7 @@ def report(found: dict[int, Measured]) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
+    """Print the figures; return 1 if a target is missed. ``--quick`` checks no targets."""
     parser = argparse.ArgumentParser(prog="python -m bench.growth", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="use few rows and uploads, and no targets")
     parser.add_argument("--sizes", type=int, nargs="+", help="numbers of submissions")

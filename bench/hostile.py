@@ -1,12 +1,13 @@
 """Kill a run against a hostile endpoint ten times: ``python -m bench.hostile`` (``--judge``, ``--kills``).
 
-The server answers the prompts of the sample's dev runs with all faults that it has, by a plan that depends on
-the prompt. Some prompts it always filters or finds too long. `judges run` is killed (SIGKILL) at random
-moments and started again, then left to end. The server records which usable answers it has sent.
+The server answers the prompts of the sample's dev runs with every fault that it can make, by a plan that
+depends on the prompt. It always filters some prompts, and rejects some others as too long. `judges run` is
+killed (SIGKILL) at random moments and started again; at last it runs to its end. The server records which
+usable answers it has sent.
 
-The command prints the checks and returns 1 if one fails: every trajectory is in one state; states and answers
-are those of a run without chance faults and kills; every reply is in the cache once; and no answer was sent
-twice except those that were on their way to a process when it was killed.
+The command checks that every trajectory has one state; that states and answers are those of a run without
+random faults and kills; that every reply is in the cache once; and that no answer was sent twice, except
+those that were on their way to a process when it was killed. It prints the checks that fail and returns 1.
 """
 
 import argparse
@@ -32,10 +33,10 @@ from tests.support.llm_server.server import LLMServer
 
 REPOSITORY = Path(__file__).parents[1]
 BY_RULE = ("content_filter", "too_long")
-"""Faults that depend on the prompt, so that a clean run meets them, too."""
+"""Faults that depend only on the prompt, so that a clean run meets them, too."""
 
 BY_CHANCE = tuple(fault for fault in FAULTS if fault not in (*BY_RULE, "length"))
-"""Faults that pass when the call is repeated. A reply that is cut for length is not asked for again."""
+"""Faults that go away when the call is repeated. A reply cut off at its limit is not requested again."""
 
 RULE_SHARE = 0.06
 FAULT_RATE = 0.03
@@ -48,7 +49,7 @@ WAIT_S = 120.0
 
 
 def script(request: Request) -> Scripted:
-    """Return a judge's answer, or always the same refusal. The answer names its prompt as its model."""
+    """Return a judge's answer, or the fault that this prompt always gets. The model is the prompt's key."""
     drawn = share(f"rule{request.key}")
     fault = None
     if drawn < RULE_SHARE:
@@ -60,20 +61,19 @@ def script(request: Request) -> Scripted:
 
 @dataclass
 class Books:
-    """The answers that the server has sent and those in the cache, by prompt, over all processes."""
+    """Counts of the answers that were sent, cached and lost so far, by prompt, over all processes."""
 
     cached: Counter[str] = field(default_factory=Counter)
     answered: Counter[str] = field(default_factory=Counter)
     lost: Counter[str] = field(default_factory=Counter)
     """Answers on their way to a process that was killed before it had stored them."""
     last: Counter[str] = field(default_factory=Counter)
-    """The last answers of their connections; all others have been read."""
+    """Answers that were the last on their connection; the client has read all earlier answers."""
 
     def close_session(self, server: LLMServer, cache: Path) -> tuple[int, int]:
-        """Note the answers that a process loses at its end; return how many there are.
+        """Note the answers that a process lost at its end; return (how many, how many it had read).
 
-        The second number excludes the last answer of each connection. It counts answers that had been read
-        from the socket, of which the one that is being read may be an exception.
+        An answer counts as read unless it was the last on its connection.
         """
         answered, cached = Counter(server.counts.answers), cached_prompts(cache)
         lost = (answered - self.answered) - (cached - self.cached)
@@ -84,7 +84,7 @@ class Books:
         return lost.total(), lost.total() - unread.total()
 
     def paid_again(self) -> dict[str, int]:
-        """Return the prompts with more usable answers than one plus the lost ones."""
+        """Return the prompts that were paid again: more usable answers than one plus those that were lost."""
         return {key: n for key, n in self.answered.items() if n > 1 + self.lost[key]}
 
 
@@ -148,7 +148,7 @@ def kill_at_random(
 
 
 def answers(folder: Path) -> dict[str, tuple]:
-    """Return each trajectory's state and answer. Fail if one is in the file twice."""
+    """Return (state, answer) by trajectory. Exit if a trajectory is in the prediction file twice."""
     records = [json.loads(line) for line in (folder / "run" / "predictions.jsonl").read_text().splitlines()]
     if len({record["trajectory_id"] for record in records}) < len(records):
         raise SystemExit("a trajectory is in the prediction file twice")
@@ -163,7 +163,7 @@ def finish(process: subprocess.Popen) -> int:
 
 
 def hostile_run(judge: str, kills: int, seed: int) -> list[str]:
-    """Make both runs, print the results, and return the checks that fail."""
+    """Make a clean and a hostile run, print the results, and return the checks that fail."""
     chance, books = random.Random(seed), Books()
     plan = FaultPlan(
         dict.fromkeys(BY_CHANCE, FAULT_RATE), seed, at_most=MOST_FAULTY_TRIES, retry_after_s=0.05, slow_s=0.1

@@ -1,10 +1,11 @@
 """Measure how fast judges run: ``python -m bench.judges`` (``--quick`` for a look that takes seconds).
 
-A scripted server in a separate process takes 200 ms per call. A bare loop and `judges run` make the same
-calls of simplified judges, in turns, without and with screenshots, and some of them one at a time. Then the
-calls without screenshots are made ten times each (`--samples 10`), for the memory that many calls take. With
-``--inspect PYTHON``, a Python that has inspect_ai, that library makes the same calls as well, also with more
-in flight and a faster endpoint: with 200 ms and 64 in flight nobody can make more than 320 calls a second.
+A scripted server in a separate process takes 200 ms per call. A bare loop and `judges run` alternately make
+the same calls of simplified judges, without and with screenshots. The bare loop also makes some of them one
+at a time. Then `judges run` makes each call without screenshots ten times (`--samples 10`), to measure the
+memory that many calls take. With ``--inspect PYTHON``, a Python that has inspect_ai, that library makes the
+same calls, also with more in flight and a faster endpoint: 64 calls in flight that take 200 ms each cannot
+exceed 320 calls per second.
 """
 
 import argparse
@@ -30,7 +31,7 @@ SCREENSHOTS = 40
 
 
 def make_runs(folder: Path, number: int, seed: int = 0) -> None:
-    """Write ``cleaned/`` and ``screenshots/`` of the first test trajectories of the official suite."""
+    """Write ``cleaned/`` and ``screenshots/`` for the first ``number`` test trajectories of the suite."""
     generator = random.Random(seed)
     pictures = [_picture(folder / "pictures" / f"{index}.png", generator) for index in range(SCREENSHOTS)]
     for place, trajectory in enumerate(load_suite().split("test")[:number]):
@@ -71,7 +72,7 @@ def _step(number: int, screenshot: str, generator: random.Random) -> dict:
 
 
 def _picture(path: Path, generator: random.Random) -> Path:
-    """Return a grey PNG of noise with as many bytes as a screenshot."""
+    """Write a grey PNG of noise with as many bytes as a screenshot, and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)
     width = 500
     height = SCREENSHOT_BYTES // width
@@ -89,7 +90,7 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 AT_LEAST_OF_BARE = 0.90
 AT_LEAST_TIMES_ONE = 45
 AT_LEAST_TIMES_INSPECT = 9
-"""The target in at least one setting. A slow endpoint limits both, and a run takes time to start."""
+"""The target, which one setting has to meet. A slow endpoint limits both sides, and a run has to start."""
 
 INSPECT_SETTINGS = ((256, 0.2, 1), (64, 0.02, 1), (256, 0.02, 1), (256, 0.02, 4))
 """Calls in flight, seconds of the server per call, and how often each call is made."""
@@ -101,7 +102,7 @@ PEAK_TEXT_MB = 77
 
 
 def way(name: str, **arguments) -> dict:
-    """Make the calls in one way, in a separate process, and return what it took."""
+    """Make the calls in one way (`judge_ways`), in a separate process; return its time and memory."""
     arguments = json.dumps({"way": name, **arguments})
     return _answer(name, [sys.executable, "-m", "bench.support.judge_ways", arguments])
 
@@ -109,7 +110,7 @@ def way(name: str, **arguments) -> dict:
 def by_inspect(
     python: Path, source: Path, *, base_url: str, with_images: bool, number: int, in_flight: int, samples: int
 ) -> dict:
-    """Make the same calls with inspect_ai in its own environment."""
+    """Make the same calls with inspect_ai in its own environment; return what `way` returns."""
     with tempfile.TemporaryDirectory() as folder:
         messages = Path(folder) / "messages.json"
         messages.write_text(json.dumps(messages_of(str(source), number, with_images)))
@@ -137,7 +138,7 @@ def show(name: str, taken: dict) -> None:
 
 
 def bench(server: LLMProcess, source: Path, options: argparse.Namespace, with_images: bool) -> bool:
-    """Measure and print; return whether every target is met."""
+    """Measure both ways and print the figures; return whether every target is met."""
     shown = "with a screenshot of 150 kB each" if with_images else "text only"
     latency_ms = options.latency * 1000
     print(f"{options.calls:,} calls of {latency_ms:.0f} ms, {options.in_flight} in flight, {shown}")
@@ -172,7 +173,7 @@ def times_inspect(
     latency: float,
     samples: int = 1,
 ) -> float:
-    """Return the ratio of our rate to that of inspect_ai, with as many calls in flight.
+    """Return the ratio of our rate to that of inspect_ai, with equally many calls in flight.
 
     With ``samples`` each call is made that many times: by `--samples` here, by epochs there.
     """
@@ -201,7 +202,7 @@ def bench_inspect(source: Path, options: argparse.Namespace) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; return 1 if a target is missed; ``--quick`` makes too few calls to tell."""
+    """Print the figures; return 1 if a target is missed. ``--quick`` makes too few calls to check targets."""
     parser = argparse.ArgumentParser(prog="python -m bench.judges", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="make few calls, and use no targets")
     parser.add_argument("--calls", type=int, default=1106, help="number of calls, at most 1,106")

@@ -3,9 +3,9 @@
 1. The full report of a test file: 10,000 resamples of 300 tasks, overall, for 5 benchmarks and for 4 agents.
    It is compared with the same resamples scored by scikit-learn's functions, which are run for a few
    resamples and scaled up. On these few, both must give the same intervals before anything is timed.
-2. A million predictions through ``compute`` of the metric for evaluate, against evaluate's own way.
+2. A million predictions through our metric's ``compute``, compared with ``compute`` of evaluate's base class.
 
-Verdicts and labels are made up on the suite's public tasks. No labels are read.
+Verdicts and labels are made up for the suite's public tasks. No labels are read.
 """
 
 import argparse
@@ -26,7 +26,7 @@ MILLION_SECONDS = 2.0
 
 
 def made_up_columns(seed: int = 0) -> dict[str, np.ndarray]:
-    """Return columns of a test file for ``judge_scores``: 27 % successes, a judge that is right in 85 %."""
+    """Return columns for ``judge_scores``: 27 % of runs are successes, the judge is right on 85 %."""
     trajectories = load_suite().split("test")
     generator = np.random.default_rng(seed)
     labels = (generator.random(len(trajectories)) < 0.27).astype(int)
@@ -83,7 +83,7 @@ def seconds(call: Callable[[], object], repeats: int = 1) -> float:
 
 def bench_report(n_resamples: int, n_theirs: int) -> bool:
     columns = made_up_columns()
-    scikit_learn_intervals(columns, 1)  # imports it
+    scikit_learn_intervals(columns, 1)  # so that importing scikit-learn is not timed
     theirs_found: list = []
     theirs = seconds(lambda: theirs_found.extend(scikit_learn_intervals(columns, n_theirs)))
     theirs *= n_resamples / n_theirs
@@ -123,7 +123,7 @@ def bench_compute(rows: int) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
+    """Print the figures; return 1 if a target is missed. ``--quick`` checks no targets."""
     parser = argparse.ArgumentParser(prog="python -m bench.metric", description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="use few resamples and rows, and no targets")
     quick = parser.parse_args(arguments).quick

@@ -1,8 +1,8 @@
 """Compare plans with bills, before and after ``--pilot 5``: ``python -m bench.pilot``.
 
-A scripted server answers in lengths that a plan does not expect, hides reasoning, caches prompts and counts
-tokens by its own rule. For five judges the bill of `judges run` over the sample is compared with the
-expectation of `judges plan`.
+A scripted server sends replies whose lengths a plan does not expect, hides reasoning, caches prompts and
+counts tokens by its own rule. For five judges the bill of `judges run` over the sample is compared with the
+dollars that `judges plan` expects.
 """
 
 import argparse
@@ -39,7 +39,7 @@ SAID = "in the end nothing had been saved since a banner covered the form and th
 
 @dataclass(frozen=True)
 class Measured:
-    """The dollars of the run, those that the plan expected after the pilot, and those before it."""
+    """Dollars: the bill of the run and its plan after the pilot; the whole bill and its plan before that."""
 
     judge: str
     bill: float
@@ -61,7 +61,7 @@ def count(text: str) -> int:
 
 
 def reply(request: Request, seed: int = 0) -> str:
-    """Return an answer of random length in the form that is asked for."""
+    """Return an answer of random length in the form that the prompt asks for."""
     purpose, form = form_of(request, share(request.key) < 0.5)
     drawn = random.Random(f"{seed} {request.key}")
     tokens = LENGTHS[purpose] * min(max(drawn.gauss(1, VARIES), 0.3), 2)
@@ -72,7 +72,7 @@ def reply(request: Request, seed: int = 0) -> str:
 
 
 def form_of(request: Request, is_yes: bool) -> tuple[str, str]:
-    """Return the kind of a prompt by its words, and the form of its answer."""
+    """Return the purpose of a prompt, recognised by its words, and a template of the answer."""
     if "State change:" in request.text:
         return "change", "The page changed.\nState change: {said}"
     if "List what has to be true" in request.text:
@@ -90,7 +90,7 @@ def form_of(request: Request, is_yes: bool) -> tuple[str, str]:
 
 
 def hidden(request: Request) -> int:
-    """Return the hidden tokens of reasoning, which one of the models has."""
+    """Return the number of hidden reasoning tokens: random for o4 models, 0 for all others."""
     drawn = random.Random("hidden" + request.key)
     return round(REASONING * drawn.uniform(0.4, 1.6)) if request.model.startswith("o4") else 0
 
@@ -102,7 +102,7 @@ def open_server(seed: int = 0) -> LLMServer:
 
 
 def measure(server: LLMServer, judge: str, folder: Path, pilot: int, *more: str) -> Measured:
-    """Plan, run a pilot, plan again and run a judge over the sample."""
+    """Plan a run over the sample, plan again with a pilot, make the run, and return all dollars."""
     model = "o4-mini" if judge.startswith("WebJudge") else "gpt-4o"
     chosen = [
         judge,

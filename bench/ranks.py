@@ -2,18 +2,18 @@
 
 Boards of judges that are all equally good are drawn over the real test tasks. At most 5 % of them may call
 any pair separated, by the step-down procedure, and with more than 128 judges by the critical value of Tukey
-and Kramer. Next to it is the power of the ranks: how often they separate AER-C from NNetNav, which are 15.2
-points of precision apart, on a board of three judges and among 27 others. With ``--verdicts FOLDER`` the real
-files are used (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl``), else verdicts are drawn at the
-rates of the published counts. Then come the coverage of the 95 % intervals, and how often a paired comparison
+and Kramer. The power of the ranks is how often they separate AER-C from NNetNav, which are 15.2 points of
+precision apart, on a board of three judges and on a board of 30. With ``--verdicts FOLDER`` the real files
+are used (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl``), else verdicts are drawn at the rates of
+the published counts. Also printed are the coverage of the 95 % intervals, and how often a paired comparison
 of two equal judges excludes zero.
 
 Verdicts are drawn from a latent normal model: a judge says yes if its rate exceeds the sum of an effect of
 the task and of the trajectory on all judges, an effect of the task on this judge, and chance. With the
 standard deviations below, drawn judges are as alike as the three real ones: the design effect of precision is
-1.6 (real: 1.5 to 1.8), the correlation of two judges' resampled precisions is 0.6 (0.4 to 0.7), and that of
-their verdicts under one label is 0.2 to 0.3 (0.0 to 0.3). The real labels are used if they are at hand, else
-labels are drawn at 27 %.
+1.6 (real: 1.5 to 1.8), the correlation of two judges' resampled precisions is 0.6 (real: 0.4 to 0.7), and
+that of their verdicts under one label is 0.2 to 0.3 (real: 0.0 to 0.3). The real labels are used if they are
+available, else 27 % of the labels are successes.
 """
 
 import argparse
@@ -62,7 +62,7 @@ class Split:
 
 
 def load_split(settings: Settings) -> tuple[Split, bool]:
-    """Return the test trajectories with their labels, and whether these are the real ones."""
+    """Return the labels and tasks of the test trajectories, and whether the labels are real."""
     suite = load_suite()
     trajectories = suite.split("test")
     tasks, n_tasks = cluster_codes([f"{t.benchmark}/{t.task}" for t in trajectories], len(trajectories))
@@ -96,9 +96,9 @@ def task_counts(split: Split, verdicts: np.ndarray) -> np.ndarray:
 def drawn_boards(
     split: Split, boards: list[list[tuple[float, float]]], seed: int, fixed: np.ndarray | None = None
 ) -> Iterator[list[Contender]]:
-    """Draw boards of judges at these rates, after the judges with the ``fixed`` counts (judges, tasks, 4).
+    """Yield boards of judges drawn at these rates, each preceded by the judges with the ``fixed`` counts.
 
-    Many boards share one set of resamples, as the judges of one board do.
+    ``fixed`` has the shape (judges, tasks, 4). Many boards share one set of resamples, to save time.
     """
     generator = np.random.default_rng(seed)
     size = max(1, _DRAWN_AT_ONCE // max(map(len, boards)))
@@ -111,7 +111,7 @@ def drawn_boards(
 
 
 def contenders_of_boards(boards: list[np.ndarray]) -> Iterator[list[Contender]]:
-    """Return the contenders of each board from its counts (judges, tasks, 4)."""
+    """Yield the contenders of each board, made from its counts (judges, tasks, 4)."""
     samples = iter(metric_samples([judge for board in boards for judge in board]))
     for board in boards:
         yield [
@@ -146,7 +146,7 @@ def separates_any(counts: np.ndarray) -> bool:
 
 
 def rates_of(counts: tuple[int, int, int, int]) -> tuple[float, float]:
-    """Return the true and the false positive rate."""
+    """Return (true positive rate, false positive rate) from the counts TP, FP, FN and TN."""
     tp, fp, fn, tn = counts
     return tp / (tp + fn), fp / (fp + tn)
 
@@ -156,7 +156,8 @@ def power(
 ) -> float:
     """Return the share of boards that rank AER-C, the first judge, above NNetNav, the second.
 
-    The board has the three judges and others with the rates of AER-C. ``verdicts`` (3, n) are the real ones.
+    A board has the three judges of `PUBLISHED`, then judges with the rates of AER-C. ``verdicts`` (3, n) are
+    the real verdicts of the three; without them, verdicts are drawn at their rates.
     """
     others = [rates_of(PUBLISHED["aer-c"])] * (n_judges - len(PUBLISHED))
     if verdicts is None:
@@ -199,7 +200,7 @@ def paired_type_1_error(split: Split, n_pairs: int, seed: int = 3) -> float:
 
 
 def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
-    """Return the success verdicts of the three files of a folder, in the order of `PUBLISHED`."""
+    """Return the success verdicts (3, n) in the files of a folder, in the order of `PUBLISHED`."""
     suite = load_suite()
     files = [folder / f"{name}.jsonl" for name in PUBLISHED]
     return np.stack(

@@ -1,8 +1,8 @@
 """Measure the cost of judging over a cluster: ``python -m bench.ray`` (``--quick``: 500 and 2,000 judgments).
 
 For each number of one-call judgments (``--sizes``) a dataset is made and judged by `judges run --engine ray`
-over HTTP on loopback, with a server that answers at once. Printed are seconds, CPU seconds of the driver and
-of all processes, and the peak memory of each kind of process.
+over HTTP on loopback, with a server that answers immediately. The benchmark prints seconds, CPU seconds of
+the driver and of all processes, and the peak memory of each kind of process.
 """
 
 import argparse
@@ -29,7 +29,7 @@ _TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def make_dataset(folder: Path, number: int) -> None:
-    """Make a published dataset of text runs, ``folder/data``, and its suite, ``folder/suite``."""
+    """Make a dataset of ``number`` text runs in ``folder/data``, and its suite in ``folder/suite``."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -67,7 +67,7 @@ def _row(index: int, columns: list[str]) -> dict:
 
 
 def judge(folder: Path, base_url: str) -> None:
-    """Judge the dataset of the folder. This process is measured as the driver."""
+    """Judge the dataset in ``folder/data`` on Ray. The parent process measures this one as the driver."""
     from arb.judges.cli.options import RunOptions
     from arb.judges.ray.run import run_on_ray
     from arb.judges.run.config import build_config
@@ -109,7 +109,7 @@ class Measured:
 
 
 def measured(folder: Path, base_url: str) -> Measured:
-    """Run `judge` in a separate process and watch it and all processes that it starts."""
+    """Run `judge` in a separate process, and measure it and all processes that it starts."""
     found, begun = Measured(), time.perf_counter()
     process = subprocess.Popen(
         [sys.executable, "-m", "bench.ray", "--judge", str(folder), base_url],

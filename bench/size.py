@@ -34,7 +34,7 @@ def product_modules() -> list[Path]:
 
 
 def sizes() -> dict[str, Any]:
-    """Return the numbers of modules, lines and classes."""
+    """Return the numbers of modules, lines and classes, by what they count, and the longest modules."""
     modules = product_modules()
     texts = {path: path.read_text(encoding="utf-8") for path in modules}
     lines = {path: len(text.splitlines()) for path, text in texts.items()}
@@ -61,7 +61,7 @@ def sizes() -> dict[str, Any]:
 
 
 class Passed:
-    """The modules of ours whose functions are called, in all threads that start after this is made."""
+    """A profiler for `watching`, which collects the product modules whose functions are called."""
 
     def __init__(self) -> None:
         self._modules = frozenset(map(str, product_modules()))
@@ -69,7 +69,7 @@ class Passed:
         self.is_on = False
 
     def names(self) -> list[str]:
-        """Return the modules that were visited since the last call."""
+        """Return the modules that were visited since this was last called."""
         found, self._seen = self._seen, set()
         return sorted(_name(Path(path)) for path in found)
 
@@ -92,7 +92,7 @@ def _is_importing(frame: FrameType | None) -> bool:
 
 @contextlib.contextmanager
 def watching(passed: Passed) -> Iterator[None]:
-    """Watch this thread and those that start in the block."""
+    """Let ``passed`` watch this thread, and threads that start in the block."""
     threading.setprofile(passed)
     sys.setprofile(passed)
     try:
@@ -103,7 +103,7 @@ def watching(passed: Passed) -> Iterator[None]:
 
 
 def upload_walk() -> list[str]:
-    """Return the modules that the second file over REST visits; the first one opens records and labels."""
+    """Return the modules visited by the second upload over REST; the first upload opens the records."""
     from fastapi.testclient import TestClient
 
     from arb.core.settings import Settings

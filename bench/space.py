@@ -1,14 +1,15 @@
 """Measure how fast the leaderboard is for many readers: ``python -m bench.space`` (``--quick`` for a look).
 
 1. A Space has 500 submissions, made through its own service. A bare Gradio page has the same rows in a
-   ``gr.Dataframe`` from a CSV. Chromium opens each page once and its requests are recorded. Then 50 readers
-   at once make the same requests over HTTP. Measured are the seconds until a reader has everything that
-   Chromium had asked for before the table was filled; after that the readers load the rest, as a browser
-   does. Two cores cannot draw 50 pages at once, so a few pages are also opened in Chromium, alone and
-   together with each 50 readers: the seconds to the filled table on the screen, and if alone also the largest
-   paint, the layout shift, and the requests while scrolling through the whole page, which may only ask for a
-   hundred rows at a time. Bytes are counted by Chromium, with compressed bodies and headers.
-2. Clients that have its ETag ask for ``GET /api/board.json``: requests per second.
+   ``gr.Dataframe`` from a CSV. Chromium opens each page once and its requests are recorded. Then 50
+   concurrent readers make the same requests over HTTP. The benchmark measures the seconds until a reader has
+   everything that Chromium had requested before the table was filled; the readers then load the rest, as a
+   browser does. Two cores cannot render 50 pages at the same time, so a few pages are also opened in
+   Chromium, alone and together with the 50 readers, to measure the seconds to the filled table on the
+   screen. For a page that is opened alone, it also measures the largest paint, the layout shift, and the
+   requests while scrolling to the end, which may only ask for a hundred rows at a time. Chromium counts the
+   bytes, with compressed bodies and headers.
+2. Clients that have its ETag request ``GET /api/board.json``; the result is in requests per second.
 """
 
 import argparse
@@ -47,14 +48,14 @@ MOST_TIMES_AT_MEDIAN = 0.15
 MOST_TIMES_AT_95TH = 0.2
 MOST_BYTES, MOST_REQUESTS, MOST_TIMES_AT_PAINT = 100_000, 8, 0.25
 MORE_ROWS = "/board/rows?"
-"""The path of the rows that follow; scrolling may ask for nothing else."""
+"""The path of further rows, which scrolling may request; it may request nothing else."""
 OLD = {"table filled": "0.37", "bytes": "0.41 to 0.78"}
 """The ratios to the bare page when the leaderboard was still a page of Gradio."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The recorded requests of one page, how it opened alone, and seconds to its filled table otherwise."""
+    """A page's recorded requests, its loads alone in Chromium, and seconds for and among many readers."""
 
     target: Target
     load: Load
@@ -143,7 +144,7 @@ def serving(
     /,
     **environment: str,
 ) -> Iterator[str]:
-    """Serve a Python module in the block and give its address once it answers.
+    """Serve a Python module in the block, and yield its address once it answers.
 
     ``at_start`` is called in the new process before the module runs.
 
@@ -173,7 +174,7 @@ def serving(
 
 @contextmanager
 def free_port() -> Iterator[int]:
-    """Hold a port in the block, so that only a server with SO_REUSEADDR can use it."""
+    """Yield a free port, held in the block so that only a server with SO_REUSEADDR can use it."""
     with socket.socket() as held:
         held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         held.bind(("127.0.0.1", 0))
@@ -243,7 +244,7 @@ FIGURES = ("precision", "recall", "f1")
 
 @dataclass(frozen=True)
 class Sizes:
-    """Submissions, readers at once, rounds, pages in Chromium alone, and requests with an ETag."""
+    """Numbers of submissions, readers, rounds, loads in Chromium alone, and requests with an ETag."""
 
     submissions: int
     readers: int
@@ -282,7 +283,7 @@ def _percent(value: float | None) -> str:
 
 
 async def measure(targets: Sequence[Target], sizes: Sizes) -> list[Measured]:
-    """Measure both pages in turns: recorded, in Chromium alone, then in rounds by all at once."""
+    """Record both pages, load each alone in Chromium, then load them in rounds with all readers."""
     from playwright.async_api import async_playwright
 
     async with async_playwright() as playwright:
@@ -299,7 +300,7 @@ async def measure(targets: Sequence[Target], sizes: Sizes) -> list[Measured]:
 
 
 async def _one_round(browser, one: Measured, n_readers: int) -> None:
-    """Start one Chromium and the readers over HTTP together; print the readers' share of the machine."""
+    """Start one Chromium and the readers over HTTP together; record and print the seconds of both."""
     async with fresh_page(browser, one.target) as page:
         begun, worked = time.perf_counter(), time.process_time()
         (_, in_chromium), seconds = await asyncio.gather(
@@ -313,7 +314,7 @@ async def _one_round(browser, one: Measured, n_readers: int) -> None:
 
 
 def space_target(url: str, board: dict) -> Target:
-    """Return the target of our leaderboard: the first rows are on the screen, and all are in the page."""
+    """Return our leaderboard as a target: filled if its first rows are visible and all are in the page."""
     judges = [row for row in board["rows"] if row["labels"]["success"] and row["provenance"] != "reference"]
     n_rows = sum(row["provenance"] != "scored" or row["labels"]["success"]["best"] for row in judges)
     n_rows = min(n_rows, PAGE_ROWS)
@@ -322,14 +323,14 @@ def space_target(url: str, board: dict) -> Target:
 
 
 def bare_target(url: str, board: dict) -> Target:
-    """Return the target of the bare page: the first row's name is in a cell on the screen."""
+    """Return the bare page as a target: filled if the first row's name is in a visible cell."""
     name = json.dumps(board["rows"][0]["judge"])
     cells = "shown(document.querySelectorAll('.cell-wrap'))"
     return Target("a bare Gradio page", url, f"{cells}.some((cell) => cell.textContent.includes({name}))")
 
 
 def in_advance(sizes: Sizes, n_rows: int) -> str:
-    """Print what is going to be measured and what is not."""
+    """Return a text on what is going to be measured and what is not."""
     return f"""{n_rows} rows. The servers and the readers share {os.cpu_count()} cores.
 {sizes.rounds} rounds of {sizes.readers} readers at once over HTTP, {CONNECTIONS} connections each. They
 replay the requests of Chromium in one recorded load, and draw nothing. A real page in Chromium opens
@@ -363,7 +364,7 @@ def bench(folder: Path, sizes: Sizes) -> bool:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; return 1 if a target is missed, which ``--quick`` cannot tell."""
+    """Print the figures; return 1 if a target is missed. ``--quick`` checks no targets."""
     parser = argparse.ArgumentParser(prog="python -m bench.space", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--quick", action="store_true", help="use few submissions and readers, and no targets"

@@ -2,9 +2,9 @@
 
 It makes a dataset of the official suite's 1,302 trajectories, with made-up pages of the released sizes (21
 steps and 150 kB per screenshot on average), and serves it. Then it opens 200 trajectories for the first time:
-the story with its first picture over HTTP, and in Chromium from the click to the picture on the screen. Next
-to it is the time to get the rows of one trajectory by reading the whole test split of `steps` with pandas and
-with datasets. ``--quick`` takes a few trajectories and small pictures, and has no targets.
+the story with its first picture over HTTP, and in Chromium from the click to the picture on the screen. For
+comparison, it reads the whole test split of `steps` with pandas and with datasets to get the rows of one
+trajectory. ``--quick`` uses a few trajectories and small pictures, and has no targets.
 """
 
 import argparse
@@ -33,7 +33,7 @@ from tests.support.synthetic_dataset import Shape, make_dataset
 OPENS_MILLISECONDS = 300
 MOST_BYTES = 1_000_000_000
 LOOKS_MILLISECONDS = 800
-"""The time that a reader looks at a trajectory, in which its thumbnails arrive."""
+"""How long a reader looks at a trajectory, while its thumbnails arrive."""
 
 RELEASED = Shape(pages=60, tree_characters=20_000, picture_format="PNG", noise=33_000)
 QUICK = Shape(pages=10, tree_characters=3_000)
@@ -61,7 +61,7 @@ with tempfile.TemporaryDirectory() as cache:
 
 @contextmanager
 def space_over(data: Path, state: Path) -> Iterator[tuple[int, int]]:
-    """Start a Space that shows this dataset; give its port and its process id."""
+    """Start a Space that shows this dataset, and yield its port and its process id."""
     held = hold_port()
     port = port_of(held)
     environment = {"ARB_DATA_DIR": str(data), "ARB_STATE_DIR": str(state), "ARB_PORT": str(port)}
@@ -95,13 +95,13 @@ def memory(pid: int) -> tuple[int, int]:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Return the CPU seconds of a process in all its threads, which do not depend on a busy machine."""
+    """Return the CPU seconds of a process and its threads, which do not depend on other load."""
     fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def open_over_http(port: int, ids: Sequence[str]) -> list[float]:
-    """Return the milliseconds for each story with its first picture, one after another."""
+    """Open stories with their first pictures one after another; return the milliseconds of each."""
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
     taken = []
     for trajectory_id in ids:
@@ -132,7 +132,7 @@ async (id) => {
 
 
 def open_in_chromium(port: int, ids: Sequence[str]) -> list[float] | None:
-    """Return the milliseconds from a link to the picture on the screen, or None without Chromium."""
+    """Return the milliseconds from each click to the picture on the screen, or None without Chromium."""
     from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
@@ -174,7 +174,7 @@ def tell_whole_split(name: str, code: str, trajectory_id: str, files: Sequence[s
 
 
 def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
-    """Run both sides; return the targets and whether they hold."""
+    """Measure the Space, pandas and datasets, print the figures, and return (target, whether it holds)."""
     manifest = PublishedDataset(data).manifest
     size = sum(entry.bytes for entry in manifest.files.values())
     ids = sorted(PublishedDataset(data).table("trajectories", columns=["trajectory_id"])[0].to_pylist())
@@ -211,7 +211,7 @@ def compare(data: Path, folder: Path, n: int) -> list[tuple[str, bool]]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Print the figures; return 1 if a target is missed, which ``--quick`` does not check."""
+    """Print the figures; return 1 if a target is missed. ``--quick`` checks no targets."""
     parser = argparse.ArgumentParser(prog="python -m bench.trajectories", description=__doc__.splitlines()[0])
     parser.add_argument(
         "--quick", action="store_true", help="use few trajectories and small pictures, and no targets"

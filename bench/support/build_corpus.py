@@ -1,8 +1,8 @@
 """A corpus of any size in the released layout: the recorded runs, replicated, with enlarged pages.
 
 All forms of a page (tree as text, full and pruned, raw tree, boxes, the agent's prompt) grow by the same
-factor, with new ids, numbers and words. So what the dataset keeps grows along with what it drops, and the
-corpus compresses no better than real pages do.
+factor, with new ids, numbers and words. So the parts that the dataset keeps grow along with those that it
+drops, and the corpus compresses no better than real pages.
 """
 
 import json
@@ -29,7 +29,7 @@ _WORD = re.compile(r"[a-z]{5,}")
 
 @dataclass(frozen=True)
 class EnlargeableStep:
-    """A step's JSON in pieces: the fixed part, and each large field's text with more of the same kind."""
+    """A step's JSON in pieces: the fixed part, and each large field's beginning, insertable texts and end."""
 
     fixed: str
     fields: dict[str, tuple[str, list[str], str]]
@@ -94,7 +94,7 @@ def make_runs(source: Path, folder: Path, count: int, seed: int = 0) -> None:
 
 
 def _comment(noise: bytes) -> bytes:
-    """Return a text chunk of a PNG file."""
+    """Return noise as a text chunk of a PNG file."""
     chunk = b"tEXtnoise\0" + noise.replace(b"\0", b"\1")
     return (len(chunk) - 4).to_bytes(4) + chunk + zlib.crc32(chunk).to_bytes(4)
 
@@ -107,7 +107,7 @@ def _file_bytes(generator: random.Random) -> int:
 
 @cache
 def _prepared(source: Path) -> list[tuple[Path, str, list[EnlargeableStep]]]:
-    """Return the recorded runs in pieces, which takes longer than writing some hundred runs from them."""
+    """Return (path, head, steps) of the recorded runs; slower than writing a few hundred runs from them."""
     generator = random.Random(0)
     return [(path, *_prepare(path, generator)) for path in sorted(source.glob("cleaned/*/*/*/*.json"))]
 
@@ -138,13 +138,13 @@ def _enlargeable(step: dict[str, Any], generator: random.Random) -> EnlargeableS
 
 
 def _more(text: str, generator: random.Random) -> Iterator[str]:
-    """Yield more members of a list or object, with other numbers, to insert before its closing bracket."""
+    """Yield further members for a list or object in JSON, to be inserted before its closing bracket."""
     for _ in range(_OTHER_VARIANTS):
         yield f", {_with_other_numbers(text[1:-1], generator)}"
 
 
 def _with_other_numbers(text: str, generator: random.Random) -> str:
-    """Replace numbers by others of the same length. Escapes such as \\u2019 stay."""
+    """Replace each number by a random number of the same length. Escapes such as \\u2019 stay."""
 
     def other(found: re.Match[str]) -> str:
         digits = len(found[0])
@@ -154,7 +154,7 @@ def _with_other_numbers(text: str, generator: random.Random) -> str:
 
 
 def _varied(text: str, generator: random.Random) -> str:
-    """Replace numbers and words of the text. Escapes stay, as no word in them is that long."""
+    """Replace numbers and long words of the text. Escapes stay, since they contain no long words."""
     return _WORD.sub(
         lambda found: "".join(generator.choices("etaoinshrdlucmf", k=len(found[0]))),
         _with_other_numbers(text, generator),

@@ -24,14 +24,14 @@ class Answer:
 
 
 class Connection:
-    """A small HTTP/1.1 client over one socket with a chosen source address; it shares the server's cores."""
+    """A minimal HTTP/1.1 client over one socket, with a chosen source address and little use of the CPU."""
 
     def __init__(self, port: int, address: str) -> None:
         self.port, self._address = port, address
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def ask(self, request: bytes) -> Answer:
-        """Send a request and read the whole response."""
+        """Send a request and return the whole response."""
         try:
             reader, writer = await self._open()
             writer.write(request)
@@ -49,7 +49,7 @@ class Connection:
             return Answer(0)
 
     async def ask_slowly(self, request: bytes, ended: asyncio.Event) -> Answer:
-        """Send the body at two bytes per second; the server may answer before its end."""
+        """Send the body at two bytes per second, and return the status of the response without its body."""
         try:
             reader, writer = await self._open()
         except OSError:
@@ -79,7 +79,7 @@ class Connection:
         return self._streams
 
     def close(self) -> None:
-        """Close the socket; the next request opens another."""
+        """Close the socket; the next request opens a new one."""
         if self._streams is not None:
             self._streams[1].close()
             self._streams = None
@@ -101,7 +101,7 @@ def request(port: int, method: str, path: str, body: bytes = b"", headers: str =
 
 
 def form(port: int, *parts: tuple[str, str, bytes], path: str = "/api/check") -> bytes:
-    """Return a form; a part is its name, its file name and its content."""
+    """Return a request that posts a form; a part is (name, file name, content)."""
     body = b"".join(
         f'--x\r\nContent-Disposition: form-data; name="{name}"; filename="{file}"\r\n\r\n'.encode()
         + content + b"\r\n"
@@ -112,20 +112,20 @@ def form(port: int, *parts: tuple[str, str, bytes], path: str = "/api/check") ->
 
 
 def json_body(port: int, path: str, body: object, headers: str = "") -> bytes:
-    """Return a request with a JSON body; bytes are sent as they are."""
+    """Return a request with a JSON body; a body of bytes is sent as it is."""
     content = body if isinstance(body, bytes) else json.dumps(body).encode()
     return request(port, "POST", path, content, f"Content-Type: application/json\r\n{headers}")
 
 
 def tool(port: int, name: str, **arguments: object) -> bytes:
-    """Return a call of an MCP tool."""
+    """Return a request that calls an MCP tool."""
     params = {"name": name, "arguments": arguments}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
     return json_body(port, "/mcp", body, ACCEPT_MCP)
 
 
 def honest_file() -> bytes:
-    """Return a judge's file with one row per trajectory of test."""
+    """Return a correct prediction file with one row per trajectory of the test split."""
     from arb.core.suite import OFFICIAL, load_suite
 
     ids = [trajectory.trajectory_id for trajectory in load_suite(OFFICIAL).split("test")]
@@ -134,7 +134,7 @@ def honest_file() -> bytes:
 
 
 def parquet_file(rows: int) -> bytes:
-    """Return a Parquet file that is read and whose ids are all unknown."""
+    """Return a readable Parquet file with this many rows, whose ids are all unknown."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -145,7 +145,7 @@ def parquet_file(rows: int) -> bytes:
 
 
 def junk_files() -> list[bytes]:
-    """Return files that only begin like Parquet, Parquet for nothing, and two kinds of wrong JSON."""
+    """Return a file that only begins like Parquet, Parquet with unknown ids, and two files of wrong JSON."""
     return [
         b"PAR1" + b"x" * 204,
         parquet_file(3),
@@ -158,12 +158,12 @@ Ask = Callable[[Connection], Awaitable[Answer]]
 
 
 async def check_by_rest(connection: Connection, content: bytes) -> Answer:
-    """Check a file through the REST API."""
+    """Check a file through the REST API, and return the response."""
     return await connection.ask(form(connection.port, ("file", "my-judge.jsonl", content)))
 
 
 async def check_by_mcp(connection: Connection, content: bytes) -> Answer:
-    """Check a file through the MCP tool."""
+    """Check a file through the MCP tool, and return the response."""
     return await connection.ask(tool(connection.port, "check", content=content.decode("latin-1")))
 
 
@@ -194,7 +194,7 @@ _NUMBERS: dict[int, dict[str, int]] = {}
 
 
 async def _endpoint_numbers(connection: Connection) -> dict[str, int] | None:
-    """Return Gradio's numbers of its endpoints, or None if there is no answer; ask each server once."""
+    """Return Gradio's endpoint numbers by name, or None without an answer. Each server is asked once."""
     if connection.port not in _NUMBERS:
         config = await connection.ask(request(connection.port, "GET", "/config"))
         if config.status != 200:
@@ -268,5 +268,5 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
 
 
 def turns(requests: Sequence[Ask], first: int) -> Iterator[Ask]:
-    """Return the requests in turn without end, beginning at a place of the sequence."""
+    """Yield the requests in turn without end, beginning at index ``first``."""
     return cycle([*requests[first % len(requests) :], *requests[: first % len(requests)]])

@@ -1,7 +1,7 @@
-"""The same calls by inspect_ai, for `bench.judges --inspect PYTHON`: ``PYTHON inspect_way.py JSON``.
+"""Make a judge's calls with inspect_ai, for `bench.judges --inspect PYTHON`: ``PYTHON inspect_way.py JSON``.
 
-It runs in an environment with inspect_ai and imports nothing of ours. There is one sample with one
-``generate()`` per call, and a log on the disk, as `judges run` writes its own.
+It runs in an environment with inspect_ai and does not import this project. Each call is one sample with one
+``generate()``. It writes a log to the disk, since `judges run` writes its results, too.
 """
 
 import json
@@ -45,7 +45,7 @@ def samples_of(prepared: list[list[dict]]) -> list[Sample]:
 
 
 def main(messages: str, base_url: str, in_flight: int, samples: int = 1) -> dict:
-    """Return seconds, CPU seconds and peak memory of the epochs. One call before loads late imports."""
+    """Return calls, seconds, CPU seconds and peak memory of a run, after one call that loads late imports."""
     dataset = samples_of(json.loads(Path(messages).read_bytes()))
     config = GenerateConfig(max_connections=in_flight, temperature=0, seed=0, max_tokens=1024)
     access = {"base_url": base_url, "api_key": "none", "responses_api": False}

@@ -1,8 +1,8 @@
-"""Ways to make a judge's calls, each in a separate process: ``python -m bench.support.judge_ways JSON``.
+"""Make a judge's calls in one of two ways and measure them: ``python -m bench.support.judge_ways JSON``.
 
 ``ours`` is all of `judges run`: list and read runs, make views, calls, cache, results on the disk. ``bare``
 is a loop over `openai.AsyncOpenAI` with a semaphore. Its messages are made before the clock starts, and it
-stores nothing. Each way makes one call before the measurement, so that late imports are done.
+stores nothing. Each way makes one call before the measurement, so that late imports are not timed.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ def messages_of(source: str, number: int, with_images: bool) -> list[list[dict]]
 
 
 async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> None:
-    """Run the bare loop."""
+    """Make all calls in a bare loop, with at most ``in_flight`` at a time."""
     from openai import AsyncOpenAI
 
     semaphore = asyncio.Semaphore(in_flight)
@@ -57,7 +57,7 @@ async def ask_all(base_url: str, prepared: list[list[dict]], in_flight: int) -> 
 
 
 def bare(base_url: str, source: str, number: int, with_images: bool, in_flight: int) -> dict:
-    """Measure the bare loop."""
+    """Measure the bare loop and return what `timed` returns."""
     prepared = messages_of(source, number, with_images)
     asyncio.run(ask_all(base_url, prepared[:1], 1))
     return timed(lambda: asyncio.run(ask_all(base_url, prepared, in_flight)))
@@ -68,7 +68,7 @@ def ours(
 ) -> dict:
     """Measure `judges run` over the same trajectories, from its options to its files.
 
-    With ``samples`` each call is made that many times, at temperature 0 as separate requests.
+    Each call is made ``samples`` times, in separate requests because the temperature is 0.
     """
     from arb.judges.cli.options import RunOptions
     from arb.judges.run.config import build_config
@@ -109,7 +109,7 @@ def timed(work) -> dict:
 
 
 def peak_mb() -> float:
-    """Return the peak memory of this process.
+    """Return the peak memory of this process in MB.
 
     On Linux ``ru_maxrss`` would include the memory of the process that started this one.
     """

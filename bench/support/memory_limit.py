@@ -1,4 +1,4 @@
-"""A limit on the memory of a command and of all its processes, by a control group of Linux."""
+"""Limit the memory of a command and all its processes together, with a control group of Linux."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -12,13 +12,13 @@ _ROOT: Final = Path("/sys/fs/cgroup")
 
 @dataclass(frozen=True)
 class MemoryGroup:
-    """A control group, in version 1 or 2."""
+    """A control group of version 1 or 2, given by its folder."""
 
     folder: Path
     is_v2: bool
 
     def enter(self) -> None:
-        """Put this process into the group; for ``preexec_fn`` of subprocess."""
+        """Put the calling process into the group. Can be the ``preexec_fn`` of subprocess."""
         (self.folder / "cgroup.procs").write_text(str(os.getpid()))
 
     def killed(self) -> int:
@@ -30,7 +30,7 @@ class MemoryGroup:
 
 @contextmanager
 def memory_group(most_bytes: int) -> Iterator[MemoryGroup | None]:
-    """Make a group with this limit for the block, or give None if this user may not make one."""
+    """Yield a control group with this limit, or None if this user may not create one."""
     is_v2 = (_ROOT / "cgroup.controllers").exists()
     folder = (_ROOT if is_v2 else _ROOT / "memory") / f"flood-{os.getpid()}"
     group = MemoryGroup(folder, is_v2)
@@ -50,5 +50,5 @@ def memory_group(most_bytes: int) -> Iterator[MemoryGroup | None]:
 
 
 def entering(group: MemoryGroup | None) -> Callable[[], None] | None:
-    """Return the function that puts a new process into the group, or None without a group."""
+    """Return a function that puts the calling process into the group, or None without a group."""
     return None if group is None else group.enter

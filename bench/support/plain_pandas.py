@@ -1,8 +1,7 @@
 """A script with which build and verify are compared: ``python -m bench.support.plain_pandas SOURCE OUT``.
 
-It does what a script of an afternoon does: read JSON into lists, write Parquet with pandas (pyarrow, zstd),
-then read it again, decode every picture and check every id. It uses one process and holds everything in
-memory.
+It is what one would write in an afternoon: read JSON into lists, write Parquet with pandas (pyarrow, zstd),
+then read it again, decode every picture and check every id. It uses one process and keeps all data in memory.
 """
 
 import io

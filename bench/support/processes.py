@@ -18,8 +18,8 @@ class Watched:
 
     ``peak_bytes`` is the largest sum of resident memory, in which shared pages count several times.
     ``parent_bytes`` is the peak of the command's own process, ``worker_bytes`` the largest peak of a process
-    that it started. ``user_seconds`` and ``kernel_seconds`` are CPU time in programs and in the kernel. The
-    counts of bytes and calls are those of read, write and the like, to files and pipes, whether or not a disk
+    that it started. ``user_seconds`` and ``kernel_seconds`` are CPU time in programs and in the kernel. Bytes
+    and calls are counted for read, write and similar system calls on files and pipes, whether or not a disk
     was needed; other work on the machine does not change them.
     """
 
@@ -39,7 +39,7 @@ class Watched:
 
 
 def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str] | None = None) -> Watched:
-    """Run a command to its end.
+    """Run a command to its end and measure it; memory is sampled at intervals of ``every`` seconds.
 
     Raises:
         CalledProcessError: The command fails. It has the output of the command.
@@ -87,7 +87,7 @@ def watch(command: list[str], every: float = 0.03, environment: Mapping[str, str
 
 
 def _io_counts(pid: int) -> dict[str, int]:
-    """Return what a process and its ended children have read and written; see proc_pid_io(5)."""
+    """Return the I/O counts of a process and its ended children by their names in proc_pid_io(5)."""
     lines = Path(f"/proc/{pid}/io").read_text().splitlines()
     return {name: int(count) for name, count in (line.split(": ") for line in lines)}
 

@@ -1,8 +1,8 @@
 """Readers of the Space, who repeat the requests that Chromium made when it opened a page.
 
 A reader over HTTP has its own connections, as many as a browser opens to one server, and an empty cache. A
-request is sent once the responses have arrived that Chromium had when it made the same request. Nothing is
-drawn or run.
+request is sent once the responses have arrived that Chromium had when it made the same request. Pages are not
+rendered, and scripts do not run.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ WATCH = """
 """
 REQUESTS = "performance.getEntriesByType('resource').map((entry) => [entry.name, entry.transferSize])"
 SCROLL_STEP, SCROLL_SECONDS, MOST_STEPS = 700, 0.2, 400
-"""Pixels and seconds of a turn of the wheel: the speed of a reader who looks for the end."""
+"""Pixels and seconds per turn of the wheel, and the most turns: a reader who scrolls to the end."""
 AT_THE_END = "window.scrollY + window.innerHeight >= document.documentElement.scrollHeight - 2"
 
 
@@ -45,8 +45,8 @@ AT_THE_END = "window.scrollY + window.innerHeight >= document.documentElement.sc
 class Target:
     """A page: its address, and a condition that is true once its table is filled on the screen.
 
-    ``is_filled`` is an expression in JavaScript. In it, ``shown(elements)`` gives the elements that have a
-    height and are not left out of this frame (``content-visibility``).
+    ``is_filled`` is an expression in JavaScript. In it, ``shown(elements)`` returns the elements that have a
+    height and are rendered (``content-visibility``).
     """
 
     name: str
@@ -63,7 +63,7 @@ class Target:
 class FirstLoad:
     """A page opened once: seconds to its filled table and to its largest paint, and its layout shift.
 
-    Then it was scrolled to its end: the requests meanwhile, as (address, bytes over the wire), and the shift.
+    The other attributes are for scrolling to its end: requests as (address, bytes over the wire), and shift.
     """
 
     filled: float
@@ -75,7 +75,7 @@ class FirstLoad:
 
 @asynccontextmanager
 async def fresh_page(browser, target: Target) -> AsyncIterator:
-    """Give a Playwright page with an empty cache that watches for the filled table."""
+    """Yield a Playwright page with an empty cache that watches for the filled table."""
     context = await browser.new_context(viewport=WINDOW)
     try:
         page = await context.new_page()
@@ -86,7 +86,7 @@ async def fresh_page(browser, target: Target) -> AsyncIterator:
 
 
 async def open_until_filled(page, target: Target) -> tuple[float, float]:
-    """Open the target; return the time (seconds since 1970) and the seconds until its table was filled."""
+    """Open the target; return (time of opening in seconds since 1970, seconds to the filled table)."""
     await page.goto(target.url, wait_until="commit", timeout=WAIT_SECONDS * 1000)
     await page.wait_for_function("() => window.filledAfter", timeout=WAIT_SECONDS * 1000, polling=250)
     opened, after = await page.evaluate("[performance.timeOrigin, window.filledAfter]")
@@ -94,7 +94,7 @@ async def open_until_filled(page, target: Target) -> tuple[float, float]:
 
 
 async def read_in_chromium(browser, target: Target) -> FirstLoad:
-    """Open the page alone, let it rest, then turn the wheel until its end."""
+    """Open the page without other readers, wait until it is idle, then scroll to its end."""
     async with fresh_page(browser, target) as page:
         _, filled = await open_until_filled(page, target)
         await asyncio.sleep(REST_SECONDS)
@@ -159,12 +159,12 @@ class Load:
 
     @property
     def in_all(self) -> tuple[int, int]:
-        """Return bytes over the wire and requests until the page rests."""
+        """Return bytes over the wire and requests until the page is idle."""
         return sum(request.n_bytes for request in self.requests), len(self.requests)
 
 
 async def record(browser, target: Target) -> Load:
-    """Open a page in Chromium with an empty cache, until no more requests follow."""
+    """Open a page in Chromium with an empty cache, and return its requests once no more follow."""
     events: list[tuple[str, dict]] = []
     async with fresh_page(browser, target) as page:
         client = await page.context.new_cdp_session(page)
@@ -181,7 +181,7 @@ async def record(browser, target: Target) -> Load:
 
 
 def load_of(events: Sequence[tuple[str, dict]], origin: str, filled_at: float) -> Load:
-    """Return the load from events of the DevTools protocol's Network domain, named without the domain.
+    """Return the load recorded by (name, event) pairs of the DevTools protocol's Network domain.
 
     ``filled_at`` is in seconds since 1970. Images within the page (``data:``) are not requests.
     """
@@ -258,7 +258,7 @@ async def _read(client: httpx.AsyncClient, load: Load, begun: float) -> float:
 
 
 async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str, str]) -> None:
-    """Read a response to its end without unpacking it, which is the browser's work."""
+    """Send a request and read the response to its end without decompressing it, as only browsers do that."""
     path, body = (in_session(text, sessions) for text in (request.path, request.body))
     answer = await _send(
         client, client.build_request(request.method, path, headers=request.headers, content=body)
@@ -272,7 +272,7 @@ async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str
 
 
 async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
-    """Return the head of a response; repeat a GET if the server closed a kept connection, as browsers do."""
+    """Return a response whose body is still unread. Like browsers, repeat a GET on a closed connection."""
     for _ in range(TIMES_AGAIN if request.method == "GET" else 0):
         with suppress(httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
             return await client.send(request, stream=True)
@@ -280,14 +280,14 @@ async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Resp
 
 
 def sessions_of(load: Load) -> dict[str, str]:
-    """Return a new name for each of Gradio's session hashes in the load, as readers do not share sessions."""
+    """Return a new name for each of Gradio's session hashes in the load; readers do not share sessions."""
     texts = [text for request in load.requests for text in (request.path, request.body) if text]
     found = {name for text in texts for name in SESSION.findall(text)}
     return {name: uuid4().hex[: len(name)] for name in found}
 
 
 def in_session(text: str | None, sessions: dict[str, str]) -> str | None:
-    """Return a path or body with the reader's own session names."""
+    """Return a path or body with the recorded session names replaced by ``sessions``."""
     for recorded, own in sessions.items():
         text = text and text.replace(recorded, own)
     return text

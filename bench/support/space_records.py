@@ -1,7 +1,7 @@
 """Records for the benchmark of the Space: made-up judges, submitted through the service itself.
 
-A judge answers as the experts do, except for its own share of errors. Some judge all three labels, and some
-give their costs. As many processes as there are cores score them on one database.
+Each judge answers like the experts, except for its own share of errors. Some judge all three labels, and some
+give their costs. One process per core scores them, and all processes share one database.
 """
 
 import os
@@ -57,15 +57,14 @@ def submit_part(state: Path, n_submissions: int, workers: int, part: int) -> Non
 
 SAVED_AT_ONCE = 100
 DISTINCT = 400
-"""The number of different files of `fill_records`: 25 of 10,000 judges share each of them."""
+"""The number of different files of `fill_records`; of 10,000 judges, 25 share each file."""
 
 
 def fill_records(state: Path, n_submissions: int) -> None:
-    """Bring a state folder to ``n_submissions`` scored submissions in one process, 10,000 in minutes.
+    """Bring a state folder to ``n_submissions`` scored submissions in one process (10,000 take minutes).
 
-    Each of ``DISTINCT`` files is checked and scored once, and a hundred are recorded per transaction, with
-    resamples drawn once and without limits. An account has the files of its group of ten, each of another
-    judge.
+    Each of `DISTINCT` files is checked and scored once, and resamples are drawn once. A transaction records a
+    hundred submissions, without the limits per account. Each account submits the files of ten judges.
     """
     from arb.core.judge_info import declare
     from arb.core.settings import Settings
@@ -116,7 +115,7 @@ def _submit(service, labels, number: int) -> None:
     from arb.core.judge_info import declare
 
     upload = service.intake.check(verdict_file(labels, number), f"judge-{number}.csv", "test")
-    # A tenth of the judges has a second try.
+    # A tenth of the judges submits a second file.
     name = f"Made-up judge {number if number % 10 else number + 1}"
     declared = declare(
         account=f"Group {number // 10 % ACCOUNTS}", judge=name, kind="LLM judge",

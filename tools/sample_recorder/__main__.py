@@ -1,4 +1,4 @@
-"""``python -m tools.sample_recorder``: record the shipped sample again, look at its sites."""
+"""``python -m tools.sample_recorder``: record the shipped sample again, or look at its sites."""
 
 import os
 from pathlib import Path

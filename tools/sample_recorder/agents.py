@@ -1,6 +1,6 @@
-"""Four scripted agents, and the tasks of the sample with each agent's moves: ``scripts/<site>.toml``.
+"""Four scripted agents, and the sample's tasks with the moves of each agent, from ``scripts/<site>.toml``.
 
-An agent follows the moves written for it, on the page that it really sees.
+An agent makes the moves written for it on the page that it actually sees.
 A move is a list of words: a verb, its arguments, and the agent's reasoning.
 
     ["click", ROLE, NAME, why]     ["fill", NAME, TEXT, why]     ["select", NAME, OPTION, why]
@@ -8,7 +8,7 @@ A move is a list of words: a verb, its arguments, and the agent's reasoning.
     ["say", TEXT, why]             ["infeasible", TEXT, why]
 
 Roles and names are looked up in the accessibility tree, so an action names an existing element. A TEXT may
-contain ``{name}``, for the text that the task's pattern of that name found on a page that the agent has seen.
+contain ``{name}``, which is replaced by what the task's pattern ``name`` found on a page the agent has seen.
 """
 
 import re
@@ -32,12 +32,12 @@ _LIVELY_PARTS = re.compile(r", (focused|visible|clickable)\b")
 
 
 class ScriptError(LookupError):
-    """Raised for a move that cannot be made on this page; the message names the agent and the lack."""
+    """Raised for a move that cannot be made on this page; the message names the agent and what is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """The habits of an agent: how often it repeats a click that changed nothing, and what it writes then."""
+    """An agent's name and habits: how often it repeats a click without effect, and its reasoning then."""
 
     name: str
     sentence: str
@@ -51,7 +51,7 @@ class Character:
 
     @property
     def model(self) -> str:
-        """The name in the place of a language model's."""
+        """The name that recordings give in place of a language model."""
         return f"scripted-{self.name}"
 
 
@@ -89,7 +89,7 @@ def find_element(tree: str, role: str, name: str) -> str | None:
 
 
 class ScriptedAgent:
-    """One agent on one task; paths of ``goto`` are relative to ``site_url``."""
+    """One agent on one task. ``reads`` has patterns by name; ``goto`` paths are relative to ``site_url``."""
 
     def __init__(
         self, character: Character, moves: Sequence[Move], reads: Mapping[str, str], site_url: str
@@ -175,7 +175,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task: ``state`` is the site's initial state, ``reads`` the patterns for what agents read on pages."""
+    """A task of the sample. ``state`` is the site's initial state; ``reads`` has patterns for page texts."""
 
     task_id: str
     split: str
@@ -187,7 +187,7 @@ class Task:
 
     @property
     def benchmark(self) -> str:
-        """The folder in trajectory ids, which is the task id up to its number."""
+        """The benchmark folder in trajectory ids: the task id without its number."""
         return self.task_id.rpartition(".")[0]
 
     def trajectory_id(self, character: Character) -> str:
@@ -195,7 +195,7 @@ class Task:
 
 
 def load_tasks(folder: Path = SCRIPTS) -> tuple[Task, ...]:
-    """Return every task, by id. Raises ValueError that names every move that cannot be read."""
+    """Return all tasks, sorted by id. Raises ValueError, which names all moves that are missing or wrong."""
     tasks = []
     for path in sorted(folder.glob("*.toml")):
         for table in tomllib.loads(path.read_text(encoding="utf-8"))["task"]:

@@ -13,10 +13,10 @@ from tools.sample_recorder.rewards import LastMessage
 
 NEEDS: Final = "pip install -e '.[record]' (or: make record-sample)"
 INLINE_TEXT: Final = "InlineTextBox"
-"""A role that newer Chromium adds below every text; the usual tree text has none."""
+"""A role that newer Chromium adds below every text. It is left out, since released trees do not have it."""
 WINDOW: Final = {"width": 1280, "height": 720, "deviceScaleFactor": 1, "mobile": False}
 ENDS: Final = ("assistant", "infeasible")
-"""The roles of the two kinds of last messages."""
+"""The roles of the messages that end a run: an answer, or a report that the task is infeasible."""
 
 
 class BrowserMissing(RuntimeError):
@@ -28,10 +28,10 @@ class BrowserFailed(RuntimeError):
 
 
 def find_browser(cache: Path) -> None:
-    """Let Playwright find the system's Chromium, unless it has its own or the caller has set a path.
+    """Let Playwright use the system's Chromium, unless there is none or PLAYWRIGHT_BROWSERS_PATH is set.
 
-    BrowserGym opens a second browser for its chat window without launch options, so a path is not enough. A
-    folder that looks like Playwright's works for both. Raises BrowserMissing.
+    BrowserGym also opens a browser for its chat window, without launch options, so an executable path is not
+    enough. A folder in ``cache`` that looks like Playwright's own works for both. Raises BrowserMissing.
     """
     if importlib.util.find_spec("browsergym") is None:
         raise BrowserMissing(f"recording needs BrowserGym, which is not installed: {NEEDS}")
@@ -90,12 +90,12 @@ def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]
     class SteadyEnv(BrowserEnv):
         """An environment that restores the page's size after a screenshot.
 
-        Otherwise the trees and boxes of later observations would be those of a page that no screenshot shows.
+        Otherwise the trees and boxes of later observations would not match their screenshots.
         """
 
         def _get_obs(self) -> dict[str, Any]:
             seen = super()._get_obs()
-            session = self.context.new_cdp_session(self.page)  # its effect ends with it, so it stays open
+            session = self.context.new_cdp_session(self.page)  # left open: closing it undoes the override
             session.send("Emulation.setDeviceMetricsOverride", WINDOW)
             return seen
 
@@ -105,7 +105,7 @@ def open_environment(url: str, goal: str, reward: Callable[[LastMessage], float]
 
 @contextmanager
 def closing(environment: Any) -> Iterator[Any]:
-    """Close an environment at the end. After an error, errors of closing it are ignored.
+    """Close an environment at the end of the block. After an error, errors of closing it are ignored.
 
     Raises BrowserFailed, with one line, for Playwright's errors.
     """
@@ -114,7 +114,7 @@ def closing(environment: Any) -> Iterator[Any]:
     try:
         yield environment
     except KeyboardInterrupt:
-        raise  # Ctrl-C has ended the browser too, and Playwright would wait for its goodbye for ever
+        raise  # Ctrl-C has also ended the browser, and closing it would wait forever
     except BaseException as error:
         with suppress(Exception):
             environment.close()

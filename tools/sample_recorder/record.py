@@ -39,12 +39,12 @@ ATTEMPTS: Final = 5
 
 
 class SlowMachine(RuntimeError):
-    """Raised for an action that worked, but took too long, so that the browser reported it as failed."""
+    """Raised for an action that worked but took so long that the browser reported it as failed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """An agent on a task."""
+    """One agent on one task."""
 
     task: Task
     character: Character
@@ -63,7 +63,7 @@ def runs(pattern: str = "*") -> tuple[Run, ...]:
 def record(
     out: Path, pattern: str, cache: Path, progress: Callable[[int, int, str], None]
 ) -> tuple[int, int]:
-    """Record the runs that ``out`` does not hold yet. Return how many were recorded, and how many were there.
+    """Record the runs that ``out`` lacks. Return how many were recorded, and how many existed before.
 
     A run starts again if the machine was too slow for it, so the recording does not depend on speed. Raises
     BrowserMissing, BrowserFailed, ServingError, SlowMachine, or ScriptError if a page is not as a script
@@ -122,7 +122,7 @@ def _record_one(run: Run, stage: Stage, out: Path) -> None:
 
 @dataclass
 class _Wanted:
-    """The place for the next action of an episode, and for the reward after the last one."""
+    """A slot for the agent's next action; after the last action it has the reward instead."""
 
     is_wanted: bool = True
     text: str = ""
@@ -130,7 +130,7 @@ class _Wanted:
 
 
 def _episode(environment: Any) -> Iterator[tuple[dict[str, Any], _Wanted]]:
-    """Yield each observation with the place for an action; the last observation needs none."""
+    """Yield each observation with a slot that the caller fills with an action, except for the last one."""
     seen, _ = environment.reset(seed=0)
     wanted = _Wanted()
     for _ in range(MOST_STEPS):
@@ -171,8 +171,7 @@ def picture_bytes(pixels: Any) -> bytes:
 def renumbered(tree: Any) -> Any:
     """Return a raw accessibility tree with its ids counted from 1.
 
-    The browser continues its own count and chooses a frame's id at random. The relations between ids are
-    kept.
+    The browser's ids differ in every run. Ids that were equal stay equal.
     """
     numbers: dict[str, int] = {}
 
@@ -195,7 +194,7 @@ def step_record(
 ) -> dict[str, Any]:
     """Return a step as the released files have it; ``decide`` adds what the agent chose.
 
-    ``picture`` is the picture's name below the folder, ``trees`` are the full and the pruned tree as text.
+    ``picture`` is the path of the picture below ``out``; ``trees`` are the full and the pruned tree as text.
     """
     properties = observation["extra_element_properties"]
     return {
@@ -259,7 +258,7 @@ def trajectory_record(
 def write_run(
     out: Path, task: Task, character: Character, record: dict[str, Any], pictures: list[bytes]
 ) -> Path:
-    """Write a run: the pictures first, then the JSON file, so that a run with a JSON file is complete."""
+    """Write a run: first its pictures, then its JSON file, which marks it as complete. Return its path."""
     for num, data in enumerate(pictures):
         place = out / picture_name(task, character, num)
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """The rule-based reward of each task, from the site's own state and the agent's last message.
 
-They have the faults of real benchmarks: some are stricter than a person would be (a number in words does not
-count), some are laxer (a digit anywhere in the answer counts, and other changes are not checked).
+Like the rules of real benchmarks, they have faults: some are stricter than a person would be (a number in
+words does not count), some are laxer (a digit anywhere in the answer counts, side effects are not checked).
 """
 
 from collections.abc import Callable, Mapping
@@ -71,7 +71,7 @@ def _nearest_cafe(_: Wayfarer, said: LastMessage) -> bool:
 
 
 def _save_route(wayfarer: Wayfarer, said: LastMessage) -> bool:
-    """Require the new route and the old one."""
+    """Require the new route, and that the old one is still there."""
     return wayfarer.saved == {**Wayfarer().saved, "Airport run": ("Town Hall", "Airport", "Bus", True)}
 
 

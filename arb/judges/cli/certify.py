@@ -48,12 +48,12 @@ with lazy_imports():
     from arb.judges.run import plan as planning
 
 BATCHES = "batches"
-"""The folder of the run that makes all calls at once. The other runs take its replies from the cache."""
+"""The folder of the first run with ``--batch``, which submits the calls of all runs and caches replies."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(RunOptions):
-    """The options of a certificate as they were typed."""
+    """The options of ``judges certify`` as they were typed."""
 
     out: Annotated[
         Path | None, typer.Option(help="Write runs and report here (default: certificate-JUDGE).")
@@ -150,7 +150,7 @@ def _measured(folder: Path) -> MeasuredRun:
 
 
 def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
-    """Return the threshold, also written next to the report, or the reason why it cannot be chosen."""
+    """Return the threshold and write it to threshold.json, or return the reason why none can be chosen."""
     path, run = out / "threshold.json", out / certificate.UNCHANGED
     try:
         found = choose_from_run(run, aim, suite)

@@ -80,7 +80,7 @@ VARIANTS: Final = (
     ("simplified-screenshot", False, True),
     ("simplified-neither", False, False),
 )
-"""Families of the registry, whether they see the tree, and whether the screenshot; as in Table 2."""
+"""The rows of Table 2: a family of the registry, whether it sees the tree, and whether the screenshot."""
 
 FIGURES: Final = ("precision", "recall", "f1")
 
@@ -88,7 +88,7 @@ Variant = Mapping[str, Any]
 """A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
 
 Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
-"""The figures of the printed Table 2."""
+"""Precision, recall and F1 of the paper's Table 2 as fractions, by (tree, screenshot, label)."""
 
 
 @with_run_options(without=("judge", "cascade", "refresh"))
@@ -126,7 +126,7 @@ def ablate(
 
 
 def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
-    """Return the labels to score with, before anything is paid, and their suite. Raises OptionsError."""
+    """Return the labels to score with and their suite. Raises OptionsError if the labels are hidden."""
     settings = read_settings()
     suite, _ = selection.select(options, settings)
     try:
@@ -136,7 +136,7 @@ def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
 
 
 def _printed() -> Printed:
-    """Return the printed Table 2 as fractions, by (tree, screenshot, label)."""
+    """Return the figures of the paper's Table 2."""
     from leaderboard.paper.published_files import PUBLISHED  # noqa: PLC0415 - its package loads at once
 
     found = {}
@@ -217,7 +217,7 @@ def probe(
 
 
 def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
-    """Write OUT/report.json, print it if ``--json`` asks for it, and return whether it does."""
+    """Write the report to OUT/report.json; with ``as_json``, also print it. Return ``as_json``."""
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
     if as_json:
         print_json(report)
@@ -225,7 +225,7 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
 
 
 def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
-    """Return the runs of an experiment by name, with the function that changes the judge in each.
+    """Return the runs of an experiment: by name, the function that changes the judge, or None for no change.
 
     The unchanged judge comes first, then the judge under each probe, then the repeats. A judge that asks no
     model has only the first run, since its verdicts never change.
@@ -243,7 +243,7 @@ def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -
 
 
 def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
-    """Return the judge, which sees the runs with the probe's change."""
+    """Return a judge that sees every run as changed by the probe; ``ids`` have the goals to choose from."""
     goals = {}
     if probe.expected == "fails":
         for each in ids:
@@ -290,7 +290,7 @@ def threshold(
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
-    """Return the arguments of a run on test with a threshold, as far as the dev run's run.json has them."""
+    """Return the arguments of `judges run` on test with a threshold, as far as the threshold records them."""
     known = found.configuration
     name, voted = found.judge, {}
     if (known["samples"] or 1) > 1:
@@ -304,7 +304,7 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
-    """Return the threshold that a dev run's judgments give. Raises the errors that `threshold` reports."""
+    """Return the threshold chosen on a dev run. Raises the errors that the command `threshold` reports."""
     configuration = run_folder.read_run(folder)["configuration"]
     if configuration["split"] != "dev":
         raise OptionsError(f"{folder}: is a run over {configuration['split']}; name a run over dev")

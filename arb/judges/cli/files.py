@@ -81,10 +81,10 @@ def _write_pictures(
     trajectory_id: str,
     source: Path | None,
 ) -> int:
-    """Write the pictures of a recorded trajectory that have these SHA-256, and return their number.
+    """Write those pictures of a trajectory whose SHA-256 is ``wanted``, and return how many were found.
 
-    ``run`` is the content of run.json. If it judged the runs of a source outside of any suite, ``source``
-    names that source.
+    ``run`` is the content of run.json. ``source`` is the folder of the recorded runs, or None for the dataset
+    of the suite.
     """
     configuration = run["configuration"]
     try:
@@ -154,7 +154,7 @@ def reparse(
 
 
 def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """Return the rows of a run, and notes on them."""
+    """Parse the replies of a run again; return its prediction rows, and notes for the user."""
     configuration = run_folder.read_run(folder)["configuration"]
     judge = reparsing.reparsing_judge(configuration, form)
     rows: list[Row] = []
@@ -178,7 +178,7 @@ def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[R
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Open the cached replies of a run that asked for log-probabilities; other runs get None."""
+    """Yield a function that returns cached replies by key, or None for a run without log-probabilities."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return
@@ -192,7 +192,7 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
 def _of_released(
     folder: Path, judge: str | None, split: str | None, suite_name: str | None
 ) -> tuple[list[Row], list[str]]:
-    """Return the rows of released judgments in the order of the split; a missing judgment is an error."""
+    """Return a row per trajectory of the split (state ``error`` without a judgment), and notes for users."""
     if split is None:
         raise reparsing.ReparseError("released judgments need a split; name it with --split")
     suite = read_suite(suite_name, read_settings())

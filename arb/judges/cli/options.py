@@ -34,7 +34,7 @@ _NO_RUNS = (
 
 
 def complete_judge(incomplete: str) -> list[str]:
-    """Complete a judge's name for the shell, in small letters; names with a space are left out."""
+    """Complete a judge's name for the shell, in lower case; names with a space are left out."""
     names = (name.casefold() for entry in registry.entries() for name in entry.names)
     return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
 
@@ -62,7 +62,7 @@ class RunOptions:
         Path | None, Option(help="Read recorded runs here (default: ARB_DATA_DIR, else the sample's own).")
     ] = None
     typed_source: Path | None = None
-    """Not an option: the folder that ``--source`` named, if ``source`` is the dataset built from it."""
+    """Not an option: the folder named by ``--source``, if ``source`` is the dataset built from it."""
     benchmark: Annotated[list[str] | None, Option(help="Judge only this benchmark. Repeat to add more.")] = (
         None
     )
@@ -184,7 +184,7 @@ class RunOptions:
 
     @property
     def split_name(self) -> str:
-        """The split. Raises OptionsError if none is named; see `with_built_source`."""
+        """The split, which `with_built_source` may have set. Raises OptionsError if there is none."""
         if self.split is None:
             raise OptionsError(_NO_RUNS)
         return self.split
@@ -202,11 +202,10 @@ BatchOption = Annotated[bool, Option("--batch", help="Use the Batch API: half th
 def with_run_options(
     *, without: Sequence[str] = (), defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable], Callable]:
-    """Give a command every field of its first parameter, ``options``, as an option of its own.
+    """Return a decorator that makes each field of a command's first parameter an option of the command.
 
-    ``options`` is RunOptions or a subclass. ``without`` names fields that the command does not take;
-    ``defaults`` has other default values. Errors of the user (see `user_errors`) end the command with one
-    line.
+    The parameter is ``options``, of RunOptions or a subclass. ``without`` names fields to leave out;
+    ``defaults`` replaces default values. The user's errors (`user_errors`) end the command with one line.
     """
 
     def decorate(command: Callable) -> Callable:
@@ -225,7 +224,7 @@ def with_run_options(
                 stop(str(problem))
 
         parameters = [*shared, *own]
-        # inspect reads the signature here, which the type of functools.wraps does not know.
+        # inspect reads this attribute, which the type of functools.wraps does not have.
         called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         called.__annotations__ = {each.name: each.annotation for each in parameters}
         del called.__wrapped__  # inspect would read the parameters of the command instead
@@ -235,9 +234,9 @@ def with_run_options(
 
 
 def with_built_source(options: Options) -> Options:
-    """Return the options with suite and dataset of the source's runs, if no split is named.
+    """Return the options; without ``--split``, first build a suite and a dataset from ``--source``.
 
-    Raises OptionsError. May end the command like `read_source`.
+    Raises OptionsError. If the runs cannot be read, `read_source` ends the command.
     """
     if options.split is not None:
         return options
@@ -259,9 +258,9 @@ def with_built_source(options: Options) -> Options:
 
 
 def typed(options: RunOptions, **other: Any) -> list[str]:
-    """Return the judge and the options as they were typed, as arguments of another command.
+    """Return the judge and the options that differ from their defaults, as arguments for a further command.
 
-    ``other`` replaces some of them. The values of headers may be secrets and are left out.
+    ``other`` replaces or adds options. The values of headers may be secrets and are left out.
     """
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
     values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None

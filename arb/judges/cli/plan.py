@@ -85,7 +85,7 @@ def plan_table(plan: Plan) -> Table:
 
 
 def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> list[str]:
-    """Return the lines below the table: sums, time, limits, and how it was counted."""
+    """Return the lines below the table: sums, time, limits, and how tokens were counted."""
     rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
     return render(
         "plan.txt.j2",
@@ -100,7 +100,7 @@ def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> list[str
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:
-    """Return the plan for JSON; an unknown price is null."""
+    """Return the plan as a JSON object; unknown dollars are None."""
     return {
         "trajectories": plan.trajectories,
         "calls": plan.calls,

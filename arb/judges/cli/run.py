@@ -93,7 +93,7 @@ def run(
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
-    """Name the next command: score dev, check test, or draw own runs to label."""
+    """Print the next command: score dev, check test, or draw the user's own runs to label."""
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
@@ -112,7 +112,7 @@ def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[
     been named.
     """
     meanings = run_folder.MEANINGS
-    changed = {**meanings, "prompts": meanings["prompts_hash"]}  # an option, but it means the wording
+    changed = {**meanings, "prompts": meanings["prompts_hash"]}  # this option chooses the wording
     if not changed.keys() >= {*other.paths}:
         raise other
     named = out if out.name.strip(".") else out.resolve()
@@ -144,9 +144,9 @@ def run_all(
 ) -> bool:
     """Make or continue several runs one after another, each in the folder of its name in ``out``.
 
-    ``max_usd`` holds for all of them together; ``batch`` sends their calls to the Batch API. If a run does
-    not finish, the command ends with its summary. It also ends if a run of ``needs_verdicts`` has no verdict,
-    so that nothing is paid for the others. Returns whether any run has errors, and prints how to retry them.
+    ``max_usd`` holds for all runs together; ``batch`` sends their calls to the Batch API. If a run does not
+    finish, the command ends with its summary. It also ends if a run named in ``needs_verdicts`` has no
+    verdict, before the next runs are paid. Prints how to retry errors, and returns whether any run has some.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)

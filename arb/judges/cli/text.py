@@ -16,12 +16,12 @@ with lazy_imports():
 
 
 def render(template: str, **values: Any) -> list[str]:
-    """Return the lines of a template, without control characters of endpoints and strangers."""
+    """Return the lines of a filled-in template, with control characters replaced."""
     return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
 
 
 def fill_in(template: str, **values: Any) -> str:
-    """Return the unchanged text of a template."""
+    """Return the text of a template with its values filled in."""
     return _environment().get_template(template).render(values)
 
 

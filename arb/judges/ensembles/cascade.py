@@ -1,4 +1,4 @@
-"""A cheap judge, checked by a strong one where it is unreliable."""
+"""A cheap judge that is checked by a strong judge if its verdict is unreliable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -10,10 +10,10 @@ from arb.judges.types import Answer, Judge, JudgeSession, View, Wants, covers
 from arb.judges.wrappers import JudgeWrapper, map_calls
 
 UNCERTAIN: Final = (0.2, 0.8)
-"""A cheap judge is unreliable if its score lies between these two."""
+"""The default range of scores in which the cheap judge counts as unreliable."""
 
 CHEAP, STRONG = "cheap.", "strong."
-"""The prefixes of the roles of each judge."""
+"""The prefixes of the roles of the cheap and of the strong judge."""
 
 _Amount = Literal["none", "last", "all"]
 _AMOUNTS: Final = ("none", "last", "all")
@@ -21,12 +21,11 @@ _AMOUNTS: Final = ("none", "last", "all")
 
 @dataclass(frozen=True)
 class Cascade(JudgeWrapper):
-    """A cheap judge, and a strong one that decides where the cheap one is unreliable.
+    """A cheap judge, and a strong judge that decides if the cheap one is unreliable.
 
     The strong judge is asked if the cheap one has no verdict, if its score lies in ``uncertain`` (both ends
-    included), and, with ``confirms_success``, if it says success. Judges are ranked by precision, so a yes
-    has to be confirmed, while a sure no counts. The answer of the strong judge then counts, even one without
-    a verdict; the cheap judge fills in the labels that it does not give.
+    included), and, with ``confirms_success``, if it says success (judges are ranked by precision). Then the
+    strong judge's answer counts, even without a verdict; the cheap judge only adds labels that it lacks.
     """
 
     cheap: Judge
@@ -63,18 +62,18 @@ class Cascade(JudgeWrapper):
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The models of both; roles begin with ``cheap.`` and ``strong.``."""
+        """The models of both judges by role; the roles begin with ``cheap.`` and ``strong.``."""
         pairs = self.parts.items()
         return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 over both judges' prompts and over when the strong one is asked."""
+        """SHA-256 of both judges' prompts and of the conditions for asking the strong judge."""
         when = f"{self.uncertain} {self.confirms_success}"
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask the cheap judge, then the strong one if it is needed; each sees no more than it wants."""
+        """Ask the cheap judge, then the strong one if needed. Each sees only what it wants of the view."""
         first = yield from self._ask_part(CHEAP, view)
         if not self.needs_strong(first):
             return first
@@ -98,7 +97,7 @@ class Cascade(JudgeWrapper):
 
 
 def parse_band(text: str | None) -> tuple[float, float]:
-    """Return a band of scores typed as ``LOW,HIGH``, from 0 to 1. Raises ValueError."""
+    """Return a range of scores from text such as ``0.2,0.8``; None gives `UNCERTAIN`. Raises ValueError."""
     if text is None:
         return UNCERTAIN
     try:

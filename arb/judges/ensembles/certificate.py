@@ -1,9 +1,9 @@
 """The certificate of a judge: one report with its figures, probes, costs, and a record of the measurement.
 
-It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which everything is
-asked again. Figures and intervals are those of the leaderboard. There is no clock and no unseeded draw: the
-same runs and labels give the same report. If the labels of the split are hidden, they are not read, and the
-report names the figures that are missing for that reason.
+It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which every call is
+made again. Figures and intervals are computed as on the leaderboard, and the same runs and labels always give
+the same report. If the labels of the split are hidden, they are not read, and the report names the figures
+that are missing for that reason.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ UNCHANGED: Final = "unchanged"
 """The name of the run of the unchanged judge."""
 
 MOST_SAMPLES: Final = 1_000_000
-"""More samples than a judge draws of one call, so that two repeats share no sample number."""
+"""The distance between the sample numbers of two repeats; no judge draws this many samples of a call."""
 
 HIDDEN: Final = (
     "the labels of {split} are hidden, so this cannot be computed here: certify on dev, or submit the "
@@ -52,9 +52,9 @@ HIDDEN: Final = (
 
 @dataclass(frozen=True)
 class RepeatedJudge(WrappedJudge):
-    """A judge that is asked everything again, captions too, so that no call is answered by an earlier one.
+    """A judge that makes all calls again, even those for captions, instead of using the cached replies.
 
-    ``number`` is 2 for the second time.
+    ``number`` is 2 for the first repeat, since the unchanged run is the first time.
     """
 
     number: int
@@ -78,9 +78,9 @@ def repeat_name(number: int) -> str:
 
 @dataclass(frozen=True)
 class AllVariants(WrappedJudge):
-    """A judge and its variants at once, so that their calls can be planned and made together.
+    """A judge and its variants as one judge, so that their calls can be planned and made together.
 
-    Equal calls count once. The answer is the judge's own.
+    Equal calls count once. The answer is that of the unchanged judge.
     """
 
     variants: tuple[Judge, ...]
@@ -106,15 +106,15 @@ def make_certificate(
     judge_facts: Mapping[str, Any],
     ahead: Sequence[MeasuredRun] = (),
 ) -> dict[str, Any]:
-    """Return the report, with fractions, dollars and seconds, which are None where undefined.
+    """Return the report as a JSON object. Fractions, dollars and seconds are None if undefined.
 
     Args:
         runs: The runs by name: `UNCHANGED`, names of probes, and `repeat_name`.
         labels: The labels of the split; None if they are hidden.
-        threshold: The threshold chosen on these runs, or the reason why there is not any. If a threshold
-            already made the verdicts, the report has that one instead.
+        threshold: The threshold chosen on these runs, or the reason why none was chosen. If the runs already
+            used a threshold, the report has that threshold instead.
         judge_facts: The judge's own descriptions (inputs, calls, source).
-        ahead: Runs that made the calls which ``runs`` found in the cache; their sessions and costs count too.
+        ahead: Earlier runs that put replies for ``runs`` into the cache; their sessions and costs count, too.
     """
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]
@@ -195,9 +195,9 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 def score_answers(
     records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
-    """Return the score report over the judged runs; runs that --limit and the like excluded do not count.
+    """Return the score report over the judged trajectories only, such as those chosen by ``--limit``.
 
-    Each label's overall figures also have ``fpr_ci``, the interval of the false positive rate.
+    With ``has_intervals``, each label's overall figures have ``fpr_ci``, the false positive rate's interval.
     """
     answers = {record["trajectory_id"]: record["answer"] for record in records}
     there = labels_of(labels, answers)
@@ -216,7 +216,7 @@ def score_answers(
 
 
 def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
-    """Return the labels of only these trajectories, under the same version."""
+    """Return the labels of only the trajectories in ``ids``, with the same label version."""
     chosen = np.array([each.trajectory_id in ids for each in labels.trajectories])
     return replace(
         labels,
@@ -229,9 +229,9 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
-    """Return the own score of each answer and the one that counts (see `probability`), by id.
+    """Return (the judge's own score, the score by `probability`) of each answer, by id.
 
-    An answer without a verdict has neither.
+    Both are None for an answer without a verdict.
     """
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
@@ -263,7 +263,7 @@ def _probe(
     labels: LabelSet | None,
     repeats: Sequence[MeasuredRun],
 ) -> dict[str, Any]:
-    """Return a probe's report, with the false positive rate under it if the labels still hold."""
+    """Return a probe's report. ``fpr`` is None if the labels are hidden or do not apply to the probe."""
     success = None
     if labels is not None and probe.expected != "fails":
         success = _success_figures(changed.records, labels)
@@ -272,7 +272,7 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how far the judge agrees with itself.
+    """Return how often the judge's verdicts agree over all runs of the unchanged judge.
 
     ``unanimous`` is the share of equal verdicts among the trajectories with a verdict in all runs.
     """
@@ -301,7 +301,7 @@ def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dic
 
 
 def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """Return the costs of a judgment; a cached reply counts with its original cost and latency."""
+    """Return the costs per judgment. A cached reply counts with its original cost and latency."""
 
     def column(name: str) -> np.ndarray:
         return np.array([each.get(name) for each in records], dtype=np.float64)

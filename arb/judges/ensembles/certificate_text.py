@@ -1,6 +1,6 @@
-"""A certificate for people: one Markdown template, and a page made from it.
+"""Write a certificate as Markdown and as an HTML page.
 
-The page needs no other file and no script, so it can be mailed and attached to a paper.
+The page needs no further files and no scripts, so it can be mailed and attached to a paper.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def to_markdown(certificate: Mapping[str, Any]) -> str:
 
 
 def to_html(certificate: Mapping[str, Any]) -> str:
-    """Return the certificate as one page, with its style inside."""
+    """Return the certificate as one HTML page that includes its style sheet."""
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     page = _templates().get_template("certificate.html")
     return page.render(
@@ -47,7 +47,7 @@ def to_html(certificate: Mapping[str, Any]) -> str:
 
 
 def _settings(facts: Mapping[str, Any]) -> str:
-    """Return the settings as text, without those that are off; a temperature of 0 is not off."""
+    """Return the settings as text, without those that are None, False or {}; a temperature of 0 stays."""
     there = {name: value for name, value in facts.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in there.items() if value != {})
 
@@ -58,7 +58,7 @@ def _counts(calls: Mapping[str, int]) -> str:
 
 
 def _escape(text: str) -> str:
-    """Escape text for Markdown, since some of it was written by strangers."""
+    """Escape text for Markdown, since it may come from models or other users."""
     return _MARKUP.sub(r"\\\1", printable(text)).replace("&", "&amp;").replace("<", "&lt;")
 
 

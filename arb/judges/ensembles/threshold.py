@@ -1,4 +1,4 @@
-"""Thresholds on a judge's score: frozen in a file (see `threshold_selection`), applied to any split."""
+"""Apply a threshold on a judge's score, read from a file, to any split (`threshold_selection` chooses it)."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ SCORE_SETTINGS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A frozen threshold: from ``value`` on, a score is a success.
+    """A threshold as it is stored in a file: a score of ``value`` or more means success.
 
-    ``figure`` describes the maximised figure. ``chosen_on`` has the figures on the rows it was chosen on, and
-    ``held_out`` those on rows that each choice did not see (`choose_threshold`). ``plain`` has the figures of
-    the judge's own verdicts, or None in older files. ``configuration`` made the scores, as in run.json.
+    ``figure`` is the aim in words. ``chosen_on`` has the figures on the rows that it was chosen on, and
+    ``held_out`` those on held-out rows (`choose_threshold`). ``plain`` has the figures of the judge's own
+    verdicts, or None in older files. ``configuration`` has the settings of the scores (`score_settings`).
     """
 
     suite: str
@@ -54,15 +54,15 @@ class Threshold:
 
 @dataclass(frozen=True)
 class ThresholdedJudge(WrappedJudge):
-    """A judge whose score decides. An answer without a score counts as 1 for yes and 0 for no.
+    """A judge whose score decides its verdict. A yes without a score counts as 1, a no as 0.
 
-    It keeps its name: the run's configuration has the threshold.
+    The judge's name does not change, since the run's configuration records the threshold.
     """
 
     value: float
 
     def ask(self, view: View) -> JudgeSession:
-        """Return the judge's answer with success by its score; an answer without a verdict stays so."""
+        """Return the judge's answer with the verdict by its score, or unchanged if it has no verdict."""
         answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer
@@ -71,7 +71,7 @@ class ThresholdedJudge(WrappedJudge):
 
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
-    """Return the judge with its frozen threshold.
+    """Return the judge with the threshold applied.
 
     Raises:
         OptionsError: The threshold was chosen for another judge. Older files name a judge by its display
@@ -102,7 +102,7 @@ def write_threshold(path: Path, threshold: Threshold) -> None:
 
 
 def read_threshold(path: Path) -> Threshold:
-    """Read a frozen threshold. Raises OptionsError, which names the problem with the file."""
+    """Read a threshold file. Raises OptionsError, which names the problem with the file."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -111,7 +111,7 @@ def read_threshold(path: Path) -> Threshold:
 
 
 def threshold_of(content: Any, place: str) -> Threshold:
-    """Return the threshold in the content of a file. Raises OptionsError, which begins with ``place``."""
+    """Return the threshold in a parsed file. Raises OptionsError, whose message begins with ``place``."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
         raise OptionsError(f"{place}: is not a threshold file of format {FORMAT}; run `judges threshold`")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - heavy, most runs have no threshold

@@ -35,9 +35,9 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold with its figures on the rows it was chosen on and on held-out rows (None if that fails).
+    """A threshold with its figures on the rows that it was chosen on, and on held-out rows if possible.
 
-    ``plain`` has the figures of the judge's own verdicts, once it was compared with them.
+    ``plain`` has the figures of the judge's own verdicts; only `recommend_threshold` sets it.
     """
 
     value: float
@@ -80,7 +80,7 @@ def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None 
 def recommend_threshold(
     scores: np.ndarray, plain: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
 ) -> ChosenThreshold:
-    """Return the threshold that `choose_threshold` gives if it beats the plain verdicts on held-out data.
+    """Return the threshold of `choose_threshold` if it beats the judge's own verdicts on held-out data.
 
     Args:
         scores: Float of shape (n,), NaN without a verdict.
@@ -90,7 +90,7 @@ def recommend_threshold(
         aim: The figure to maximise and the bound to keep.
 
     Raises:
-        NoThresholdError: No threshold can be chosen, tried on held-out data, or is better.
+        NoThresholdError: No threshold can be chosen or tested on held-out data, or it is not better.
     """
     choice = choose_threshold(scores, labels, tasks, aim)
     plain_figures = _figures(plain, labels, tasks)
@@ -129,9 +129,9 @@ def choose_threshold(
     """Return the threshold that best meets the aim on these rows.
 
     The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and one with an
-    unsure label is left out. The figures of ``chosen_on`` are flattered by the choice. Those of ``held_out``
-    come from five parts of the tasks, each judged by the threshold chosen on the other four. Both have
-    intervals over tasks.
+    unsure label is left out. The figures of ``chosen_on`` are too high, since the threshold fits these rows.
+    For ``held_out`` the tasks are divided into five parts, each judged by the threshold chosen on the other
+    four. Both have intervals over tasks.
 
     Raises:
         NoThresholdError: No threshold meets the aim.
@@ -142,7 +142,7 @@ def choose_threshold(
 
 
 def candidates(scores: np.ndarray) -> list[float]:
-    """Return 0 and the middles between every two neighbouring scores; NaN is left out."""
+    """Return the thresholds to try: 0 and the middle of every two neighbouring scores, without NaN."""
     known = np.unique(scores[~np.isnan(scores)])
     return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
 

@@ -20,8 +20,8 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
     An answer without a verdict is an unknown vote. If it could change the outcome, the vote has no verdict.
     The score is the mean probability of success (see `probability`) over the answers with a verdict. Side
-    effect and repetition are decided by the same vote, optimality is the median, and the reasoning is that
-    of the first answer that agrees.
+    effect and repetition are decided by the same rule, optimality is the lower median, and the reasoning is
+    that of the first answer with the same verdict.
     """
     success = outcome([answer.success for answer in answers], rule)
     if success is None:
@@ -41,7 +41,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
 
 def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
-    """Return yes or no by the rule, or None if the unknown votes (None) could change the outcome."""
+    """Return the outcome of a vote by the rule, or None if the unknown votes (None) could change it."""
     yes = sum(vote is True for vote in votes)
     needed = {"all": len(votes), "majority": len(votes) // 2 + 1, "any": 1}[rule]
     if yes >= needed:
@@ -51,7 +51,7 @@ def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
 
 
 def probability(answer: Answer) -> float:
-    """Return an answer's score; without one, 1 for yes and 0 for no."""
+    """Return an answer's score; for an answer without a score, 1 for yes and 0 for no."""
     return float(bool(answer.success)) if answer.score is None else answer.score
 
 
@@ -66,15 +66,15 @@ def state_without_verdict(answers: Sequence[Answer]) -> str:
 
 
 SHARED_PURPOSES: Final = ("caption", "change", "key points", "rating")
-"""Purposes of calls that are made once for all samples, as are calls of other roles than the judge's."""
+"""Purposes of calls that are made once for all samples, as are all calls of roles other than the judge's."""
 
 
 @dataclass(frozen=True)
 class SampledJudge(WrappedJudge):
     """A judge asked ``n`` times, with a vote over its answers by ``rule`` (see `combine_votes`).
 
-    Captions and the like are asked for once. For the verdict each sample makes its own calls, and those of
-    all samples are in flight at once.
+    Captions and other shared texts (`SHARED_PURPOSES`) are requested once. For the verdict each sample makes
+    its own calls, which are in flight together with those of the other samples.
     """
 
     n: int
@@ -106,7 +106,7 @@ Round = Generator[Sequence[Call], Sequence[Reply], list[Answer]]
 
 
 def _together(session: Round) -> Round:
-    """Return the same session, in which calls of a round that ask the same know each other's numbers."""
+    """Return the session with ``together`` set in each call: the samples of all equal calls of its round."""
     try:
         calls = next(session)
         while True:
@@ -126,7 +126,7 @@ def _together(session: Round) -> Round:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """Return the same session, with the calls for the verdict marked as those of one sample."""
+    """Return the session with calls for the verdict numbered as those of sample ``number`` of ``n``."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

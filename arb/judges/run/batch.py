@@ -1,8 +1,8 @@
-"""A run over an endpoint's Batch API: half the price, replies within a day.
+"""Run a judge over an endpoint's Batch API, at half the price and with replies within a day.
 
-The judge is driven with the replies that exist. The calls without a reply are submitted together, and their
-replies are taken into the cache, until every trajectory is judged. That takes as many rounds as the judge has
-stages. The folder has a list of its batches, so the same command can continue on another day.
+Each round drives the judge with the cached replies, submits the calls that have no reply as batches, and puts
+their replies into the cache. A run takes as many rounds as the judge has stages. The run folder lists the
+submitted batches, so the same command can continue on another day.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from arb.judges.types import Call, OptionsError, Reply, Request
 _MISSING: Final = "its replies have not arrived yet"
 
 POLL_S: Final = 20.0
-"""How often the status of the batches is requested."""
+"""Seconds between two requests for the status of the batches."""
 
 PROVIDERS: Final = ("openai", "any")
-"""Providers with a Batch API like OpenAI's. For ``any``, the user knows that the address has one."""
+"""Providers with a Batch API like OpenAI's. For ``any``, the user has to know that the endpoint has one."""
 
 
 class ReplyMissingError(ValueError):
-    """Raised for a call that must be submitted first; its trajectory is judged in a later round."""
+    """Raised for a call that has no reply yet; its trajectory is judged in a later round."""
 
 
 def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float | None = None) -> RunEnd:
-    """Judge the job's trajectories into the folder, by batches; this is an `Engine`.
+    """Judge the job's trajectories by batches and write the results into the folder. This is an `Engine`.
 
-    Ctrl-C leaves the batches with the endpoint; the same command collects them. Raises OptionsError for a
-    provider without batches and for a missing key or price, RunFolderError for a list of batches that cannot
-    be read.
+    After Ctrl-C the endpoint keeps the batches, and the same command collects them later. Raises OptionsError
+    for a provider without a Batch API and for a missing key or price, and RunFolderError if batches.json
+    cannot be read.
     """
     config = job.config
     if wrong := sorted({each.provider for each in config.models.values()} - set(PROVIDERS)):
@@ -65,7 +65,7 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
 async def _run(job: Job, folder: RunFolder, progress: Progress, cache: CallCache, poll_s: float) -> RunEnd:
     config = job.config
     access = resolve_access(config.models)
-    build_budget(config.max_usd, config.prices, config.models)  # a limit needs every price
+    build_budget(config.max_usd, config.prices, config.models)  # raises if a price is missing
     log = BatchLog.open(folder.folder)
     stop = asyncio.Event()
     async with _clients(access) as clients:
@@ -83,8 +83,8 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, cache: CallCache
 class _BatchRounds:
     """The rounds of a run: collect replies, drive the judge, submit the missing calls.
 
-    ``judged`` has the ids that are finished. ``left_out_usd`` is the possible cost of a call that was left
-    out because the run might exceed its limit with it.
+    ``judged`` has the ids of finished trajectories. ``left_out_usd`` is the highest possible cost of a call
+    that was not submitted because it might take the run above ``--max-usd``, or None.
     """
 
     job: Job
@@ -97,7 +97,7 @@ class _BatchRounds:
     left_out_usd: float | None = None
 
     async def run(self, writer: ResultWriter) -> RunEnd:
-        """Repeat the rounds until all trajectories are judged, or nothing more can be done now."""
+        """Repeat the rounds until every trajectory is judged or the run has to stop; return how it ended."""
         try:
             while True:
                 await self.collector.wait(self.stop, self.poll_s)
@@ -114,7 +114,7 @@ class _BatchRounds:
             return RunEnd("failing", f"the endpoint cannot take batches: {failure.message}{self._left()}")
 
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
-        """Judge the trajectories whose replies exist, and put the missing calls into the files."""
+        """Judge the trajectories whose replies are all cached, and add the missing calls to ``files``."""
         self.left_out_usd = None
         self.collector.cache.refresh()
 
@@ -134,7 +134,7 @@ class _BatchRounds:
             await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
-        """Return the reply to a call if there is one. Raises ReplyMissingError otherwise."""
+        """Return a call's reply or failure; else add it to ``files`` and raise ReplyMissingError."""
         collector = self.collector
         key = key_of(self.job.config.models[call.role], call)
         if (reply := collector.cache.get(key)) is not None:
@@ -152,7 +152,7 @@ class _BatchRounds:
         raise ReplyMissingError(_MISSING)
 
     def _samples_to_ask(self, call: Call, files: BatchFiles) -> list[str]:
-        """Return the keys of other samples that the same request can ask for, as `CallExecutor` does."""
+        """Return the keys of the call's other missing samples, which the same request can ask for (``n``)."""
         collector, model = self.collector, self.job.config.models[call.role]
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
@@ -163,9 +163,9 @@ class _BatchRounds:
         ]
 
     def _put(self, call: Call, keys: list[str], files: BatchFiles, *, is_shorter: bool) -> None:
-        """Put a call into the files, unless the run might then exceed its limit.
+        """Add a call to ``files``, unless its cost might take the run above ``--max-usd``.
 
-        ``keys`` are the key of the call, and those of the samples that the request also asks for.
+        ``keys`` has the key of the call, then the keys of the samples that the request also asks for.
         """
         role, config, prices = call.role, self.job.config, self.collector.prices
         model = with_choices(config.models[role], len(keys))
@@ -192,7 +192,7 @@ class _BatchRounds:
             entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
-        """Submit the files. Each batch is logged first, so that none is forgotten or made twice."""
+        """Submit the files. Each batch is logged before it is created, so that no kill can lose it."""
         log = self.collector.log
         for entry in files.entries:
             if self.stop.is_set():
@@ -207,7 +207,7 @@ class _BatchRounds:
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
-        """Return how a run ends that has no call left to submit."""
+        """Return the RunEnd of a run that has no calls left to submit."""
         if writer.all_failed:
             return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
@@ -219,7 +219,7 @@ class _BatchRounds:
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
-        """Return how the run ends if no other round is possible, else None."""
+        """Return the RunEnd of the run if no further round is possible, else None."""
         collector = self.collector
         if self.stop.is_set():
             return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
@@ -236,7 +236,7 @@ class _BatchRounds:
         return None
 
     def _left(self) -> str:
-        """Return the end of a message, which names the batches that are still open."""
+        """Return the end of a message: which batches are still open, or that the results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
@@ -246,7 +246,7 @@ class _BatchRounds:
 
 @contextlib.asynccontextmanager
 async def _clients(access: Mapping[str, EndpointAccess]) -> AsyncIterator[dict[str, BatchClient]]:
-    """Open the client of each role for the block; roles at the same place share one."""
+    """Yield the batch client of each role; roles with the same endpoint and key share one."""
     opened = {place: BatchClient(place) for place in set(access.values())}
     try:
         yield {role: opened[place] for role, place in access.items()}

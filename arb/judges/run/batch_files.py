@@ -33,7 +33,7 @@ from arb.judges.types import ModelSettings, Reply
 
 
 def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
-    """Return the key of a line's call with its reply or failure, or None if the line has no key."""
+    """Return (key, reply or failure) from one line of a batch's results, or None if it has no key."""
     try:
         parsed: Any = read_json(line)
     except ValueError:
@@ -42,7 +42,7 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
     if not isinstance(key, str):
         return None
     response = parsed.get("response")
-    if not isinstance(response, dict):  # the day was over, or the endpoint failed
+    if not isinstance(response, dict):  # the call expired after a day, or the endpoint failed
         error = parsed.get("error")
         error = error if isinstance(error, dict) else {"message": str(error)}
         message = f"{error.get('code') or 'no response'}: {error.get('message') or ''}"
@@ -61,7 +61,7 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
 BATCHES: Final = "batches.json"
 
 Status = Literal["handing in", "waiting", "collected", "failed"]
-"""``handing in``: the endpoint may or may not have the batch, so it is searched by its mark."""
+"""``handing in``: it is unknown whether the endpoint has the batch, so it is looked up by its mark."""
 
 
 class BatchEntry(BaseModel):
@@ -90,15 +90,15 @@ class BatchLog(BaseModel):
     """The batches of a run folder, as in batches.json. Every change is on the disk after `save`."""
 
     unsupported_params: dict[str, list[str]] = Field(default={}, alias="dropped")
-    """By role, the parameters that its endpoint does not know."""
+    """The parameters that the endpoint of each role does not know."""
     too_long: list[str] = []
-    """The keys of calls whose prompts were too long; the shorter ones are sent instead."""
+    """The keys of calls whose prompt was too long, so that the shorter prompt is sent instead."""
     batches: list[BatchEntry] = []
     _path: Path = PrivateAttr()
 
     @classmethod
     def open(cls, folder: Path) -> BatchLog:
-        """Read the log of a run folder, which is empty at first. Raises RunFolderError."""
+        """Read the log of a run folder; a new folder has an empty log. Raises RunFolderError."""
         path = folder / BATCHES
         try:
             log = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
@@ -116,7 +116,7 @@ class BatchLog(BaseModel):
         return [entry for entry in self.batches if entry.status in ("handing in", "waiting")]
 
     def leave_out(self, role: str, parameter: str) -> None:
-        """Remember that an endpoint does not know a parameter."""
+        """Note that the role's endpoint does not know a parameter, which is then no longer sent."""
         unsupported_params = self.unsupported_params.setdefault(role, [])
         if parameter not in unsupported_params:
             unsupported_params.append(parameter)
@@ -129,23 +129,23 @@ class BatchLog(BaseModel):
 
 MAX_LINES: Final = 50_000
 MAX_BYTES: Final = 190_000_000
-"""OpenAI takes 50,000 calls and 200 MB in a batch."""
+"""The most calls and bytes in a batch. OpenAI accepts 50,000 calls and 200 MB."""
 
 ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """Return the line of a call, which carries its key. Invalid UTF-8 would spoil the whole batch."""
+    """Return a call's line of an input file. Lone surrogates, which fail the batch, are replaced."""
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
     return msgspec.json.encode(line) + b"\n"
 
 
 @dataclass
 class BatchFiles:
-    """Files in ``folder`` with the calls of the next batches. Use it with ``with``.
+    """The input files of the next batches, in ``folder``. Use it as a context manager.
 
-    A file holds the calls of one role, since OpenAI takes one model per batch. At the end of the block the
-    files are removed: they were submitted, or will be made again.
+    A file has the calls of one role, since OpenAI accepts one model per batch. The files are removed at the
+    end of the block: they were submitted, or the next run makes them again.
     """
 
     folder: Path
@@ -156,7 +156,7 @@ class BatchFiles:
     _filling: dict[str, BatchEntry] = field(default_factory=dict)
 
     def __enter__(self) -> BatchFiles:
-        for left_over in self.folder.glob("batch-input-*.jsonl"):  # of a killed process
+        for left_over in self.folder.glob("batch-input-*.jsonl"):  # left by a killed process
             left_over.unlink()
         return self
 
@@ -168,9 +168,9 @@ class BatchFiles:
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
-        """Add a call that is not in ``keys`` yet, and return its batch.
+        """Add a call whose ``key`` is new, and return the entry of its batch.
 
-        ``samples`` are the keys of the other samples that the call asks for.
+        ``samples`` has the keys of the other samples that the request asks for.
         """
         entry = self._filling.get(role)
         if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
@@ -191,7 +191,7 @@ class BatchFiles:
 
     @property
     def most_usd(self) -> float:
-        """An upper limit of the cost of all batches with known prices."""
+        """The most that the batches with known prices can cost in dollars."""
         return sum(entry.most_usd or 0.0 for entry in self.entries)
 
 
@@ -204,11 +204,11 @@ _TRANSIENT: Final = ("transient", "rate_limit")
 
 @dataclass
 class BatchCollector:
-    """Takes the replies of open batches into the cache, and records the other calls.
+    """Puts the replies of open batches into the cache, and decides what happens to calls without a reply.
 
-    ``failed`` has the reply of each call that was given up, by key. ``refused`` has the endpoint's reasons
-    for rejected batches, ``cancelled`` the batches that were cancelled at the endpoint, and ``account`` the
-    endpoint's message if it refused the account.
+    ``failed`` has the error reply of each call that was given up, by key. ``refused`` has the endpoint's
+    reasons for rejecting batches, ``cancelled`` the ids of batches cancelled at the endpoint, and ``account``
+    the endpoint's message if it refused the account.
     """
 
     models: Mapping[str, ModelSettings]
@@ -226,9 +226,9 @@ class BatchCollector:
     _reported: object = None
 
     async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
-        """Wait until no batch is open or ``stop`` is set.
+        """Poll and collect the batches until none is open or ``stop`` is set.
 
-        Transient failures are retried. Raises CallFailed if the endpoint does not give the status of a batch.
+        A transient failure to get the status of a batch is retried; any other raises CallFailed.
         """
         while self.log.uncollected and not stop.is_set():
             states = []
@@ -250,13 +250,13 @@ class BatchCollector:
                     continue
 
     def fail(self, key: str, failure: CallFailed) -> None:
-        """Give up a call."""
+        """Give up a call, and put its error reply into ``failed``."""
         self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
 
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
         """Return the state of an open batch, and collect it if it has ended.
 
-        A batch that was never created is removed from the log.
+        If it was never created, remove it from the log and return None.
         """
         client = self.clients[entry.role]
         if entry.id is None:
@@ -274,7 +274,7 @@ class BatchCollector:
         return state
 
     async def _collect(self, entry: BatchEntry, state: BatchState) -> None:
-        """Take all replies of a batch, and then handle the calls without one."""
+        """Put the replies of an ended batch into the cache, then handle the calls without a reply."""
         if state.status == "failed" and not state.files:
             self.refused.append(f"{state.id}: {'; '.join(state.problems) or 'no reason was given'}")
             entry.status = "failed"
@@ -305,11 +305,11 @@ class BatchCollector:
         self.log.save()
 
     def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
-        """Put a reply into the cache, unless it is there already and so was counted before."""
+        """Put a reply and its other samples into the cache and count them, unless ``key`` is cached."""
         if self.cache.get(key) is not None:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])
-        if samples and not reply.others:  # ``n`` was not refused, but left unread
+        if samples and not reply.others:  # the endpoint accepted ``n`` but ignored it
             self.log.leave_out(entry.role, "n")
         choices = shared_choices(
             reply, partial(self.prices.cost, model, is_batch=True), self._spent_usd.get(key, 0.0)
@@ -321,7 +321,7 @@ class BatchCollector:
             self.progress.spend.count(kept)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
-        """Decide what to do about a failed call. ``counts``: whether this is one of its `MAX_FAILURES`."""
+        """Give up a failed call or leave it open. ``counts``: whether it counts towards `MAX_FAILURES`."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
         if cost_usd is not None:

@@ -1,7 +1,7 @@
-"""`RunConfig`: everything a run depends on, built once from the options of a command.
+"""The configuration of a run (`RunConfig`), built once from the options of a command.
 
-Engines take it as a value. The part that its verdicts depend on is recorded in run.json as the run's
-configuration: a run continues in its folder only with the same one.
+The part that verdicts depend on is recorded in run.json as ``configuration``. A run continues in its folder
+only if that part is the same.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _SETTINGS: Final = (
     *("source", "skip_incomplete", "answers", "refresh", "max_in_flight", "requests_per_minute"),
     *("tokens_per_minute", "rate_limit_timeout", "timeout", "max_usd"),
 )
-"""Options that a configuration has under the same names."""
+"""Options that `RunConfig` has as attributes of the same names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,16 +56,16 @@ class RunConfig:
         judge: The judge, with samples, cascade and threshold.
         models: How the model of each role is asked; empty for a judge that calls no model.
         suite: The suite of the trajectories.
-        split: Their split.
-        ids: The chosen trajectories, in the order of the suite.
-        selection: The options that chose them, as run.json has them.
+        split: The split of the trajectories.
+        ids: The ids of the chosen trajectories, in the order of the suite.
+        selection: The options that chose the trajectories, as in run.json.
         images: How pictures are sent.
-        recorded: The options that verdicts depend on, as run.json has them.
+        recorded: The options that verdicts depend on, as in run.json.
         prices: The prices of the models.
         cache: The folder of the reply cache; None if no model is asked.
-        not_before: Replies that were stored before are asked again (`CallCache`).
-        judge_options: The options from which another process builds the judge, which cannot be pickled if it
-            comes from a file.
+        not_before: Replies cached before this time (seconds since 1970) are not used; None: all are used.
+        judge_options: The options from which a worker process builds the judge again, since a judge from a
+            file cannot be pickled.
 
     The other attributes are the options of the same names.
     """
@@ -99,7 +99,7 @@ class RunConfig:
         return full_name(self.judge, self.models)
 
     def configuration(self, data_hash: str | None) -> dict[str, Any]:
-        """Return everything that the verdicts depend on, for JSON.
+        """Return everything that the verdicts depend on, as a JSON object.
 
         ``data_hash`` is the hash of the recorded runs.
         """
@@ -119,17 +119,17 @@ class RunConfig:
         }
 
     def open_cache(self) -> AbstractContextManager[CallCache | None]:
-        """Open the reply cache for a block; it gives None if no model is asked. Raises OptionsError."""
+        """Open the reply cache for a ``with`` block (None if no model is asked). Raises OptionsError."""
         if self.cache is None:
             return nullcontext()
         return closing(open_cache(self.cache, self.answers, self.not_before))
 
 
 def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
-    """Build the configuration of a run from the options of its command.
+    """Return the configuration of a run, built from the options of its command.
 
-    Keys, addresses and prices are checked before anything is written, if the run will be made.
-    Raises OptionsError with every problem, and SuiteError.
+    Keys, addresses and prices are checked, too, unless ``will_run`` is false, as for a plan.
+    Raises OptionsError, which names every problem, and SuiteError.
     """
     problems: list[str] = []
     models: dict[str, ModelSettings] = {}
@@ -196,7 +196,7 @@ def _as_typed(options: RunOptions, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _oldest_reply(options: RunOptions) -> float | None:
-    """Return the time in seconds since 1970 from which on cached replies count, or None if all do."""
+    """Return the time (seconds since 1970) from which cached replies are used, or None to use all."""
     now = time.time()
     if options.refresh:
         return now
@@ -220,9 +220,9 @@ def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
 
 
 def cache_folder(chosen: Path | None) -> Path:
-    """Return the folder of stored replies: that of ``--cache``, else ``calls`` in the private cache.
+    """Return the folder of the reply cache: ``chosen`` (``--cache``), else ``calls`` in ARB_CACHE_DIR.
 
-    Raises OptionsError if the private cache cannot be made.
+    Raises OptionsError if ARB_CACHE_DIR cannot be created.
     """
     if chosen is not None:
         return chosen
@@ -236,7 +236,7 @@ def open_cache(folder: Path, answers: str | None = None, not_before: float | Non
     """Open the reply cache in a folder; see `CallCache` for the arguments.
 
     Raises:
-        OptionsError: The folder cannot be read and written.
+        OptionsError: The folder cannot be read or written.
     """
     with _cache_problems(folder):
         cache = CallCache(folder, answers=answers, not_before=not_before)

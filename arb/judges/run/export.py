@@ -1,7 +1,7 @@
-"""A run in the layout of the paper's judgments: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
+"""Export a run as the paper's judgments: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
 
-A file has one reply, from which the verdict can be read again. A verdict over several replies (samples) is
-exported as the first reply with the same verdict; it cannot be exported if no single reply has it.
+A file has one reply, from which the verdict can be parsed again. For a vote over several samples it is the
+first reply with the same verdict. A judgment is left out if no single reply states its verdict.
 """
 
 import json
@@ -27,7 +27,7 @@ class ExportError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """The judge's folder, the numbers of files, and the ids whose verdict is in no single reply."""
+    """The judge's folder, the numbers of all and of failed files, and the ids that were left out."""
 
     judge: str
     files: int
@@ -36,10 +36,10 @@ class ExportSummary:
 
 
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
-    """Write every judgment of a run below ``out``; ``judge`` names its folder.
+    """Write every judgment of a run below ``out``, in a folder named ``judge``.
 
-    By default the folder is the released one if the judge has the paper's name, else it is made from the
-    judge's full name. A failed judgment becomes ``<task_id>_error.json``. Files are replaced as a whole.
+    By default a judge of the paper has its released folder, and any other judge a folder made from its full
+    name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
 
     Raises:
         RunFolderError: The folder holds no run.
@@ -78,9 +78,9 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 def document(
     record: JudgmentRecord, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
 ) -> dict[str, Any] | None:
-    """Return the file of a judgment, with ``error`` if it failed; None if no single reply has its verdict.
+    """Return a judgment as the content of its file, or None if no single reply states its verdict.
 
-    ``chat_messages`` has the prompt, under ``pruned`` if the shorter one was sent, as in released files.
+    A failed judgment has ``error``. ``chat_messages`` has the prompt, under ``pruned`` if it was shortened.
     """
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
@@ -146,7 +146,7 @@ def folder_name(name: str) -> str:
 
 
 def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
-    """Return the first call of the last stage whose single reply gives the verdict.
+    """Return the first call of the last stage whose reply states the verdict, or None.
 
     A reply that gives every label is preferred to one that gives only the verdict.
     """
@@ -166,7 +166,7 @@ def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord
 
 
 def _refusal(reply: JudgmentRecord) -> str | None:
-    """Return the words of a refusal, or the error if the endpoint itself refused the prompt."""
+    """Return the model's refusal, or the endpoint's error if it refused the prompt; None if neither did."""
     return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
 
 

@@ -5,9 +5,9 @@
     prompts.jsonl      the prompts of the calls in these lines, every text once (`engine.prompt_store`)
     predictions.jsonl  the prediction file; replaced as a whole when a session ends
 
-One process at a time holds the folder. It stays intact if the process is killed, since an incomplete last
-line is ignored. During a run many results are written with one wait for the disk, and none before its replies
-are on it. Nothing is written while all results are errors, as with a wrong key or model name.
+Only one process can use the folder at a time. A kill leaves it intact, since an incomplete last line is
+ignored. Results are flushed to the disk in groups, and only after the replies that they come from. Nothing is
+written while all results are errors, for example because of a wrong key or model name.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ FORMAT: Final = 1
 """The format of the folder that this code writes and reads."""
 
 UPDATE_INTERVAL_S: Final = 1.0
-"""How often the dollars spent are written into run.json."""
+"""Seconds between two updates of the dollars spent in run.json."""
 
 
 class RunFolderError(ValueError):
@@ -53,9 +53,9 @@ class RunFolderError(ValueError):
 
 
 class OtherConfigurationError(RunFolderError):
-    """Raised for a folder that holds a run of another configuration than ``wanted``.
+    """Raised if a folder contains a run with a configuration other than ``wanted``.
 
-    ``paths`` name the values that differ. If none does, the prompts that are sent differ.
+    ``paths`` has the names of the values that differ, or only `SENT_PROMPTS` if the prompts differ.
     """
 
     def __init__(self, folder: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]):
@@ -71,10 +71,10 @@ SENT_PROMPTS: Final = "sent_prompts"
 
 
 class RunFolder:
-    """A run's folder, held by this process until `close`; it is created if necessary.
+    """A run's folder, created if necessary and locked by this process until `close`.
 
-    Raises RunFolderError if another process holds the folder or if it contains something else, and
-    OtherConfigurationError, which names every difference, if it contains a run of another configuration.
+    Raises RunFolderError if another process uses the folder or if it contains no usable run, and
+    OtherConfigurationError, which names every difference, if its run has another configuration.
     """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]):
@@ -101,10 +101,10 @@ class RunFolder:
             self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories, which are on the disk when this returns. The last line of an id counts.
+        """Add judged trajectories and flush them to the disk. If an id has several lines, the last counts.
 
-        ``prompts`` are those of their calls, in order; each call gets the name of its prompt.
-        Raises StorageError.
+        ``prompts`` has the prompt of each call of the records, in order. Each call gets the name under which
+        its prompt is stored. Raises StorageError.
         """
         with storing(self.folder):
             names = iter(self._prompts.add(prompts))
@@ -116,21 +116,21 @@ class RunFolder:
             self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """Yield the lines of ``ids`` in their order, or all lines, with one in memory at a time."""
+        """Yield the records of the judged ``ids`` in this order, or all records, read one at a time."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
 
     def update_run(self, facts: Mapping[str, Any]) -> None:
-        """Replace run.json, with these facts over those of the same name. Raises StorageError."""
+        """Write these facts into run.json, replacing those of the same name. Raises StorageError."""
         self.run = {**self.run, **facts}
         with storing(self.folder):
             atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
     def finalize(self, ids: Sequence[str]) -> None:
-        """Rewrite judgments and predictions in the order of ``ids``, without lines that were replaced.
+        """Rewrite judgments.jsonl and predictions.jsonl in the order of ``ids``, with one line per id.
 
-        Raises StorageError and then leaves the files unchanged.
+        Raises StorageError; a file that cannot be written stays unchanged.
         """
         order = [each for each in ids if each in self._places]
         with storing(self.folder):
@@ -143,7 +143,7 @@ class RunFolder:
     ) -> None:
         """Raise OtherConfigurationError if the judge now sends other prompts than those in the folder.
 
-        The first, the middle and the last of the judged trajectories that are ``there`` are compared.
+        ``there`` has the ids with a recorded run; the first, middle and last judged ones are compared.
         """
         done = [each for each in self.states if each in there]
         chosen = {done[place] for place in (0, len(done) // 2, -1)} if done else ()
@@ -153,7 +153,7 @@ class RunFolder:
             raise OtherConfigurationError(self.folder, configuration, configuration)
 
     def close(self) -> None:
-        """Leave the folder to other processes."""
+        """Close the files, and unlock the folder for other processes."""
         self._prompts.close()
         self._judgments.close()
         os.close(self._lock)
@@ -176,7 +176,7 @@ class RunFolder:
             differs = bool(_differing(there := self.run["configuration"], wanted))
             judgments = self.folder / JUDGMENTS
             if differs and not (judgments.is_file() and judgments.stat().st_size):
-                # Nothing was judged, for example since a wrong address (another configuration) failed.
+                # Nothing was judged, for example because the address was wrong: replace the configuration.
                 self.update_run({"configuration": wanted})
             elif differs:
                 raise OtherConfigurationError(self.folder, there, wanted)
@@ -207,7 +207,7 @@ def read_run(folder: Path) -> dict[str, Any]:
 
 
 def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
-    """Yield the last line of each id in judgments.jsonl. Does not lock the folder; raises RunFolderError."""
+    """Yield the last record of each id in judgments.jsonl, without locking. Raises RunFolderError."""
     try:
         last = {
             json.loads(line)["trajectory_id"]: start for start, line in complete_lines(folder / JUDGMENTS)
@@ -227,11 +227,11 @@ MEANINGS: Final = {
     "data_hash": "the recorded runs",
     SENT_PROMPTS: "the prompts that are sent",
 }
-"""Explanations of the digests in a configuration."""
+"""Explanations of the hashes in a configuration, for messages."""
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return each value that differs, by its path: ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    """Return a line per value that differs, such as ``models.judge.temperature: 0.0 there, 0.7 now``."""
     return [
         f"{path}{f' ({MEANINGS[path]})' if path in MEANINGS else ''}: {one} there, {other} now"
         for path, (one, other) in _differing(there, now).items()
@@ -254,14 +254,14 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
-    """Open the prompts of a run, by the names in its lines; gives None if no call was made."""
+    """Yield a reader of the prompts of a run, which is closed afterwards, or None if no call was made."""
     path = folder / PROMPTS
     with closing(PromptReader(path)) if path.is_file() else nullcontext() as prompts:
         yield prompts
 
 
 MAX_LEADING_ERRORS: Final = 20
-"""A run stops if so many results are all errors from the start."""
+"""A run stops if it has this many results and all of them are errors."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and the prompt of each of its calls."""
@@ -271,10 +271,10 @@ class ResultWriter:
     """Writes results into the run's folder in a thread, as they arrive. Use it with ``async with``.
 
     ``name_of`` returns the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
-    called at once when a write fails. As long as every trajectory has ended in an error, nothing is written:
-    with a wrong key or model name all of them fail, and they are judged again once that is fixed (see
-    `discard_errors`). The dollars paid are written into run.json every second, so that the budget survives
-    a kill.
+    called as soon as a write fails. As long as all results are errors, nothing is written: with a wrong key
+    or model name every trajectory fails, and all are judged again once that is fixed (see `discard_errors`).
+    The dollars spent are written into run.json every second, so that a killed run can continue within its
+    budget.
     """
 
     def __init__(
@@ -294,7 +294,7 @@ class ResultWriter:
         self.written = 0
 
     def write(self, judged: Judgment) -> None:
-        """Take a result, which is on the disk at the end of the block at the latest. Raises StorageError."""
+        """Queue a result, which is written before the block ends. Raises StorageError if a write failed."""
         if self._task.done():
             self._task.result()
         record = judgment_record(judged, self._name_of(judged))
@@ -308,17 +308,17 @@ class ResultWriter:
 
     @property
     def all_failed(self) -> bool:
-        """Whether there are so many results, all of them errors, that the run should stop."""
+        """Whether there are `MAX_LEADING_ERRORS` results or more, all of them errors."""
         return self._first_errors is not None and len(self._first_errors) >= MAX_LEADING_ERRORS
 
     def write_errors(self) -> None:
-        """Write the errors so far after all; from now on every result is written."""
+        """Write the errors that were held back so far. From now on every result is written."""
         for result in self._first_errors or ():
             self._waiting.put_nowait(result)
         self._first_errors = None
 
     def discard_errors(self) -> RunEnd:
-        """Forget the errors, and return the end of a run that stopped because every trajectory failed."""
+        """Discard the errors held back, and return the RunEnd of a run in which every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
         return RunEnd(
@@ -351,7 +351,7 @@ class ResultWriter:
             self.written += len(results)
 
     async def _next(self) -> list[_Result | None]:
-        """Return the waiting results; empty if none arrived for a while."""
+        """Return the waiting results (None ends the run), or [] if none arrives in `UPDATE_INTERVAL_S`."""
         try:
             waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
         except TimeoutError:

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions
 
 SAMPLING_TEMPERATURE: Final = 0.7
-"""At temperature 0 all samples would be the same answer."""
+"""The default with ``--samples``, since at temperature 0 all samples would be the same."""
 
 
 def build_judge(options: RunOptions) -> AnyJudge:
     """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
 
-    Raises OptionsError for an unknown name, or options that do not go together.
+    Raises OptionsError for an unknown name, or options that contradict each other.
     """
     if (options.judge is None) == (options.cascade is None):
         raise OptionsError("give either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
@@ -63,9 +63,9 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
 
     The model of a role comes from ``--model-of ROLE=…``, else from ``--model``, else from the judge. The
     judge's own model is asked at the paper's provider unless a provider or an address is given.
-    ``PROVIDER:MODEL`` also names the provider, so that a cascade may ask two. The longest reply is that of
-    the option, else that of the judge for the role (`JudgeTraits.output_tokens`), else the common default;
-    a reasoning model has room to think.
+    ``PROVIDER:MODEL`` also names the provider, so that a cascade can use two providers. The limit of a reply
+    comes from ``--max-output-tokens``, else from the judge (`JudgeTraits.output_tokens`), else from the
+    common default; without the option, a reasoning model gets a higher limit.
 
     Raises:
         OptionsError: Options contradict each other, or a model is missing.
@@ -90,9 +90,10 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
 
 
 def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
-    """Raise OptionsError for a typed parameter that a provider never takes, unless the options allow that.
+    """Raise OptionsError if the user set a parameter that the provider never accepts.
 
-    The defaults of every run (temperature 0, seed 0) are left out instead, recorded and warned about.
+    ``--allow-dropped-params`` permits it. The default temperature and seed (0) are no error: they are not
+    sent, and the run records this and warns about it.
     """
     if options.allow_dropped_params:
         return
@@ -145,9 +146,9 @@ def _cascade(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """Return the settings that every role's model gets; its name is filled in later.
+    """Return the settings that the models of all roles share, with an empty model name.
 
-    Options and settings have the same names; an option that was left out has the default of the settings.
+    Each option fills the setting of the same name; without the option, ModelSettings has the default.
     """
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
@@ -160,7 +161,7 @@ def _common_settings(options: RunOptions) -> ModelSettings:
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
-    """Return the settings of a model: at the named provider, else where the paper's model was asked."""
+    """Return the settings of a model at the provider that ``model`` or the options name, else the paper's."""
     provider, colon, name = model.partition(":")
     if colon and provider in PROVIDERS and name:
         if provider != common.provider:  # address, key and headers belong to the provider they were given for
@@ -172,7 +173,7 @@ def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSe
 
 
 def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
-    """Return the headers of ``--header``. Raises OptionsError, which never contains a value."""
+    """Return the names and values of ``--header``. Raises OptionsError, whose message has no value."""
     pairs = [text.partition("=")[::2] for text in options.header or ()]
     for name, value in pairs:
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:

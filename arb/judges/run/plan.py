@@ -1,8 +1,8 @@
-"""Plan a run before it is made: calls, pictures, tokens, dollars, time.
+"""Plan a run before it starts: calls, pictures, tokens, dollars, time.
 
 The judge is driven through every trajectory with replies from the cache, and with dummy replies for calls
-that were not made yet (`typical_replies`). So the calls that follow from a reply are counted before they are
-paid. Equal calls count once, because the engine makes them once.
+that were not made yet (`typical_replies`). So calls that depend on earlier replies are counted, too. Equal
+calls count once, because the engine makes them once.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from arb.judges.run.scheduler import RunSource
 
 READERS: Final = 4
-"""Threads that read runs and scale their pictures while others are counted."""
+"""Threads that read runs and scale their pictures while earlier runs are counted."""
 
 READ_AHEAD: Final = 4 * READERS
 """Runs that are read together and so are in memory at the same time."""
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
-"""The assumed wait for the first token of a call, and the rate of the others. Endpoints differ widely."""
+"""The assumed seconds until a reply begins, and its tokens per second. Endpoints differ widely."""
 
 
 PilotKey = tuple[str, str]
@@ -51,11 +51,11 @@ PilotKey = tuple[str, str]
 
 @dataclass(slots=True)
 class RolePlan:
-    """The calls and costs of the model of a role.
+    """The calls and costs of the model of one role.
 
-    ``calls`` have to be made; ``cached`` ones cost nothing. ``cached_input_tokens`` are the part of the input
-    that the provider will have in its own cache. ``usd`` is None if the price is unknown. The rules describe
-    how texts and pictures were counted.
+    ``calls`` counts the calls to pay for, and ``cached`` those that the reply cache answers.
+    ``cached_input_tokens`` is the part of the input that the provider will have in its own cache. ``usd`` is
+    None if the price is unknown. ``text_rule`` and ``image_rule`` describe how tokens were counted.
     """
 
     role: str
@@ -90,8 +90,8 @@ class Pilot:
 class Plan:
     """The calls, costs and time of a run.
 
-    ``problems`` has the reason why a trajectory cannot be judged, by id. ``has_samples`` is true if some
-    samples of a question share a request.
+    ``problems`` has the reason why a trajectory cannot be judged, by id. ``has_samples`` is true if several
+    samples of a call share one request.
     """
 
     trajectories: int
@@ -173,7 +173,7 @@ class CallCounter:
         self._seconds_of_calls = self._longest_call = 0.0
 
     def reply_to(self, call: Call) -> Reply:
-        """Return the reply from the cache, else a dummy; a call is counted the first time."""
+        """Return the cached reply to a call, else a dummy reply. A repeated call is counted once."""
         model = self._config.models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = key_of(model, call)
@@ -234,7 +234,7 @@ class CallCounter:
 
     @property
     def seconds(self) -> float:
-        """The expected duration of the run; the tightest of its limits decides."""
+        """The expected seconds of the run, which its tightest limit decides."""
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
@@ -256,7 +256,7 @@ def plan_run(
     pilot: int | None = None,
     wrap: Wrap | None = None,
 ) -> Plan:
-    """Return the plan of `run_judge`; with ``pilot``, judge so many trajectories first.
+    """Return the plan of a run by `run_judge`. With ``pilot``, first judge this many trajectories.
 
     Raises OptionsError, SourceError, SuiteError.
     """
@@ -282,7 +282,7 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return ``number`` of the trajectories, spread evenly, since neighbours share benchmark and agent."""
+    """Return ``number`` of ``ids``, spread evenly, since neighbours share their benchmark and agent."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
@@ -331,12 +331,12 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Yield each trajectory with its view, or with the reason why it has none; a few are read ahead."""
+    """Yield each id with its view or the reason why it has none, reading `READ_AHEAD` runs in advance."""
 
     def read(trajectory_id: str) -> View | str:
         try:
             return views.view(trajectory_id, judge.wants)
-        except ValueError as problem:  # a run that cannot be shown; the run reports it in the same words
+        except ValueError as problem:  # it cannot be shown; `judges run` gives the same reason
             return str(problem)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:

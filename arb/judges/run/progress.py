@@ -1,6 +1,6 @@
 """The progress of a run, its costs and warnings, and the reasons to stop it: signals, budget, failures.
 
-Progress is shown on stderr: one changing line on a terminal, otherwise a line now and then.
+Progress is shown on stderr: one changing line on a terminal, otherwise a new line every 15 seconds.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from arb.judges.registry import is_same_model
 from arb.judges.types import ModelSettings, Reply
 
 GRACE_S: Final = 8.0
-"""The time that calls in flight have to end after SIGTERM. After Ctrl-C they take as long as they need."""
+"""Seconds that calls in flight may take after SIGTERM. After Ctrl-C they take as long as they need."""
 
 
 How = Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
@@ -34,8 +34,8 @@ How = Literal["finished", "interrupted", "budget", "limited", "account", "failin
 class RunEnd:
     """How a run ended, with a message for the user.
 
-    ``waiting``: batches are still at the endpoint. ``limited``: for a long time only rate limits arrived.
-    ``account``: the endpoint refuses the account.
+    ``waiting``: batches are still at the endpoint. ``limited``: the endpoint sent only rate limits for a long
+    time. ``account``: the endpoint refuses the account.
     """
 
     how: How
@@ -43,10 +43,10 @@ class RunEnd:
 
 
 class StopControl:
-    """The reason why a run makes no further call, once there is one.
+    """Stops a run, and keeps the reason in ``ended``, which is None while the run may make calls.
 
-    ``say`` shows a line to the user; ``stop_waiting`` drops calls that wait for a limit and are not paid.
-    At the budget they stay, since some may cost less than the refused call.
+    ``say`` shows a line to the user. ``stop_waiting`` drops calls that wait for a limit and are not paid yet.
+    It is not used when the budget is reached, since some calls may cost less than the refused one.
     """
 
     def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):
@@ -54,7 +54,7 @@ class StopControl:
         self._say, self._stop_waiting = say, stop_waiting
 
     def stop(self, how: How, message: str) -> None:
-        """Let the run end; the first reason counts."""
+        """Stop the run. If it is stopped several times, the first reason counts."""
         self.ended = self.ended or RunEnd(how, message)
         if how != "budget":
             self._stop_waiting()
@@ -63,7 +63,7 @@ class StopControl:
     def on_signals(self) -> Iterator[None]:
         """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls in flight.
 
-        The task inside the block then gets asyncio.CancelledError.
+        They are dropped by an asyncio.CancelledError in the block, which SIGTERM causes after `GRACE_S`.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is None:
@@ -88,7 +88,7 @@ def utc_now() -> str:
 
 @contextlib.contextmanager
 def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Call ``caught`` in the event loop on Ctrl-C and SIGTERM; outside the main thread do nothing."""
+    """Call ``caught`` in the event loop on Ctrl-C and SIGTERM. Only works in the main thread."""
     loop = asyncio.get_running_loop()
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,7 +103,7 @@ def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def was_generated(reply: Reply) -> bool:
-    """Return whether a model generated a reply, even a refusal, which has tokens and a cost."""
+    """Return whether a model generated this reply, which may be a refusal with tokens and a cost."""
     return reply.state == "ok" or reply.input_tokens is not None
 
 
@@ -123,7 +123,7 @@ class Spend:
     def count(self, reply: Reply) -> None:
         """Add a reply, unless it came from the cache or no model generated it.
 
-        Several answers to one request are one call: only the first of them has input tokens.
+        Several samples from one request count as one call: only the first has input tokens.
         """
         if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
             return
@@ -145,7 +145,7 @@ class Spend:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The facts of run.json on all sessions: dollars (None if a price is unknown) and calls."""
+        """The dollars (None if a price is unknown) and calls of all sessions, as in run.json."""
         return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
 
     @property
@@ -160,7 +160,7 @@ class Spend:
 
 
 class CallWarnings:
-    """Warnings about parameters that were not sent and models that answered; each goes to ``say`` once."""
+    """Warns once about each parameter that was not sent, and each model that answered but was not asked."""
 
     def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
         self._models, self._say = models, say
@@ -168,11 +168,11 @@ class CallWarnings:
         self._served: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(self, role: str, reply: Reply) -> None:
-        """Check the reply to one call."""
+        """Warn about the reply to one call, if necessary."""
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Check the parameters and models that `totals` counts."""
+        """Warn about dropped parameters and served models, both by role, as `totals` returns them."""
         for role, model in self._models.items():
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:
@@ -189,10 +189,10 @@ class CallWarnings:
 
 
 REDRAW_INTERVAL_S: Final = 0.25
-"""How often a terminal's line is drawn again."""
+"""Seconds between two updates of the line on a terminal."""
 
 INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
-"""How often a line is added if stderr is not a terminal."""
+"""Seconds between two lines if stderr is not a terminal."""
 
 WINDOW_S: Final = 30.0
 """Seconds over which the rate is measured."""
@@ -215,7 +215,7 @@ class Progress:
         self.states: Counter[str] = Counter()
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
-        # Models' and strangers' words are printed as they are, never read as markup.
+        # Text from models and endpoints is printed unchanged, never interpreted as markup.
         self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
@@ -239,7 +239,7 @@ class Progress:
         self.draw()
 
     def event(self, kind: str, **facts: object) -> None:
-        """Take an event of the engine. Retries are counted, and the reason for the first one is printed."""
+        """Handle an event of the engine: count retries, and print the reason for the first retry."""
         if kind == "retried":
             if not self.retried:
                 self.say(f"a call failed and is retried: {facts.get('message')}")
@@ -248,11 +248,11 @@ class Progress:
         self.draw()
 
     def say(self, message: str) -> None:
-        """Print a message that stays. It may quote an endpoint, so control characters are replaced."""
+        """Print a permanent message. It may quote an endpoint, so control characters are replaced."""
         self._console.print("\n".join(map(printable, message.splitlines())))
 
     def draw(self) -> None:
-        """Show the progress, unless it was shown a moment ago."""
+        """Show the progress, unless the last update was too recent."""
         every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
         if self._now() - self._drawn < every:
             return
@@ -263,7 +263,7 @@ class Progress:
             self._console.print(self.line())
 
     def line(self) -> str:
-        """Return the progress in words."""
+        """Return the progress as a line of text."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{number:,} {state}" for state, number in sorted(self.states.items())]
         if (rate := self.rate()) is not None:
@@ -278,7 +278,7 @@ class Progress:
         return ", ".join(parts)
 
     def rate(self) -> float | None:
-        """Return the recent trajectories per second, or None before the first."""
+        """Return the trajectories judged per second within `WINDOW_S`, or None if there are none."""
         now = self._now()
         while self._ended and self._ended[0] < now - WINDOW_S:
             self._ended.popleft()
@@ -287,7 +287,7 @@ class Progress:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words: ``42 s``, ``3 min 20 s``, ``2 h 05 min``."""
+    """Return a duration as text, such as ``42 s``, ``3 min 20 s`` or ``2 h 05 min``."""
     whole = round(seconds)
     if whole < 60:
         return f"{whole} s"

@@ -1,4 +1,4 @@
-"""The lines of judgments.jsonl: how they are made, summed up, and compared with a judge's present prompts."""
+"""Make the lines of judgments.jsonl, sum them up, and check whether a judge's prompts have changed since."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _REPLY_FIELDS: Final = tuple(
 
 
 DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
-"""Tokens that are among those of input and output; 0 where the endpoint does not tell them apart."""
+"""Parts of the input and output tokens; 0 if the endpoint does not report them separately."""
 
 
 def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
@@ -65,19 +65,19 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 
 
 def answer_facts(answer: Answer) -> dict[str, Any]:
-    """Return the known fields of an answer without its state, as a line has them."""
+    """Return the fields of an answer that are not None, without its state, as in judgments.jsonl."""
     values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
     return {name: value for name, value in values if value is not None}
 
 
 def reply_of(call: JudgmentRecord) -> Reply:
-    """Return the reply of a call in a line; its log-probabilities are not stored there."""
+    """Return the reply to a recorded call, without its log-probabilities, which are not recorded."""
     known = {name: value for name, value in call["reply"].items() if name in _REPLY_FIELDS}
     return Reply(**known | {"dropped": tuple(known.get("dropped", ()))})
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """Return the row of a prediction file for a line; ``success`` is null unless the state is ``ok``."""
+    """Return a record's row of the prediction file; ``success`` is None unless the state is ``ok``."""
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
     return {**row, "success": known.get("success")}
@@ -100,7 +100,7 @@ def _sent(exchange: Exchange) -> tuple[Message, ...]:
 
 
 def _call_record(exchange: Exchange) -> JudgmentRecord:
-    """Return a call for its line. ``key`` is a hash of messages and parameters; pictures have hashes too."""
+    """Return a call as recorded. ``key`` is a hash of messages and parameters, ``images`` are hashes."""
     call, reply = exchange.call, exchange.reply
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
     parts = (part for message in _sent(exchange) for part in message.parts)
@@ -135,8 +135,8 @@ def _sum(values: Iterable[float | None]) -> float | None:
 def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
     """Sum up judged trajectories, in constant memory.
 
-    Returns states, calls, tokens and dollars (None if one of them is unknown), calls per role and dropped
-    parameter, calls per role and served model, and a digest of all prompts.
+    Returns the numbers of trajectories, states and calls, tokens and dollars (None if any is unknown), calls
+    per role and dropped parameter or served model, and a digest of all prompts (None if they are not stored).
     """
     sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
     details = dict.fromkeys(DETAILED_TOKENS, 0)
@@ -172,7 +172,7 @@ def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
 
 
 def _digest_of_prompts(record: JudgmentRecord) -> int | None:
-    """Return a number for the prompts of a trajectory, or None if they are not stored."""
+    """Return the digest of a trajectory's prompts as an integer, or None if they are not stored."""
     names = [call.get("prompt") for call in record["calls"]]
     if not names or None in names:
         return None
@@ -197,7 +197,7 @@ def prompts_changed(
     """Return whether the judge would send other prompts for trajectories that were already judged.
 
     The judge is driven with the replies of each record, and the keys of its calls are compared with those in
-    the record. This covers the wording in any file, and reads only the runs of the records.
+    the record. This notices a change of wording in any file, and reads only the runs of these records.
     """
     if is_reward_judge(judge):
         return False
@@ -215,16 +215,16 @@ def prompts_changed(
 def _compared_with(
     calls: Sequence[JudgmentRecord], models: Mapping[str, ModelSettings], open_prompts: OpenPrompts
 ) -> Callable[[Call], Reply | None]:
-    """Return a function that replies to a judge as recorded.
+    """Return a function that gives a judge the recorded replies to its calls, in order.
 
-    It raises _PromptChangedError for a call that differs.
+    It raises _PromptChangedError if a prompt differs, and returns None for a call that is not recorded.
     """
     recorded = iter(calls)
 
     def reply_to(call: Call) -> Reply | None:
         there = next(recorded, None)
         if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
-            return None  # the record does not have the whole replies from which these calls follow
+            return None  # follows from a part of a reply that is not recorded
         if key_of(models[call.role], call) != there["key"] and _texts_differ(call, there, open_prompts):
             raise _PromptChangedError
         return reply_of(there)
@@ -233,7 +233,7 @@ def _compared_with(
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
-    """Return whether the texts differ. Pictures do not count: another Pillow may write other bytes."""
+    """Return whether the texts differ. Pictures are ignored: their bytes depend on Pillow's version."""
     sent = call.shorter if recorded["reply"].get("used_shorter") and call.shorter else call.messages
     with open_prompts() as prompts:
         if prompts is None or "prompt" not in recorded:

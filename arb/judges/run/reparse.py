@@ -1,7 +1,7 @@
-"""Read stored replies again, without a call: those of a run folder, or the released judgments.
+"""Parse stored replies again without calling a model: those of a run folder, or the released judgments.
 
-A run's replies go to a substitute for its judge that asks only for the verdict, combined with samples,
-cascade and threshold like the run. Intermediate results, such as captions, stay the same.
+A run's replies go to a substitute for its judge that asks only for the verdict, with the samples, cascade and
+threshold of the run. Intermediate results, such as captions, are not parsed again.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ VERDICT: Final = "verdict"
 _EMPTY_VIEW: Final = View("", (), ())
 
 WholeReply = Callable[[str], Reply | None]
-"""Returns a reply with its log-probabilities by its key, or None if it is not stored."""
+"""Takes the key of a call; returns its reply with log-probabilities, or None if it is not stored."""
 
 
 class ReparseError(ValueError):
-    """Raised for replies that cannot be read again; the message says why and what to do."""
+    """Raised for replies that cannot be parsed again; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class VerdictOnly:
-    """A substitute for a judge, which asks only for the verdict and reads the reply in the judge's form."""
+    """A substitute for a judge that asks only for the verdict and parses the reply in the judge's form."""
 
     form: Form
     name: str = "stored verdicts"
@@ -58,9 +58,9 @@ class VerdictOnly:
 
 
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
-    """Return a judge that reads the replies of a run with this configuration.
+    """Return a judge that parses the replies of a run with this configuration.
 
-    ``form`` is the form of the replies of your own judge. Raises ReparseError if the form is unknown.
+    ``form`` is the form of the replies, for a judge of your own. Raises ReparseError if it is unknown.
     """
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
@@ -81,7 +81,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """Return the form of a judge's replies, which its traits name. Raises ReparseError."""
+    """Return ``form`` if it is given, else the form of the judge's replies. Raises ReparseError."""
     if form is not None:
         return form
     try:
@@ -100,11 +100,11 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
 def reparse_record(
     record: JudgmentRecord, judge: Judge, whole: WholeReply | None = None
 ) -> JudgmentRecord | None:
-    """Return the record with the answer that its replies give now, or None if that would take a call.
+    """Return the record with the answer that its replies give now, or None if a further call is needed.
 
-    ``whole`` returns replies with their log-probabilities, for a run whose scores are made from them.
-    A record without any reply for a verdict (a failed caption, no view) stays the same. Raises ReparseError
-    if a reply is needed with its log-probabilities and cannot be found.
+    ``whole`` is given if the run's scores come from log-probabilities, and returns replies with them. A
+    record without a reply for the verdict (a caption failed, or there was no view) stays the same. Raises
+    ReparseError if ``whole`` has no reply to a call.
     """
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
     if not stored:
@@ -119,10 +119,10 @@ def reparse_record(
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
-    """Yield prediction rows of released judgments, with the trajectory id that the path spells.
+    """Yield (trajectory id, prediction row) of released judgments; the id is made from the file's path.
 
     ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder and may be None if there is
-    only one. A judgment is preferred to a failed one of the same trajectory. Raises ReparseError.
+    only one. A failed judgment is ignored if the trajectory has another file. Raises ReparseError.
     """
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
@@ -149,7 +149,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
 
 
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
-    """Return the reply in a record, or that of the cache if log-probabilities are needed."""
+    """Return the reply to a call from its record, or from ``whole`` if log-probabilities are needed."""
     if whole is None or call["reply"]["state"] != "ok":
         return reply_of(call)
     if (cached := whole(call["key"])) is None:
@@ -161,14 +161,14 @@ def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
 
 
 def _verdict_calls(record: JudgmentRecord) -> list[JudgmentRecord]:
-    """Return the calls for verdicts; if none has that purpose, those of the last stage."""
+    """Return the record's calls for verdicts, or those of its last stage if none has that purpose."""
     named = [call for call in record["calls"] if call["purpose"] == VERDICT]
     last = max((call["stage"] for call in record["calls"]), default=0)
     return named or [call for call in record["calls"] if call["stage"] == last]
 
 
 def _reply_before_the_verdict(record: JudgmentRecord, call: Call) -> Reply | None:
-    """Return a reply for a verdict that a judge of a cascade never asked for; None if it never began."""
+    """Return an error reply if a judge of a cascade failed before its verdict; None if it never began."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]
     if not earlier:

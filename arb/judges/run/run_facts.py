@@ -1,4 +1,4 @@
-"""The content of run.json next to the configuration: facts on the judge, versions, and the sessions."""
+"""The content of run.json besides the configuration: facts on the judge, versions, and the sessions."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ PACKAGES: Final = (
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
-    """Return the facts on a judge that `export` needs.
+    """Return the facts on a judge that `export` needs, as a JSON object.
 
-    These are its full name, its released folder if the name is the paper's, whether it asks models, and
-    which parts of a run it was shown.
+    These are its full name, its released folder (None unless it is a judge of the paper), whether it asks
+    models, and which parts of a run it sees.
     """
     wants = wants_of(judge)
     return {
@@ -76,7 +76,7 @@ def _project_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """Return the commit of the checkout, or None if git does not know it."""
+    """Return the commit of the checkout, or None if there is no checkout or no git."""
     if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
         return None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
@@ -88,9 +88,9 @@ def _commit() -> str | None:
 
 
 def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
-    """Return the facts that run.json has next to the configuration before a run begins.
+    """Return what run.json has besides the configuration when a run begins.
 
-    ``absent`` trajectories have no recorded run, ``skipped`` ones are incomplete.
+    ``absent`` is the number of trajectories without a recorded run, ``skipped`` that of incomplete runs.
     """
     headers = sorted({name for model in config.models.values() for name, _ in model.header})
     return {
@@ -111,9 +111,9 @@ def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
 
 @contextmanager
 def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
-    """Record a session in run.json, from now to the end of the block, with its cost.
+    """Record a session in run.json at the start and the end of the block, with its duration and cost.
 
-    The block sets ``ended`` in the session. If the process is killed, ``killed`` stays there.
+    The block sets ``ended`` in the yielded dict; in run.json it is ``killed`` until the block ends.
     """
     session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
     earlier = folder.run.get("sessions", [])
@@ -132,7 +132,7 @@ def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> It
 
 
 def source_facts_of(source: Path | None) -> dict[str, Any]:
-    """Return the facts of run.json on a source built for this command; empty for the dataset of a suite."""
+    """Return ``source`` of run.json for a source built for this command; {} for the dataset of a suite."""
     if source is None or not PublishedSource.recognises(source):
         return {}
     from dataset_script.new_suite import source_facts  # noqa: PLC0415 - loads the builder of datasets

@@ -1,7 +1,7 @@
-"""Turn a configuration into a complete run folder: `run_judge`, and `run_local`, the engine of this process.
+"""Turn a configuration into a complete run folder (`run_judge`), in this process (`run_local`).
 
 An `Engine` takes a job, the run's folder and its progress, writes results into the folder, and returns how
-the run ended. The others are `batch` and a Ray cluster (`arb.judges.ray`).
+the run ended. Other engines use a Batch API (`batch`) or a Ray cluster (`arb.judges.ray`).
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from arb.judges.views import Views
 
 @dataclass(frozen=True)
 class Job:
-    """The work of an engine: a configuration, the recorded runs, and the ids of those to judge, in order.
+    """The work of an engine: a configuration, the recorded runs, and the ids to judge, in order.
 
-    ``skipped`` counts trajectories of the configuration that lack a part that the judge looks at.
+    ``skipped`` is the number of chosen trajectories that lack a part that the judge looks at.
     """
 
     config: RunConfig
@@ -53,7 +53,7 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's name for the line of a trajectory; it differs if other models answered."""
+        """Return the judge's full name for a trajectory, with the models that answered if they differ."""
         config = self.config
         served: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged.exchanges:
@@ -70,7 +70,7 @@ class Job:
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
-"""A function that judges a job's trajectories into a folder."""
+"""Judges a job's trajectories, writes the results into a run folder, and returns how the run ended."""
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
@@ -81,10 +81,10 @@ def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
 async def run_async(
     job: Job, folder: RunFolder, progress: Progress, judge_one: JudgeOne = judge_trajectory
 ) -> RunEnd:
-    """Judge the job's trajectories and write each result into the folder as it arrives.
+    """Judge the job's trajectories, write each result into the folder, and return how the run ended.
 
-    The run ends early on Ctrl-C, at the budget, if the account is refused, if only errors arrive, and if only
-    rate limits arrive for a long time. Calls in flight still end, and their results are written.
+    It stops early on Ctrl-C, at the budget, if the account is refused, if all results are errors, and after a
+    long time of only rate limits. Calls in flight are still completed, and their results are written.
     """
     config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
@@ -135,7 +135,7 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """Open the executor of the job's calls for the block, with its endpoints, cache, limit and budget.
+    """Yield the executor of the job's calls, with its endpoints, cache, limit and budget.
 
     Raises OptionsError for a missing key, address or price.
     """
@@ -208,7 +208,7 @@ def run_judge(
 
     However the run ends, the folder is complete: judgments and predictions are in order, and run.json has the
     totals. ``retry`` names states whose trajectories are judged again; cached replies are not paid again.
-    ``wrap`` replaces the judge. It gets the judge itself, the views and the ids to judge.
+    ``wrap`` takes the configuration's judge, the views and the ids to judge, and returns the judge to use.
 
     Raises OptionsError, SourceError, SuiteError, RunFolderError.
     """
@@ -227,7 +227,7 @@ def run_judge(
                 with progress, stopped_like_ctrl_c():
                     left = replace(job, config=config, ids=todo)
                     ended = engine(left, folder, progress) if todo else RunEnd("finished")
-            except KeyboardInterrupt:  # before the engine took the signals over, or after
+            except KeyboardInterrupt:  # before or after the engine handled signals
                 pass
             finally:
                 folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
@@ -253,10 +253,10 @@ def run_judge(
 
 
 def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
-    """Return the configuration with the time from which on replies count as fresh in this folder.
+    """Return the configuration with ``not_before`` set to the folder's first session with ``--refresh``.
 
-    ``--refresh`` holds from the first session of the folder that used it, so that a continued run does not
-    pay again for its own calls. Raises OptionsError if nothing is left to ask.
+    Replies since then are used, so that a continued run does not pay again for its own calls. Raises
+    OptionsError if there was no such session and every trajectory is judged.
     """
     if not config.refresh:
         return config
@@ -272,7 +272,7 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
 
 
 def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
-    """Open the recorded runs of a configuration; ``wrap`` is that of `run_judge`.
+    """Return the job of a configuration, with its recorded runs opened; ``wrap`` is as in `run_judge`.
 
     Raises OptionsError if no run can be judged, or if some are incomplete for the judge and not skipped.
     """

@@ -1,7 +1,7 @@
-"""Drive a judge over one trajectory, or over many at once.
+"""Drive a judge over one trajectory, or over many concurrently.
 
-The calls of a judge go to an executor and the replies back to the judge, until it answers. Only as many
-trajectories are in flight as keep the limit on calls busy, since each takes memory.
+The calls of a judge go to an executor and the replies back to the judge, until it answers. Since each
+trajectory takes memory, only as many are in flight as are needed to fill the limit on calls.
 """
 
 import asyncio
@@ -22,20 +22,20 @@ JudgeOne = Callable[..., Awaitable["Judgment"]]
 """A function with the parameters of `judge_trajectory`."""
 
 READERS = 4
-"""Threads that read runs while calls are in flight. Texts are read one run at a time (`Views`), so that
-more threads only help with pictures. The memory of a thread is never given back."""
+"""Threads that read runs while calls are in flight. `Views` reads the texts of one run at a time, so more
+threads help only with pictures, and the memory of a thread is never released."""
 
 PREFETCH = 8
-"""Trajectories begun beyond those whose calls fill the limit, so that it never waits for a file. At most so
-many trajectories are in flight before their first calls are known."""
+"""Trajectories started although the limit on calls is full, so that no call has to wait for a file. This is
+also the most trajectories that may be in flight before their first calls are known."""
 
 MAX_BYTES = 200_000_000
-"""No further trajectory is begun while those in flight hold more bytes of texts and pictures."""
+"""No further trajectory is started while those in flight hold this many bytes of texts and pictures."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and its reply. ``stage`` counts from 0; the calls of one stage were in flight at once."""
+    """A call and its reply. ``stage`` counts from 0; the calls of one stage were made together."""
 
     call: Call
     reply: Reply
@@ -55,24 +55,24 @@ class Judgment:
 
 
 class RunSource(Protocol):
-    """The recorded runs of a job: `arb.judges.views.Views`."""
+    """The recorded runs of a job, such as `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         """Return the view of a run. Raises ValueError with the reason if nothing can be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
-        """Return the reward of a run; raises what `view` raises."""
+        """Return the reward of a run, or None if it has none. Raises the errors of `view`."""
 
     def data_hash(self) -> str | None:
         """Return the hash of the recorded runs, or None if none were found."""
 
 
 class StopRunError(Exception):
-    """Raised by ``ask`` to end a run: no call is made any more. The message says why."""
+    """Raised by ``ask`` to end a run without further calls. The message says why."""
 
 
 class LeaveOutError(StopRunError):
-    """Raised by ``ask`` to leave a trajectory for another run; the other trajectories continue."""
+    """Raised by ``ask`` to leave a trajectory to a later run, while the other trajectories continue."""
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
@@ -95,7 +95,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """Do the same as `drive` with replies that exist already; return None if one is missing."""
+    """Return a judge's answer from replies that exist already, or None if ``reply_to`` lacks a reply."""
     session = open_session(judge, view)
     try:
         calls = next(session)
@@ -113,8 +113,8 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 
 async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
-    """Return the replies of a stage. If a call raises, the others still end, since they are paid for."""
-    if len(calls) == 1:  # as it mostly is: a task for it would take longer than a reply from the cache
+    """Return the replies of a stage. If one call raises, the other calls still finish: they are paid."""
+    if len(calls) == 1:  # the usual case: a task would take longer than a reply from the cache
         return [await ask(calls[0])]
     replies = []
     for found in await asyncio.gather(*map(ask, calls), return_exceptions=True):
@@ -153,7 +153,7 @@ async def judge_trajectory(
 
 
 class _Load:
-    """The load of all trajectories in flight. No further one is begun until there is room."""
+    """The load of all trajectories in flight; `room` waits until a further trajectory may start."""
 
     def __init__(self, most_calls: int):
         self._most_calls = most_calls
@@ -213,8 +213,8 @@ async def judge_trajectories(
 
     A failure of one trajectory (it has no view, or the judge has a fault) becomes its answer, in the state
     ``error``. If ``ask`` raises LeaveOutError, the trajectory is left out. If it raises StopRunError, no
-    further trajectory is begun, calls in flight still end, trajectories with all of their replies still
-    count, and then the error is raised here. The same holds for a StorageError and for the errors of
+    further trajectory is started, calls in flight are completed, trajectories that then have all their
+    replies are judged, and the error is raised here. The same holds for a StorageError and for the errors of
     ``on_judged``. ``judge_one`` replaces `judge_trajectory`.
     """
     load = _Load(max_in_flight + PREFETCH)
@@ -254,7 +254,7 @@ async def judge_trajectories(
 
 
 def describe_fault(fault: Exception) -> str:
-    """Return one line on a fault, with its place unless the message is our own."""
+    """Return an exception as one line, with the place that raised it unless it is one of our own."""
     if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
         return str(fault)
     place = traceback.extract_tb(fault.__traceback__)[-1]

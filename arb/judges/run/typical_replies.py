@@ -33,7 +33,7 @@ filter and went on to the next step while the price and the name of the product 
 
 @dataclass
 class PilotReplies:
-    """A pilot's replies to the calls of one role and purpose. Read its figures after the pilot."""
+    """A pilot's replies to the calls of one role and purpose. Read the properties after the pilot."""
 
     replies: list[Reply] = field(default_factory=list)
     tokens_by_rule: list[int] = field(default_factory=list)
@@ -46,7 +46,7 @@ class PilotReplies:
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts in an order that does not depend on which call was answered first."""
+        """The texts of the replies, sorted by key so that the order does not depend on timing."""
         by_key = {reply.key: reply.text for reply in self.replies if reply.key and reply.text}
         return [by_key[key] for key in sorted(by_key)]
 
@@ -58,7 +58,7 @@ class PilotReplies:
 
     @cached_property
     def input_ratio(self) -> float:
-        """The endpoint's count of input tokens, divided by that of our rule."""
+        """The input tokens that the endpoint counted, divided by the number by our own rule."""
         by_rule = sum(tokens for _, _, tokens in self._inputs)
         return sum(total for total, _, _ in self._inputs) / by_rule if by_rule else 1.0
 
@@ -73,9 +73,9 @@ class PilotReplies:
 
     @cached_property
     def _inputs(self) -> list[tuple[int, int, int]]:
-        """Input tokens, cached input tokens, and input tokens by our rule of each reply that reports them.
+        """(Input tokens, cached input tokens, input tokens by our rule) of each reply that reports them.
 
-        A further sample of a request has no input, and a shortened prompt is not the one that was counted.
+        Further samples of a request have no input of their own, and our rule counts only full prompts.
         """
         return [
             (reply.input_tokens, reply.cached_input_tokens or 0, by_rule)
@@ -87,13 +87,13 @@ class PilotReplies:
 def dummy_reply(
     call: Call, key: str, max_output_tokens: int, pilot: PilotReplies | None = None, number: int = 0
 ) -> Reply:
-    """Return a reply that every judge can read, with its output tokens.
+    """Return a made-up reply that every judge can parse, with its number of output tokens.
 
     Args:
         call: The call to reply to.
         key: The call's key. It makes the text unique, so that calls that quote it differ.
         max_output_tokens: The limit of the reply.
-        pilot: A pilot's replies to such calls. The dummy replies then have their words in turn.
+        pilot: A pilot's replies to calls of this role and purpose, whose texts are used in turn.
         number: How many calls of this role and purpose came before.
     """
     if pilot is not None and pilot.texts:
@@ -109,7 +109,7 @@ def dummy_reply(
 
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
-    """Return a text of so many words with the marks that judges look for in replies of this purpose."""
+    """Return about ``words`` words, with the tags and scores that judges parse for this purpose."""
     if purpose in ("caption", "key points"):
         return _filler(words, mark)
     if purpose == "change":  # only the last line reaches the judge
@@ -126,5 +126,5 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
 
 
 def _filler(words: int, mark: str) -> str:
-    """Return a mark, which takes about four tokens, and common words, each of about one token."""
+    """Return the mark, which counts as four words, and common words of about one token each."""
     return " ".join([f"({mark})", *islice(cycle(_WORDS.split()), max(1, words - 4))])

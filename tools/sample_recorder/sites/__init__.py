@@ -1,7 +1,7 @@
 """Five small web sites to record on: a new state for each run, no clock, no randomness, no network.
 
 A site is a dataclass (what a visitor has changed) whose ``app()`` is a Starlette application. Ports are
-fixed, because agents see addresses: the same run on another port would give other bytes.
+fixed, because they are part of the addresses in recordings, which have to be the same each time.
 """
 
 from typing import Final

@@ -19,7 +19,7 @@ START_SECONDS: Final = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The port of a site, and a function that makes it as a new visitor finds it."""
+    """The port of a site, and a function that makes the site in its initial state."""
 
     make: Callable[..., Any]
     port: int
@@ -35,7 +35,7 @@ class ServingError(OSError):
 
 
 class Stage:
-    """An ASGI application that can be replaced by another one between two runs."""
+    """An ASGI application that passes requests to ``app``, which can be replaced between two runs."""
 
     def __init__(self, app: Any) -> None:
         self.app = app
@@ -46,7 +46,7 @@ class Stage:
 
 @contextmanager
 def serve_sites(places: Mapping[str, Place]) -> Iterator[dict[str, Stage]]:
-    """Serve the sites until the block ends. Yield each one's stage by benchmark folder.
+    """Serve the sites until the block ends. Yield their stages by benchmark folder.
 
     Raises ServingError if a port is taken or a server does not start.
     """
@@ -100,7 +100,7 @@ table { border-collapse: collapse; } th, td { text-align: left; padding: 7px 18p
 solid #dde3e6; }
 """
 FRESH = {"Cache-Control": "no-store"}
-"""Headers against the browser's cache, which would make a run depend on the one before."""
+"""Headers that disable the browser's cache, so that no run depends on an earlier run."""
 
 
 def page(title: str, body: str, style: str, status: int = 200) -> HTMLResponse:
@@ -114,7 +114,7 @@ def page(title: str, body: str, style: str, status: int = 200) -> HTMLResponse:
 
 
 async def fields(request: Request) -> dict[str, str]:
-    """Return the fields of a posted form, with the last of several values."""
+    """Return the fields of a posted form; if a field has several values, the last one counts."""
     parsed = parse_qs((await request.body()).decode("utf-8"), keep_blank_values=True)
     return {name: values[-1].strip() for name, values in parsed.items()}
 
@@ -135,7 +135,7 @@ def not_found(style: str) -> HTMLResponse:
 
 
 def picture(kind: str, colour: str, pattern: str) -> str:
-    """Return an SVG image, 240 by 160, of one article. Raises KeyError for an unknown kind."""
+    """Return an SVG image of an article, 240 by 160 units. Raises KeyError for an unknown kind."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 160" shape-rendering="crispEdges"><rect '
         'width="240" height="160" fill="#eef0ec"/>'

@@ -1,4 +1,4 @@
-"""Treetop, a forum: boards in two orders, threads in two pages of comments, votes, replies, a profile."""
+"""Treetop, a forum: boards sorted in two ways, threads with two pages, votes, replies, a profile."""
 
 from dataclasses import dataclass, field
 from html import escape

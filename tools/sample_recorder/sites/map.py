@@ -1,4 +1,4 @@
-"""Wayfarer, a map of a small town: routes by four means, places near by, saved routes."""
+"""Wayfarer, a map of a small town: routes by four means of transport, nearby places, saved routes."""
 
 from dataclasses import dataclass, field
 from html import escape
@@ -21,7 +21,7 @@ PLACES = {
     "Old Mill": (210, 90),
     "Town Hall": (400, 180),
 }
-"""Pixels on the drawn map; one pixel is ten metres."""
+"""The position of each place on the drawn map, in pixels of ten metres."""
 RIVER = "M 0 400 C 200 380, 300 180, 480 215 S 800 330, 900 240"
 METRES_A_MINUTE = {"Car": 800, "Bus": 500, "Bicycle": 350, "On foot": 80}
 TUNNEL_DETOUR = 1.4
@@ -35,19 +35,19 @@ form { margin: 0 0 12px; } select { width: 100%; }
 
 
 def metres(start: str, end: str) -> int:
-    """Return the length of the way along streets that meet at right angles."""
+    """Return the metres between two places, along streets that meet at right angles."""
     (x1, y1), (x2, y2) = PLACES[start], PLACES[end]
     return 10 * (abs(x1 - x2) + abs(y1 - y2))
 
 
 def minutes(start: str, end: str, means: str, avoids_tunnel: bool = False) -> int:
-    """Return how long a route takes; a bus or car that avoids the tunnel makes a detour."""
+    """Return the minutes that a route takes; a bus or car that avoids the tunnel makes a detour."""
     detour = TUNNEL_DETOUR if avoids_tunnel and means in ("Car", "Bus") else 1
     return max(1, round(metres(start, end) * detour / METRES_A_MINUTE[means]))
 
 
 def drawing(start: str = "", end: str = "", zoom: int = 0) -> str:
-    """Return the map as SVG, with the route if there is one."""
+    """Return the map as SVG, with the route if ``start`` and ``end`` are given."""
     dots = "".join(
         f'<circle cx="{x}" cy="{y}" r="6" fill="#22313a"/><text x="{x + 10}" y="{y + 5}" font-size="15">'
         f"{name}</text>"

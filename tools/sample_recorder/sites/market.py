@@ -13,7 +13,7 @@ from tools.sample_recorder.sites.base import FRESH, choices, fields, go_to, not_
 
 @dataclass(frozen=True)
 class Thing:
-    """Something for sale; the price in dollars. What tells it apart is only in its picture."""
+    """An item for sale, with its price in dollars. Only its picture shows its colour and pattern."""
 
     title: str
     kind: str

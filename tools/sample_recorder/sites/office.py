@@ -1,4 +1,4 @@
-"""Deskhand, an office tool whose work happens in a frame: incidents, assets, a catalogue to order from."""
+"""Deskhand, an office tool in a frame: incidents, a list of assets, a catalogue to order from."""
 
 from dataclasses import dataclass, field
 from html import escape
@@ -30,7 +30,7 @@ ASSETS = (
     ("Tablet 41", "Lund", "In use"),
     ("Tablet 42", "Porto", "Retired"),
 )
-"""Name, place, state: 14 in all, 4 of them in use in Leeds."""
+"""The name, place and state of each asset; four assets are in use in Leeds."""
 STYLE = """
 body { background: #fff; color: #2a2438; } header { background: #4a3b6b; color: #fff; padding: 12px 28px;
 display: flex; gap: 28px; }
@@ -49,7 +49,7 @@ class Office:
     orders: list[tuple[str, str]] = field(default_factory=list)
 
     def app(self) -> Starlette:
-        """Return the site: an outer page for each part, and the part itself in the frame."""
+        """Return the site: for each part an outer page, and the part itself in a frame of that page."""
         return Starlette(
             routes=[
                 Route("/", self._outer),

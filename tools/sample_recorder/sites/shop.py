@@ -13,7 +13,7 @@ from tools.sample_recorder.sites.base import choices, fields, go_to, not_found, 
 
 @dataclass(frozen=True)
 class Product:
-    """Something to buy; the price in cents."""
+    """A product, with its price in cents."""
 
     name: str
     price: int
@@ -77,7 +77,7 @@ class Shop:
         )
 
     def total(self) -> int:
-        """Return the price of the basket in cents, less the voucher's tenth."""
+        """Return the price of the basket in cents, minus a tenth if the voucher was used."""
         full = sum(PRODUCTS[key].price * count for key, count in self.basket.items())
         return full - full // 10 if self.voucher else full
 
