@@ -44,7 +44,7 @@ class Blinding:
         return f"{place.folder}/run-{digits}/{place.task}"
 
     def row(self, row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-        """Return the blind form of a row: opaque id, shared task, null in private columns, neutral hosts."""
+        """Return a row with an opaque id, the shared task name, None in private columns and neutral hosts."""
         hidden = {column.name: self._cell(row[column.name], column) for column in columns}
         if "trajectory_id" in hidden:
             hidden["trajectory_id"] = self.trajectory_id(row["trajectory_id"])

@@ -30,7 +30,7 @@ class BrokenImageError(ValueError):
 
 
 def check_picture(image: bytes | Path) -> bytes:
-    """Return the bytes of a PNG, JPEG or WebP picture.
+    """Return the bytes of a PNG, JPEG or WebP picture after a quick check.
 
     Only both ends and the header are checked. Decoding every picture would take longer than the rest of a
     build; `verify` does that.

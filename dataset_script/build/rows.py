@@ -43,7 +43,7 @@ class Run:
 
 
 def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> Row:
-    """Return a run as `inspect-source` prints it; goal, answer and state are null if it cannot be read."""
+    """Return a run as `inspect-source` prints it; without a recording, goal, answer and state are None."""
     benchmark, agent, task_id = (*trajectory_id.split("/", 2), None, None, None)[:3]
     texts = ("action", "reasoning", "url", "text")
     steps = [

@@ -150,7 +150,7 @@ def acted_on(action: str | None) -> str | None:
 
 
 def box_of(bid: str | None, properties: Mapping[str, Any] | None) -> Box | None:
-    """Return the box of an element in a page's properties (``bid -> {"bbox": [x, y, w, h] or None, …}``)."""
+    """Return an element's box from a page's properties (``bid -> {"bbox": [x, y, w, h], …}``), or None."""
     found = properties.get(bid) if isinstance(properties, Mapping) and bid is not None else None
     sides = found.get("bbox") if isinstance(found, Mapping) else None
     return box_from(sides) if isinstance(sides, Sequence) else None

@@ -291,7 +291,7 @@ class TrajectorySource:
         return self.read(file)[0]
 
     def reward(self, file: SourceFile) -> float | None:
-        """Return a run's reward, or None if none was recorded. Raises UnusableFileError."""
+        """Return a run's reward, or None if none was recorded. Raises UnusableFileError as `read` does."""
         return self.read(file)[0].cum_reward
 
     def observed(self) -> Mapping[str, Observed]:

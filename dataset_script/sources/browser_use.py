@@ -136,7 +136,7 @@ class BrowserUseSource(TrajectorySource):
         the result of its last actions.
         """
         seen = list(items)
-        while len(seen) > 1 and _is_empty(seen[-1]):  # only says that the steps were used up
+        while len(seen) > 1 and _is_empty(seen[-1]):  # such an item only says that no steps were left
             seen.pop()
         steps = [
             self._step(path, num, item, seen[num - 1] if num else {}, notes) for num, item in enumerate(seen)
@@ -191,7 +191,7 @@ class BrowserUseSource(TrajectorySource):
         return None
 
     def _find_picture(self, path: Path, name: str) -> Path | None:
-        """Return the picture that a history names, at the recorded path or where it may have been moved."""
+        """Return the path of a picture that a history names, as recorded or where it was moved, or None."""
         *parts, picture = re.split(r"[/\\]", name)
         names = [part for part in parts if part]
         own = path.parent if _task_folder(path) == path.parent.resolve() else path.with_suffix("")

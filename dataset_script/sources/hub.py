@@ -42,7 +42,7 @@ FAILURES_IN_A_ROW: Final = 16
 """A download ends when this many files fail one after another."""
 
 _WORKERS: Final = 8
-"""Files to fetch at a time."""
+"""The number of files to fetch at a time."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Downloads:
             HubError: Too many files failed in a row, or ``progress`` raised an exception. KeyboardInterrupt
                 is passed on.
         """
-        disable_progress_bars()  # one is shown for all files
+        disable_progress_bars()  # a single bar is shown for all files
         self._clear_leftovers()
         total, done = sum(sizes.values()), sum(sizes[path] for path in there)
         self.progress(done, total)

@@ -337,7 +337,7 @@ class _Conversation:
                     thoughts.append(self._text(part.get("summary" if part.get("redacted") else "reasoning")))
                 case "tool_use":
                     arguments = self._text(part.get("arguments"))
-                    with suppress(ValueError):  # they are usually JSON in a text
+                    with suppress(ValueError):  # usually they are JSON in a string
                         arguments = json.loads(arguments)
                     self._add(call_text(self._text(part.get("name")), arguments), *thoughts, *texts)
                     thoughts, texts = [], []

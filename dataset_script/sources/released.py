@@ -140,11 +140,11 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others)  # the listing of the runs has the links
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment; the folder names the judge. Raises UnusableFileError."""
+        """Read one judgment, whose judge is named by its folder. Raises UnusableFileError if it has none."""
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:
-        """List ``cleaned/`` or ``judgments/``, without anything behind a link out of the source."""
+        """List the files in ``cleaned/`` or ``judgments/``, except those behind links out of the source."""
         links = find_links_out(self.folder)
         root = self.root / part
         files, others = [], []

@@ -44,7 +44,7 @@ class CleanedStep(msgspec.Struct):
     extra_element_properties: msgspec.Raw = _NO_BOXES
 
     def sides_of(self, bid: str) -> list[float | None] | None:
-        """Return the unchecked box of an element, or None if the element or its box is missing.
+        """Return an element's box as recorded, not checked, or None if the element or its box is missing.
 
         Raises UnusableFileError if the page's boxes cannot be decoded.
         """

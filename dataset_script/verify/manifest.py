@@ -22,7 +22,7 @@ from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import MANIFEST, Manifest, Shard
 
 TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
-"""What each code means."""
+"""The title of each code of an error or a warning."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
 """Warnings that name a trajectory and have to be accepted before the dataset is published."""

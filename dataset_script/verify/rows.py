@@ -333,7 +333,7 @@ def _hides_agent(trajectory_id: str | None) -> bool:
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
-    """Return the names of columns that are unexpected, absent or of another type."""
+    """Return a text that names the columns that are unexpected, absent or of another type, or "order"."""
     parts = {
         "unexpected": [name for name in found.names if name not in expected.names],
         "absent": [name for name in expected.names if name not in found.names],
@@ -347,7 +347,7 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
 
 
 def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
-    """Yield every column with its dotted name, including those inside lists and structs."""
+    """Yield (dotted name, field) for every column, including those inside lists and structs."""
     for column in fields:
         yield f"{prefix}{column.name}", column
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
@@ -370,7 +370,7 @@ def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, 
 
 
 def _texts(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
-    """Yield every column of text with its dotted name, including those inside lists and structs."""
+    """Yield (dotted name, array) for every column of text, including those inside lists and structs."""
     for name, column in columns:
         if pa.types.is_string(column.type):
             yield name, column

@@ -109,7 +109,7 @@ def _digest(batch: pa.RecordBatch, digests: Digests, column: str, row: int) -> s
 
 
 def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
-    """Return every trajectory id, sorted, with its last step in each configuration and split."""
+    """Return (trajectory id, facts about its last step by configuration and split) pairs, sorted by id."""
     runs: dict[str, Ends] = defaultdict(dict)
     for facts in shards:
         for trajectory_id, end in facts.ends.items():

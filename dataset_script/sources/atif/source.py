@@ -152,7 +152,7 @@ class AtifSource(TrajectorySource):
             return _trial_of({}, folder, step)
 
     def _parts(self, path: Path) -> Iterator[Path]:
-        """Yield the files that a trajectory continues in or refers to. It is parsed only if it names any."""
+        """Yield the files that a trajectory continues in or refers to. A file without any is not parsed."""
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
@@ -194,7 +194,7 @@ def _head(path: Path) -> tuple[str, float] | None:
     found, time = _AGENT.search(text), _TIME.search(text)
     agent: Any = None
     if found is not None:
-        with suppress(ValueError, RecursionError):  # it may be longer than the beginning
+        with suppress(ValueError, RecursionError):  # the agent may reach beyond the part that was read
             agent = json.JSONDecoder().raw_decode(text, found.end())[0]
     if agent is None:
         with suppress(UnusableFileError):  # reported when the run is read
