@@ -1,11 +1,11 @@
-"""The dataset as a builder of `datasets`, with one BuilderConfig per configuration of the schema.
+"""A `datasets` builder of the dataset, with one BuilderConfig per configuration of the schema.
 
 With any version of `datasets`: ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then
 ``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. With `datasets` 2 and 3 the
 file is also a loading script, if the checkout is on the path:
 ``load_dataset("dataset_script/agent_reward_bench.py", "steps", data_dir=FOLDER, trust_remote_code=True)``.
-FOLDER holds runs in any form that `build` reads, or what `build` wrote. The rows come from the parts that
-`build` makes, so both give the same rows.
+FOLDER holds runs in any form that `build` reads, or a dataset that `build` wrote. Both give the same rows,
+because the builder makes them with the code of `build`.
 """
 
 import logging
@@ -36,13 +36,13 @@ _VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class AgentRewardBenchConfig(datasets.BuilderConfig):
-    """A configuration; ``suite`` is a shipped suite or a folder; by default the runs determine it."""
+    """A configuration; ``suite`` is a shipped suite or a folder, by default the shipped suite of the runs."""
 
     suite: str | None = None
 
 
 class AgentRewardBench(datasets.GeneratorBasedBuilder):
-    """Trajectories of web agents, with expert labels on dev. The card that `build` writes says more."""
+    """A builder of trajectories of web agents with expert labels on dev; the dataset card describes them."""
 
     VERSION = _VERSION
     BUILDER_CONFIG_CLASS = AgentRewardBenchConfig
@@ -81,11 +81,11 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
 
 
 Item = Callable[[], Iterable[Row]]
-"""A function that returns rows. `datasets` shares a list of them out to processes."""
+"""A function that returns rows. `datasets` distributes a list of such functions over its processes."""
 
 
 def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
-    """Return the suite's own questions, which are columns of the annotations."""
+    """Return the suite's own questions, which are columns of `annotations`; none for other configurations."""
     if config.name != ANNOTATIONS or config.data_dir is None:
         return ()
     folder = Path(config.data_dir)
@@ -143,7 +143,7 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
 
 
 def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row]:
-    """Yield the rows of a row group of a folder that `build` wrote."""
+    """Yield the rows of row group ``number``, with null for columns that an older dataset lacks."""
     with pq.ParquetFile(path, pre_buffer=False) as file:
         rows = file.read_row_group(number).to_pylist()
     for row in rows:
@@ -153,7 +153,8 @@ def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row
 def _rows_of_part(task: PartTask, configuration: str, annotations: Sequence[Row]) -> Iterable[Row]:
     """Return a part's rows in one configuration, and log what was left out.
 
-    ``annotations`` come from the suite. If there are any, they are returned unless the part is empty.
+    ``annotations`` are the rows that the suite has for the part. If there are any, they are returned instead,
+    or nothing if the run cannot be used.
     """
     tables, left_out, notes = make_tables(task)
     for finding in left_out:

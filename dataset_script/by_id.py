@@ -2,7 +2,8 @@
 
 The build writes ``index.parquet`` with the first and last id of each shard. A reader fetches the index (25
 bytes per shard), the footer of a shard and, from its row groups, the columns that it needs. In `steps` a row
-group holds the rows of one trajectory. Elsewhere it holds many, so name the columns.
+group holds the rows of one trajectory. In other configurations it holds many trajectories, so name the
+columns to read less.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from arb.core.hub import INDEX
 from arb.core.lazy import lazy_imports
 from dataset_script.schema import CONFIGURATIONS
 
-with lazy_imports():  # a judge's run over recorded files needs half the memory without it
+with lazy_imports():  # without it, judging recorded files takes half the memory
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -29,7 +30,7 @@ _COLUMNS: Final = ("configuration", "split", "file", "first", "last")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A shard with its smallest and largest id, which are None if they are not known."""
+    """A shard with its smallest and largest trajectory id. Ids that are not known are None."""
 
     configuration: str
     split: str
@@ -42,7 +43,7 @@ class IndexEntry:
 
 
 def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
-    """Return the index of these shards, without those whose rows have no trajectory id (tasks)."""
+    """Return the index as a table with one row per shard, except shards of `tasks`, which have no ids."""
     rows = [
         {name: getattr(entry, name) for name in _COLUMNS}
         for entry in sorted(entries, key=lambda entry: entry.file)
@@ -52,7 +53,7 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
 
 
 def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
-    """Write the index of a folder from configuration, split and file of each shard, and its footer."""
+    """Write a folder's index. ``shards`` are (configuration, split, file); their footers give the ids."""
     entries = []
     for shard in shards:
         first, last = first_and_last_id(folder / shard[2]) or (None, None)
@@ -72,8 +73,8 @@ class TrajectoryReader:
     """A reader of single trajectories that reads only the footers and row groups it needs.
 
     ``open_file`` opens a file of the dataset by its name, and raises FileNotFoundError if it does not exist.
-    Footers and the last row groups that several trajectories share are cached, since neighbours are often
-    read next.
+    Footers are cached. So are the last row groups that hold several trajectories, since a neighbouring
+    trajectory is often read next.
     """
 
     def __init__(self, open_file: Callable[[str], IO[bytes]]):
@@ -83,7 +84,7 @@ class TrajectoryReader:
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """The index. A dataset without one gives the files of its manifest, without ids."""
+        """The entries of the index. Without an index, these are the manifest's files, with unknown ids."""
         try:
             with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
                 return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
@@ -103,10 +104,10 @@ class TrajectoryReader:
         Args:
             configuration: The configuration's name.
             trajectory_id: The id as the dataset spells it.
-            columns: The columns to read, or none for all. Columns that an older dataset lacks are left out.
+            columns: The columns to read; empty for all. Columns that an older dataset lacks are left out.
 
         Raises:
-            KeyError: A file has no column trajectory_id. Other errors are those of pyarrow.
+            KeyError: A file has no column trajectory_id. pyarrow may raise other exceptions.
         """
         of_one = CONFIGURATIONS[configuration].groups_by_trajectory
         read = self._read_group if of_one else self._shared_group
@@ -137,9 +138,9 @@ def reader_of_folder(folder: Path) -> TrajectoryReader:
 
 
 def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
-    """Return the row groups that may hold a trajectory, by the smallest and largest id of each.
+    """Return the numbers of the row groups that may hold a trajectory, by their smallest and largest ids.
 
-    A row group without these statistics may hold it. Raises KeyError without a column trajectory_id.
+    A row group without these statistics is included. Raises KeyError if there is no column trajectory_id.
     """
     return [
         group
@@ -149,7 +150,7 @@ def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
 
 
 def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
-    """Return the statistics of the ids in each row group. Raises KeyError without a column trajectory_id."""
+    """Return the statistics of the ids per row group. Raises KeyError if there is no column trajectory_id."""
     for number in range(metadata.num_columns):
         if metadata.schema.column(number).path == _ID:
             groups = map(metadata.row_group, range(metadata.num_row_groups))
@@ -158,7 +159,7 @@ def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
 
 
 def first_and_last_id(path: Path) -> tuple[str, str] | None:
-    """Return the smallest and largest id in a file, or None if its footer does not hold them."""
+    """Return the smallest and largest id in a file, or None if its footer lacks them or cannot be read."""
     try:
         statistics = id_statistics(pq.read_metadata(path))
     except (KeyError, OSError, pa.ArrowException):

@@ -1,4 +1,4 @@
-"""Render the texts next to the data of a build, and hold the paper's citation.
+"""Render README.md and eval.yaml, which `build` writes next to the data.
 
 README.md is the dataset card (`card.md.j2`), with the YAML block that `load_dataset` reads. The Hub shows a
 dataset with an eval.yaml (`eval.yaml.j2`) as a benchmark.
@@ -33,10 +33,10 @@ PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """The facts on a card.
+    """The facts that a dataset card states.
 
-    ``counts`` has trajectories by split and reporting benchmark, ``rows`` the rows by configuration and
-    split, without empty ones. ``about`` is the suite's text about its data, in Markdown.
+    ``counts`` is the number of trajectories by split and reporting benchmark. ``rows`` is the number of rows
+    by configuration and split, without empty splits. ``about`` is the suite's text about its data (Markdown).
     """
 
     suite: str
@@ -49,9 +49,9 @@ class CardFacts:
 
 
 def render_card(facts: CardFacts) -> str:
-    """Return README.md.
+    """Return the text of README.md.
 
-    A split without rows is left out of ``configs``, because datasets 5.2 refuses a dataset that lists one.
+    A split without rows is left out of ``configs``, since datasets 5.2 refuses a dataset that lists one.
     """
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
@@ -74,9 +74,9 @@ def render_card(facts: CardFacts) -> str:
 
 
 def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Column, ...]]:
-    """Return a configuration's name, whether it has the default one's columns too, and the columns to list.
+    """Return a configuration's name, whether it includes the default columns, and the columns to list.
 
-    The columns of the default configuration are listed only there.
+    The columns of the default configuration are listed only in its own table.
     """
     default, columns = CONFIGURATIONS[DEFAULT].columns, columns_of(name, facts.questions)
     has_default = name != DEFAULT and columns[: len(default)] == default
@@ -84,7 +84,7 @@ def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Colum
 
 
 def size_category(rows: int) -> str:
-    """Return the Hub's name for a number of rows, a power of ten."""
+    """Return the Hub's size category for a number of rows, such as ``1K<n<10K``."""
     names = (
         *("n<1K", "1K<n<10K", "10K<n<100K", "100K<n<1M", "1M<n<10M", "10M<n<100M", "100M<n<1B"),
         *("1B<n<10B", "10B<n<100B", "100B<n<1T", "n>1T"),
@@ -93,9 +93,10 @@ def size_category(rows: int) -> str:
 
 
 def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
-    """Return eval.yaml, with one task for each label that judges are scored on.
+    """Return the text of eval.yaml, with one task for each label that judges are scored on.
 
-    ``splits`` are those with rows: judges are ranked on test, or on dev if only dev has rows.
+    ``splits`` are the splits with rows. Judges are ranked on test, or on dev if test has no rows. Raises
+    ValueError if neither has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:

@@ -1,9 +1,9 @@
 """Make a suite from recorded runs: find the usable runs, split them, and write the suite's folder.
 
 Every run of the source is read as `build` reads it, for its id and its goal. The folder is written completely
-or not at all, and never over anything. Its ``suite.toml`` hides the labels and explains each rule.
+or not at all, and never overwrites anything. Its ``suite.toml`` hides the labels and explains each rule.
 
-`build_source` needs no such folder. It makes a suite of all runs of a source, and their dataset, in a cache.
+`build_source` makes a suite of all runs of a source, and their dataset, in a cache instead of such a folder.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ from dataset_script.tasks import load_tasks
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that a suite can have, and its goal, which is empty if none was recorded."""
+    """A trajectory that can be part of a suite, and its goal, which is empty if none was recorded."""
 
     trajectory_id: str
     goal: str
@@ -57,17 +57,17 @@ class UsableRun:
 
 @dataclass(slots=True)
 class FoundRuns:
-    """The usable runs of a source by id, and the files without a run, with the reasons."""
+    """The usable runs of a source, sorted by id, and the reasons why other files were left out."""
 
     runs: list[UsableRun] = field(default_factory=list)
     left_out: list[Finding] = field(default_factory=list)
 
 
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
-    """Return every trajectory that `build` could take from the source.
+    """Return every trajectory that `build` could take from the source, and the files that it would leave out.
 
-    If a trajectory has several files, in any spelling of its id, the first usable one by name counts. Raises
-    SourceError, and OSError if a process was killed.
+    If a trajectory has several files, in any spelling of its id, the first usable file by name counts. Raises
+    SourceError, or OSError if a worker process was killed.
     """
     listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -101,9 +101,9 @@ def _usable_run(
 
 
 def suggested_rules(test_trajectories: int) -> SuiteRules:
-    """Return the default rules, with fewer required positive verdicts if the test split is small.
+    """Return the default rules, but require fewer positive verdicts if the test split is small.
 
-    Otherwise the submission of an honest judge would be held back.
+    With the default number, the submission of an honest judge would be held back.
     """
     fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
     return SuiteRules(fewest_positives=fewest)
@@ -123,9 +123,9 @@ def suite_texts(
     title: str,
     metadata: Iterable[MetadataTask] = (),
 ) -> dict[str, str]:
-    """Return the suite's files by name: trajectories.csv, suite.toml and, if there are goals, tasks.csv.
+    """Return texts by file name: trajectories.csv, suite.toml and, if there are goals or metadata, tasks.csv.
 
-    ``always_dev`` are tasks, as (benchmark, task), that have to be dev. Raises SuiteError if the runs cannot
+    ``always_dev`` are tasks, as (benchmark, task), that must be in dev. Raises SuiteError if the runs cannot
     be split.
     """
     goals: dict[tuple[str, str], str] = {}  # for each task the goal of its first run that has one
@@ -155,7 +155,7 @@ def suite_texts(
 
 
 def check_title(title: str | None, folder: Path) -> str:
-    """Return the title of a new suite, by default made from its folder's name. Raises SuiteError."""
+    """Return a new suite's title, by default made from the folder's name. Raises SuiteError if invalid."""
     try:
         return read_profile({"title": title or ""}, folder.resolve().name).title
     except ValueError as problem:
@@ -163,7 +163,7 @@ def check_title(title: str | None, folder: Path) -> str:
 
 
 def check_new(folder: Path) -> None:
-    """Raise SuiteError if the folder exists already, or no suite can have its name."""
+    """Raise SuiteError if the folder exists and is not empty, or a new suite cannot have its name."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise SuiteError(f"{name!r}: a suite's name has letters, digits, '.', '_' and '-'; rename the folder")
@@ -174,7 +174,7 @@ def check_new(folder: Path) -> None:
 
 
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write the files into a new folder, all or none. Raises SuiteError if it exists, and OSError."""
+    """Write all files into a new folder, or none. Raises SuiteError as `check_new` does, or OSError."""
     check_new(folder)
     with new_folder(folder.resolve()) as unfinished:
         for name, text in texts.items():
@@ -182,7 +182,7 @@ def write_new(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
-    """Return a report of the suite, read from its folder, and of what was left out."""
+    """Return a report on the suite in ``folder``: counts by split, and the files that ``found`` left out."""
     suite = load_suite(folder)
     report = BuildReport(suite.name)
     for trajectory in suite.trajectories:
@@ -194,15 +194,15 @@ def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
 
 
 SOURCE_SPLIT: Final = "test"
-"""The split of all runs of a source, since their labels are unknown."""
+"""The split in which `build_source` puts all runs, since their labels are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """The name of a source's folder, and its kind.
+    """The name of a source's folder, its kind, and the state of its files.
 
-    ``sha256`` is a hash of the names, sizes and times of its files. ``left_out`` has a line with the reason
-    for each file without a run.
+    ``sha256`` is a hash of the names, sizes and times of its files. ``left_out`` has one line with the reason
+    for each file without a usable run.
     """
 
     name: str
@@ -227,12 +227,12 @@ class SourceDataset:
 def build_source(
     source: Path, cache: Path, workers: int = 1, progress: Progress = no_progress
 ) -> SourceDataset:
-    """Return the runs of a source as a suite and a dataset without rewards and judgments.
+    """Build a suite and a dataset, without rewards and judgments, of all usable runs of a source.
 
-    Both are in ``cache``, under a hash of the source and of the code that reads it. An unchanged source is
-    not built again, and a stopped build resumes. If another process builds the same source, this one waits
-    for it. The folders may be removed when nothing reads them. Raises SourceError, also if no run can be
-    used, OutputError and OSError.
+    Both are in ``cache``, in a folder named by a hash of the source and of the code that reads it. An
+    unchanged source is not built again, and a stopped build resumes. If another process is building the same
+    source, this one waits for it. The folders may be removed when nothing reads them. Raises SourceError
+    (also if no run can be used), OutputError or OSError.
     """
     runs = open_source(source)
     listing = runs.list_runs()
@@ -252,7 +252,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """Return what `build_source` stored about the source of a dataset, or None if it did not build it."""
+    """Return the facts that `build_source` stored with a dataset, or None if it did not build the dataset."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
@@ -261,7 +261,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""Reading fewer runs takes less time than starting other processes."""
+"""The fewest runs that worker processes read. Starting these takes longer than reading fewer runs."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
@@ -280,7 +280,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, workers: int, progress: Progress
 ) -> list[str]:
-    """Build the dataset, and write the suite of its runs. Return a line for each file that was left out."""
+    """Build the dataset and write a suite of the runs in it. Return one line per file that was left out."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

@@ -1,7 +1,7 @@
-"""Datasets in repositories of the Hub: publish a built folder, download one, read single trajectories.
+"""Publish a dataset folder to a repository of the Hub, download one, and read single trajectories.
 
-Each repository gets one commit, or none if it holds the same content already (`arb.core.hub.HubRepository`).
-The test labels go into a private repository of their own.
+Publishing makes one commit per repository, or none if it has the same content already
+(`arb.core.hub.HubRepository`). The test labels go into a separate private repository.
 """
 
 import json
@@ -45,12 +45,12 @@ MOST_FILES: Final = 25_000
 """The most files that the Hub takes in one commit (`HfApi.create_commit`)."""
 
 BLOCK: Final = 65_536
-"""Bytes to read at a time from a file on the Hub. Reading ahead would fetch screenshots of other runs."""
+"""The bytes to read at a time from a file on the Hub. Larger blocks would fetch screenshots of other runs."""
 
 
 @contextmanager
 def hub_errors(what: str) -> Iterator[None]:
-    """Raise a HubError that names ``what`` for a failed request to the Hub."""
+    """Turn an HTTPError in the block into a HubError whose message begins with ``what``."""
     try:
         yield
     except HTTPError as error:
@@ -61,10 +61,11 @@ def hub_errors(what: str) -> Iterator[None]:
 def fetched(
     hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
 ) -> Iterator[Path]:
-    """Download a dataset repository, by default into a temporary folder that is removed at the end.
+    """Download a dataset repository and yield the folder, by default a temporary one.
 
-    In a folder to keep, only changed files are fetched again, and files that the repository no longer has
-    stay. The Hub's shared cache is not used, because it gives private files to any token. Raises HubError.
+    In the folder ``keep_in``, only changed files are fetched again, and files that the repository no longer
+    has stay. The Hub client's shared cache is not used, because it ignores who may read private files. Raises
+    HubError.
     """
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
         folder = keep_in or Path(temporary)
@@ -80,7 +81,7 @@ def fetched(
 
 
 def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
-    """Return a reader of a dataset repository at the revision's present commit. Raises HTTPError."""
+    """Return a reader of a dataset repository at the commit that ``revision`` now has. Raises HTTPError."""
     commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha
     files = HfFileSystem(endpoint=hub.endpoint, token=hub.token, skip_instance_cache=True)
     return TrajectoryReader(lambda name: files.open(f"datasets/{repo}@{commit}/{name}", block_size=BLOCK))
@@ -88,7 +89,7 @@ def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> 
 
 @dataclass(frozen=True)
 class Publisher:
-    """The Hub's client, and how to wait for the Hub; ``say`` gets one line per pause."""
+    """An uploader of dataset folders; ``say`` is called with one line per pause before a retry."""
 
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
@@ -103,10 +104,10 @@ class Publisher:
         *,
         verify: Callable[[Path], VerifyReport],
     ) -> tuple[Publication, ...]:
-        """Upload a folder to a dataset repository, after the test labels if there are any.
+        """Upload the test labels, if any, then a folder, and return what was published in each repository.
 
-        Everything that can be refused is refused before anything is sent. Raises PublishError for what must
-        not be published, and HubError if the Hub refuses or cannot be reached.
+        Everything is checked before any file is uploaded. Raises PublishError for content that must not be
+        published, and HubError if the Hub refuses or cannot be reached.
         """
         _check_names(repo, private_labels, labels_file)
         _check_content(folder, verify)
@@ -133,7 +134,7 @@ class Publisher:
         return tuple(done)
 
     def _prepare(self, repo: str, private: bool) -> None:
-        """Create the repository if it does not exist; refuse one that is public or holds something else."""
+        """Create the repository if needed. Raises PublishError for public labels or data of other origin."""
 
         def info() -> DatasetInfo:
             try:

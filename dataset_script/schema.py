@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 class Column:
     """A column of a configuration.
 
-    ``type`` is an Arrow type's name, ``class`` (of ``names``), ``image``, ``list`` (of ``item``, one of the
-    types before) or ``structs`` (a list of structures of ``fields``). A ``private`` column is null in a blind
-    dataset.
+    ``type`` is the name of an Arrow type, ``class`` (whose classes are ``names``), ``image``, ``list`` (of
+    the type ``item``) or ``structs`` (a list of structs with ``fields``). ``sentence`` describes the column
+    on the card. A ``private`` column is null in a blind dataset.
     """
 
     name: str
@@ -46,7 +46,7 @@ class Column:
 
     @property
     def type_description(self) -> str:
-        """The type, as written on the card."""
+        """The type in words, for the dataset card."""
         if self.type == "class":
             return "class: " + ", ".join(f"{index} = {name}" for index, name in enumerate(self.names))
         if self.type == "list":
@@ -56,7 +56,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A table of the dataset: its rows, its purpose and its columns."""
+    """A table of the dataset. ``row`` says in words what a row is, ``purpose`` what the table is for."""
 
     name: str
     row: str
@@ -70,12 +70,12 @@ class Configuration:
 
     @property
     def has_images(self) -> bool:
-        """Whether a column holds images; shards may then be large."""
+        """Whether any column holds images. Such a configuration may have larger shards."""
         return any("image" in (column.type, column.item) for column in self.columns)
 
 
 def described(columns: tuple[Column, ...]) -> dict[str, Any]:
-    """Return the features of columns as JSON that `datasets` reads in every version from 2 on."""
+    """Return the columns as a JSON object of features that `datasets` can read in every version from 2 on."""
     return {column.name: _description(column) for column in columns}
 
 
@@ -102,7 +102,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 ADDED_LATER: Final = ("text", "answer")
-"""Columns, and fields of `steps`, that older datasets lack. Readers get null."""
+"""Columns, and fields of the column `steps`, that older datasets lack. Readers see null instead."""
 
 DEFAULT: Final = "trajectories"
 ANNOTATIONS: Final = "annotations"
@@ -140,7 +140,7 @@ LABEL_COLUMNS: Final = tuple(column["name"] for column in _DECLARED["columns"]["
 
 
 def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[Column, ...]:
-    """Return the columns of a configuration; `annotations` has one more per own question of the suite."""
+    """Return a configuration's columns. `annotations` also has one for each of the suite's own questions."""
     own = questions if configuration == ANNOTATIONS else ()
     return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
 
@@ -152,12 +152,12 @@ def _own_column(question: Question) -> Column:
 
 
 def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> Features:
-    """Return the columns of a configuration as features of `datasets`, in any version from 2 on.
+    """Return the columns of a configuration as `datasets.Features`, for any version from 2 on.
 
-    A label is stored as its index. Class 1 is the positive one, so that the metric accepts the column as it
-    is. ``questions`` are the suite's.
+    A label is stored as its class index. Index 1 is the positive class, so the metric accepts the column
+    unchanged. ``questions`` are the suite's questions.
     """
-    from datasets import Features  # noqa: PLC0415 - heavy, and builds do without
+    from datasets import Features  # noqa: PLC0415 - heavy, and builds do not need it
 
     return Features.from_dict(described(columns_of(configuration, questions)))
 
@@ -165,11 +165,10 @@ def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -
 def arrow_schema(
     configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Question] = ()
 ) -> pa.Schema:
-    """Return the Parquet schema of a configuration: that of ``features(…)``, with our metadata.
+    """Return the Parquet schema of a configuration, with its features as metadata.
 
-    The metadata holds the features in a form that `datasets` reads in every version from 2 on. Types are
-    declared, not inferred, so a column of nulls keeps its type. With ``is_older`` the columns `ADDED_LATER`
-    are left out.
+    `datasets` reads the features in every version from 2 on. Types are declared, not inferred, so a column
+    that has only nulls keeps its type. With ``is_older``, the columns in `ADDED_LATER` are left out.
     """
     columns = columns_of(configuration, questions)
     columns = _as_before(columns) if is_older else columns
@@ -178,7 +177,7 @@ def arrow_schema(
 
 
 def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns without those, and without their fields, that were added later."""
+    """Return the columns without those in `ADDED_LATER`, which are also removed from nested fields."""
     return tuple(
         replace(column, fields=_as_before(column.fields))
         for column in columns

@@ -1,17 +1,18 @@
 """Choose the tasks of a new suite, and its dev and test split, as the paper did (section 3.2, A.1).
 
-A group is a task's area with one of its evaluation methods. An area is the task's first site, or its category
-in WorkArena. Up to n tasks are drawn from each group within one split of the metadata. A task may be in
-several groups, but is in the sample once.
+A group is an area combined with an evaluation method. A task's area is its first site, or its category in
+WorkArena. Up to n tasks are drawn from each group within one split of the metadata. A task may be in several
+groups, but is in the sample only once.
 
-With a total, each area gives as many tasks as any other. A small area gives all it has, and the largest give
-the remainder. The sizes in A.1 for WebArena, VisualWebArena and WorkArena's second level follow from this
-with a total of 100. (The 17 tasks on Wikipedia in VisualWebArena are one group, and more than the 9 that A.1
-allows. A group therefore gives more if the total needs it.) The paper uses the whole validation split of
-AssistantBench and the whole test split of WorkArena's first level.
+With a total, all areas give the same number of tasks, except that small areas give all their tasks and the
+largest areas give the remainder. The sizes in A.1 for WebArena, VisualWebArena and WorkArena's second level
+follow from this with a total of 100. (The paper has 17 Wikipedia tasks from VisualWebArena. They are one
+group, although A.1 allows 9 tasks per group, so a group gives more tasks than its limit if the total requires
+it.) The paper uses the whole validation split of AssistantBench and the whole test split of WorkArena's first
+level.
 
-Every draw has its own seed, so the order of rows and other groups do not change it. The paper's own draw
-cannot be repeated, since its seed is unknown.
+Every group has its own seed, so its draw depends neither on the order of rows nor on other groups. The
+paper's draw cannot be repeated, since its seed is unknown.
 """
 
 import hashlib
@@ -28,12 +29,12 @@ from arb.core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
 OPTIONAL_COLUMNS = (("sites", "eval_types"), ("level", "category"))
-"""The columns that metadata may have besides `NAME` and `SPLIT`: WebArena's two, or WorkArena's two."""
+"""Pairs of columns that metadata may also have: the first pair in WebArena, the second in WorkArena."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTask:
-    """A task of the metadata. Fields that the metadata does not have are empty."""
+    """A task in BrowserGym's metadata of a benchmark. Fields without a column in the metadata are empty."""
 
     task_id: str
     sites: tuple[str, ...]
@@ -44,19 +45,19 @@ class MetadataTask:
 
     @property
     def area(self) -> str:
-        """The first site, else the category, else the benchmark."""
+        """The task's first site, or else its category, or else its benchmark."""
         return self.sites[0] if self.sites else self.category or self.task_id.split(".")[0]
 
     @property
     def groups(self) -> tuple[tuple[str, str], ...]:
-        """The groups of the task: its area with each of its evaluation methods."""
+        """The task's groups as (area, evaluation method), one per evaluation method."""
         return tuple((self.area, evaluation) for evaluation in self.evaluations or ("",))
 
 
 def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
     """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME`, `SPLIT` and `OPTIONAL_COLUMNS`.
 
-    Sites and evaluation methods are separated by spaces. Raises SuiteError that names every wrong row.
+    Sites and evaluation methods are separated by spaces. Raises SuiteError, naming every wrong row.
     """
     rows = read_rows(path, (NAME, SPLIT))
     there = set(rows[0]) if rows else set()
@@ -93,12 +94,12 @@ def sample_tasks(
     total: int | None = None,
     level: str | None = None,
 ) -> tuple[MetadataTask, ...]:
-    """Draw up to ``per_group`` tasks of ``split`` from every group, each task once, in the order given.
+    """Draw up to ``per_group`` tasks (default: all) of ``split`` from each group; return them in input order.
 
-    ``level`` is WorkArena's. With a ``total`` each area gives its share, first from the drawn tasks, then
-    from its others. The paper took 8 per group from WebArena and 9 from VisualWebArena, with a total of 100
-    for each. Raises SuiteError if no task has the split or the level, or there are fewer tasks than the
-    total.
+    ``level`` restricts the draw to a level of WorkArena. With a ``total``, each area gives its share (see
+    `even_shares`), first from its drawn tasks, then from its other tasks. The paper took 8 per group from
+    WebArena and 9 from VisualWebArena, with a total of 100 for each. Raises SuiteError if no task has the
+    split or the level, or if there are fewer tasks than the total.
     """
     if per_group is not None and per_group < 1:
         raise SuiteError("draw at least one task per group")
@@ -128,7 +129,7 @@ def _no_task(what: str, name: str | None, there: Iterable[str]) -> str:
 
 
 def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, seed: int) -> set[str]:
-    """Return the ids of ``total`` tasks, spread over the areas, preferably of drawn ones."""
+    """Return the ids of ``total`` tasks, spread evenly over the areas. Drawn tasks are taken first."""
     by_area: dict[str, list[str]] = defaultdict(list)
     for task in tasks:
         by_area[task.area].append(task.task_id)
@@ -141,7 +142,7 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share a total out evenly: small groups give all they have, and the largest the remainder."""
+    """Share ``total`` evenly, with no group above its size. Raises SuiteError for an impossible total."""
     if not 0 < total <= sum(sizes.values()):
         raise SuiteError(f"{total} tasks cannot be drawn; choose a total from 1 to {sum(sizes.values())}")
     shares: dict[str, int] = {}
@@ -159,9 +160,9 @@ def count_by_area(tasks: Iterable[MetadataTask]) -> dict[str, int]:
 
 
 def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
-    """Return the column's name and the ids of a CSV file with a column trajectory_id or task_id.
+    """Return the name of a CSV file's id column (trajectory_id or task_id), and the ids in it.
 
-    Raises SuiteError.
+    Raises SuiteError if there is no such column, or an id is empty, repeated or malformed.
     """
     rows = read_rows(path, ())
     column = next((name for name in ("trajectory_id", "task_id") if rows and name in rows[0]), None)
@@ -198,11 +199,10 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 def draw_dev_tasks(
     tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
-    """Draw a share of the tasks, each given as (benchmark, task), for dev: about the same of each benchmark.
+    """Draw a share of the (benchmark, task) pairs for dev, about the same share of each benchmark.
 
-    The draw depends on a hash of the seed and the task, not on the order of the tasks. Tasks of
-    ``always_dev`` are dev in any case. Raises SuiteError if the share is out of range, or a split would get
-    no task.
+    The draw depends on a hash of the seed and the task, not on the order of the tasks. Tasks in
+    ``always_dev`` are always in dev. Raises SuiteError for a share out of range, or if a split gets no task.
     """
     if not 0 < share < 1:
         raise SuiteError(f"{share} is not a share for dev; choose one between 0 and 1, such as 0.15")
@@ -223,9 +223,9 @@ def draw_dev_tasks(
 
 
 def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:
-    """Return how many of each group make up the share of all.
+    """Return how many members to draw from each group, so that together they are ``share`` of all members.
 
-    The numbers are rounded down, and the remainder goes to the groups that lost most by that.
+    The numbers are rounded down, and the remainder goes to the groups that lost most by rounding.
     """
     numbers = {name: int(share * size) for name, size in sizes.items()}
     left = int(share * sum(sizes.values()) + 0.5) - sum(numbers.values())

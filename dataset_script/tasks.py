@@ -1,4 +1,4 @@
-"""The tasks of a suite, from its trajectories and ``tasks.csv``."""
+"""Load the tasks of a suite from its trajectories and its optional ``tasks.csv``."""
 
 from dataclasses import dataclass, replace
 
@@ -10,7 +10,7 @@ _COLUMNS = ("task", "benchmark", "sites", "evaluation_types", "difficulty", "cat
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of a suite, in the spelling that all agents share; unknown fields are empty or None."""
+    """A task of a suite, named in the spelling that all agents share. Unknown fields are empty or None."""
 
     task: str
     benchmark: str
@@ -22,10 +22,10 @@ class Task:
 
 
 def load_tasks(suite: Suite) -> tuple[Task, ...]:
-    """Return every task of the suite's trajectories, by name, with what ``tasks.csv`` says if there is one.
+    """Return the tasks of the suite's trajectories, sorted by name, with the details in ``tasks.csv`` if any.
 
-    Benchmark and split are those of the trajectories. Raises SuiteError that names every row of the file that
-    contradicts them, or names a task that the suite does not have.
+    Benchmark and split come from the trajectories. Raises SuiteError with a message that lists every row of
+    the file that contradicts them, repeats a task, or names a task that the suite does not have.
     """
     tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
     problems, described = [], set()

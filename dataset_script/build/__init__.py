@@ -1,1 +1,1 @@
-"""From recorded runs to the published folder."""
+"""Build a dataset folder from recorded runs."""

@@ -4,8 +4,8 @@ The release ran its agents against copies of the sites whose host names end in `
 copy shows which agent ran. In a blind dataset every copy is called ``-xl``, the columns agent and model are
 null, and an id is ``<benchmark>/run-<16 digits>/<task>`` with the task in the spelling that all agents share.
 The digits are a keyed hash of the real id. They are the same in every build with the same key, and the owner
-of the key and the suite can map verdicts back (`restore_ids`). Without the key, nobody can confirm a guess.
-Texts of agents and pictures are not changed.
+of the key and the suite can map verdicts back (`restore_ids`). Without the key, nobody can confirm a guess
+about an id. Pictures and the rest of the agents' texts are not changed.
 """
 
 import hmac
@@ -33,18 +33,18 @@ class BlindError(ValueError):
 
 @dataclass(frozen=True)
 class Blinding:
-    """A blind dataset's way to hide its agents; the key stays with the suite's owner."""
+    """A way to hide the agents in ids, columns and host names. The key stays with the suite's owner."""
 
     key: bytes = field(repr=False)
 
     def trajectory_id(self, trajectory_id: str) -> str:
-        """Return the opaque id of a trajectory, the same for every spelling."""
+        """Return the opaque id of a trajectory, the same for every spelling of its id."""
         place = TrajectoryId.parse(trajectory_id)
         digits = hmac.digest(self.key, reading_key(trajectory_id).encode(), "sha256").hex()[:_DIGITS]
         return f"{place.folder}/run-{digits}/{place.task}"
 
     def row(self, row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-        """Return the blind form of a row: opaque id, shared task, null in private columns, neutral hosts."""
+        """Return a row with an opaque id, the shared task name, None in private columns and neutral hosts."""
         hidden = {column.name: self._cell(row[column.name], column) for column in columns}
         if "trajectory_id" in hidden:
             hidden["trajectory_id"] = self.trajectory_id(row["trajectory_id"])
@@ -67,9 +67,9 @@ def same_host(text: str) -> str:
 
 
 def read_key(path: Path, *, create: bool = False) -> bytes:
-    """Return the key in a file. Raises BlindError if it holds none.
+    """Return the key in a file. Raises BlindError if the file does not hold one.
 
-    With ``create``, a file that does not exist gets a new key, and only its owner can read it.
+    With ``create``, a file that does not exist is written with a new key, and only its owner can read it.
     """
     if create and not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -87,7 +87,7 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
 def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
     """Return the text of a prediction file (JSON Lines or CSV) with the suite's ids instead of blind ones.
 
-    Raises BlindError if an id belongs to no trajectory under this key, or no id is blind.
+    Raises BlindError if a blind id belongs to no trajectory under this key, or the text has no blind id.
     """
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}

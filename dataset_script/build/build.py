@@ -1,8 +1,8 @@
-"""Build the published dataset from recorded runs: Parquet for every configuration, card, manifest.
+"""Build a dataset folder from recorded runs: Parquet shards of every configuration, card and manifest.
 
-Labels come from the suite's own ``dev_labels.csv``, so no label of a test trajectory can get in. Worker
+Labels come only from the suite's ``dev_labels.csv``, so no label of a test trajectory can get in. Worker
 processes first make a part of every trajectory (`parts`), then write the parts as shards (`shards`). The
-result does not depend on their number.
+result does not depend on the number of processes.
 """
 
 from collections.abc import Sequence
@@ -52,10 +52,10 @@ from dataset_script.tasks import Task, load_tasks
 class BuildOptions:
     """The options of a build.
 
-    ``strict``: publish nothing if something is left out. ``also_allowed``: classes of own agents in
-    AgentLab's pickles (see `open_source`). ``for_judges``: build only what judges are shown, without rewards
-    and published judgments. ``allow_missing``: ids of the suite that the source may lack. ``append``: leave
-    trajectories that the dataset in ``out`` has in their shards, and add the others.
+    ``strict``: publish nothing if something is left out. ``also_allowed``: classes of your own agents that
+    AgentLab's pickles may contain (see `open_source`). ``for_judges``: build only what judges are shown,
+    without rewards and published judgments. ``allow_missing``: ids of the suite that the source may lack.
+    ``append``: keep the shards of the dataset in ``out``, and add new trajectories in new ones.
     """
 
     strict: bool = False
@@ -74,12 +74,12 @@ def build(
     options: BuildOptions = BuildOptions(),
     progress: Progress = no_progress,
 ) -> BuildReport:
-    """Build the dataset of ``suite`` into ``out``. By default it is the shipped suite of the source's ids.
+    """Build the dataset of ``suite``, by default the shipped suite that has the source's ids, in ``out``.
 
     An unusable file does not end the build; the report names it. ``out`` is replaced only at the end, by
-    renaming. It stays as it is if nothing was built, or if ``strict`` and something was left out (see
-    ``report.published``). A stopped build resumes when it is run again. Raises SourceError, SuiteError and
-    OutputError, and OSError if the disk is full or a process was killed.
+    renaming. It is not changed if nothing was built, or if ``strict`` is set and something was left out (see
+    ``report.published``). A stopped build resumes when it is run again. Raises SourceError, SuiteError or
+    OutputError, or OSError if the disk is full or a process was killed.
     """
     restore_replaced(out)
     check_replaceable(out, source)
@@ -147,7 +147,7 @@ class _Build:
         return report
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
-        """Return the parts that have rows, by published id; ``report`` gets the findings of all parts."""
+        """Make the parts. Return those with rows, sorted by published id; ``report`` gets all findings."""
         sized = sorted(
             ((task, max(file.size for file in task.files)) for task in tasks),
             key=lambda each: (-each[1], each[0].published_id),
@@ -168,7 +168,7 @@ class _Build:
         judgments: Sequence[tuple[Trajectory, Part]],
         report: BuildReport,
     ) -> None:
-        """Write the files of the dataset. The shards with images are the largest, so they come first."""
+        """Write all files of the dataset, beginning with the shards with images, which are the largest."""
         planned = [name for name in PLANNED if name != "rewards" or not self.options.for_judges]
         tasks: list[tuple[ShardTask, int]] = []
         for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
@@ -182,7 +182,7 @@ class _Build:
         self._write_texts([*written, *self._write_tables_of_suite(parts)], report)
 
     def _plan(self, configuration: str, split: str, parts: Sequence[Part]) -> list[ShardTask]:
-        """Return the shards of a split. Parts of an earlier build stay in their shards and come first."""
+        """Return the shards of a split to write. Parts of an earlier build come first, in the same shards."""
         old, new = [], []
         for part in parts:
             place = self.earlier.get((configuration, split, part.trajectory_id))
@@ -195,7 +195,7 @@ class _Build:
         return plan_shards(self.work.staged, configuration, split, in_order)
 
     def _write_tables_of_suite(self, parts: Sequence[tuple[Trajectory, Part]]) -> list[Shard]:
-        """Write the tasks, and the annotations of the trajectories that were built."""
+        """Write the tasks and the annotations of the built trajectories. Return the shards."""
         staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.questions
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]

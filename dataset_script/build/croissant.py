@@ -1,8 +1,8 @@
 """Render croissant.json: the tables, columns and terms of a build as MLCommons Croissant 1.1.
 
 The Hub generates its own Croissant file from the Parquet files. That file cannot say what a column means, how
-the labels were made and what the data must not be used for; this one does. It describes the folder it is in,
-whether built or downloaded. It names tables by a pattern, so it does not grow with the number of files
+the labels were made or what the data must not be used for; this one does. It describes the folder that it is
+in, whether built or downloaded. It refers to Parquet files by patterns, so it does not grow with their number
 (manifest.json has their hashes). Like everything that a build writes, it has no date.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
@@ -21,10 +21,10 @@ from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 
 _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
-"""The context, which mlcroissant compares with its own, and texts for every suite."""
+"""The JSON-LD context, which mlcroissant compares with its own copy, and the texts that all suites share."""
 
 _TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-"""Croissant's types by ours. Classes and whole numbers are Integer."""
+"""Croissant's types by our types. Types that are not listed (classes, whole numbers) become Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"
@@ -73,7 +73,7 @@ def _files(name: str) -> dict[str, Any]:
 
 
 def _splits(facts: CardFacts) -> dict[str, Any]:
-    """Return the table of the splits, which the data's tables refer to."""
+    """Return the record set of the splits' names, to which the other record sets refer."""
     named = dict.fromkeys(split for counts in facts.rows.values() for split in counts)
     return {
         "@type": "cr:RecordSet",
@@ -117,7 +117,7 @@ def _split_field(name: str) -> dict[str, Any]:
 
 
 def _field(parent: str, column: Column, name: str, source: str, inside: str = "") -> dict[str, Any]:
-    """Return a column of the table ``name``, or the field ``inside`` of structures in column ``source``."""
+    """Return the field of a column of table ``name``, or of field ``inside`` of the structs in ``source``."""
     found: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{parent}/{column.name}",
@@ -128,7 +128,7 @@ def _field(parent: str, column: Column, name: str, source: str, inside: str = ""
         fields = [_field(found["@id"], each, name, source, each.name) for each in column.fields]
         return found | {"isArray": True, "arrayShape": "-1", "subField": fields}
     kind = column.item if column.type == "list" else column.type
-    if column.type == "list":  # mlcroissant 1.1 reads lists of pictures only with the older word
+    if column.type == "list":  # mlcroissant 1.1 reads lists of pictures only with the older key
         found |= {"repeated": True} if kind == "image" else {"isArray": True, "arrayShape": "-1"}
     path = ".".join(filter(None, (inside, "bytes" if kind == "image" else "")))
     transform: Mapping[str, Any] = {"transform": {"jsonPath": path}} if path else {}

@@ -1,4 +1,4 @@
-"""Move a built folder to its place, completely or not at all, and never over anything but an older build."""
+"""Move a built folder into place, completely or not at all. Only an older build is ever overwritten."""
 
 import fcntl
 import hashlib
@@ -16,18 +16,18 @@ from arb.core.files import flush
 from arb.core.hub import PublishError, published_files
 
 MARKER: Final = "<!-- made by: python -m dataset_script build -->"
-"""A line of every README.md that we build. A folder with this line may be replaced."""
+"""A line in every README.md that `build` writes. A folder whose README.md has it may be replaced."""
 
 _ROOT: Final = Path(__file__).parents[2]
 _OURS: Final = {"README.md", "croissant.json", "data", "eval.yaml", "index.parquet", "manifest.json"}
 
 
 class OutputError(ValueError):
-    """A place where the dataset must not be written; the message says why and what to do."""
+    """Raised for a folder that must not be written to; the message says why and what to do."""
 
 
 def check_replaceable(out: Path, source: Path) -> None:
-    """Raise OutputError unless ``out`` is absent, empty or a build of ours, without the source in it."""
+    """Raise OutputError unless ``out`` is absent, empty or an earlier build, and does not hold the source."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
         raise OutputError(f"{out}: contains the source; name another folder")
@@ -49,7 +49,7 @@ def check_replaceable(out: Path, source: Path) -> None:
 
 @cache
 def code_version() -> str:
-    """Return a hash of the code that makes parts, so that parts of older code are not used."""
+    """Return a hash of the code that makes parts, so that parts made by older code are not reused."""
     libraries = [version(name) for name in ("pyarrow", "pillow", "zlib-ng")]
     digest = hashlib.sha256(" ".join(libraries).encode())
     for package in ("arb/core", "dataset_script"):
@@ -69,10 +69,10 @@ class WorkFolder:
 
 @contextmanager
 def work_folder(out: Path) -> Iterator[WorkFolder]:
-    """Yield ``.<name>.work`` next to ``out``: an empty folder ``staged``, and the parts of a stopped build.
+    """Yield folders in ``.<name>.work`` next to ``out``: empty ``staged``, and a stopped build's ``parts``.
 
-    It is kept if the block raises an exception and there are parts; the next build resumes from them. Raises
-    OutputError if another build is using it.
+    If the block raises an exception, the parts are kept, and the next build resumes from them. Otherwise the
+    folder is removed. Raises OutputError if another build is using it.
     """
     target = out.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,7 +99,7 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
 
 
 def put_in_place(staged: Path, out: Path) -> None:
-    """Rename the staged folder to ``out``. When interrupted, either the old or the new folder is there.
+    """Rename the staged folder to ``out``. An exception leaves either the old or the new folder in place.
 
     This takes two renames. A process that is killed between them leaves the old folder as
     ``.<name>.replaced-…``, and `restore_replaced` puts it back.
@@ -117,14 +117,14 @@ def put_in_place(staged: Path, out: Path) -> None:
             aside.rename(target)
         raise
     finally:
-        if not staged.exists():  # the new one is in place; folders that a killed process left go too
+        if not staged.exists():  # the new folder is in place; also remove those that a killed process left
             for old in _replaced(target):
                 shutil.rmtree(old, ignore_errors=True)
     flush(target.parent)
 
 
 def restore_replaced(out: Path) -> None:
-    """Put back a complete dataset that a killed process had moved aside to replace it."""
+    """If ``out`` does not exist, put back the complete dataset that a killed process had moved aside."""
     target = out.resolve()
     for old in () if target.exists() else _replaced(target):
         with suppress(PublishError, OSError):

@@ -59,9 +59,9 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
 def group_files(
     suite: Suite, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
-    """Return the files of each trajectory of the suite, the one in the suite's spelling of the id first.
+    """Return the files of each trajectory of the suite; files with the suite's spelling of the id come first.
 
-    ``report`` gets the files of the source that belong to no trajectory.
+    Findings on the source's other files are added to ``report``.
     """
     report.left_out += [finding("link_out", name) for name in listing.links_out]
     for name in listing.others:
@@ -86,12 +86,12 @@ def group_files(
 Result = TypeVar("Result")
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Parts are written once and read once, so a quick compression is best."""
+"""Options for storing parts. A part is written once and read once, so a fast compression is best."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """A trajectory to make a part of, with its files, the preferred one first.
+    """A trajectory to make a part of, and its files in order of preference.
 
     ``is_judgments`` asks for the published judgments instead of the run. ``for_judges`` leaves out the
     reward.
@@ -114,10 +114,10 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part: its published id, and the sizes of its tables by configuration.
+    """A finished part: its published id, and the bytes of its tables by configuration.
 
-    A trajectory without usable files has a part without tables. ``earlier`` is the number of its shard in the
-    dataset that the build adds to, or None if it is new there.
+    A trajectory without usable files has a part without tables. If the build adds to a dataset that has the
+    trajectory, ``earlier`` is the number of its shard in that dataset.
     """
 
     folder: str
@@ -137,7 +137,7 @@ def _table_path(folder: str | Path, configuration: str) -> Path:
 
 
 def make_part(task: PartTask) -> Part:
-    """Return the part of a task, stored or new. Raises OSError when the disk is full."""
+    """Return the stored part of a task, or make and store it. Raises OSError if the disk is full."""
     folder = task.folder / _name(task)
     if (part := _stored_part(folder, task.published_id)) is not None:
         return part
@@ -173,12 +173,12 @@ Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return the tables of a task by configuration, the files that were left out, and the notes."""
+    """Return the tables of a task by configuration, the findings on files left out, and the notes."""
     return _judgments(task) if task.is_judgments else _run(task)
 
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return the tables of the first usable file; the other files are left out."""
+    """Return the tables of the run's first usable file, the findings on its other files, and the notes."""
 
     def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
         recording, read_notes = guarded(task.source.read, file)
@@ -203,7 +203,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def first_usable(
     files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
 ) -> tuple[Result | None, list[Finding]]:
-    """Return what ``use`` makes of the first usable file, and why the other files are left out."""
+    """Return ``use(file)`` for the first usable file, or None, and the findings on the files left out."""
     left_out = []
     for position, file in enumerate(files):
         try:
@@ -218,7 +218,7 @@ def first_usable(
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return one judgment per judge; one with a reply takes precedence over a failed one."""
+    """Return a table with one judgment per judge, if possible not a failed one, and the files left out."""
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:
@@ -241,7 +241,7 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 
 
 def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
-    """Call ``read``, and raise UnusableFileError for any error, so that no file ends a build."""
+    """Return ``read(file)``. Any exception becomes an UnusableFileError, so that no file ends a build."""
     try:
         return read(file)
     except UnusableFileError:
@@ -251,7 +251,7 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
 
 
 def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-    """Check the id of a run and read it. Raises UnusableFileError for anything that goes wrong."""
+    """Check a run's id and read the run. Raises UnusableFileError for anything that goes wrong."""
     try:
         TrajectoryId.parse(file.trajectory_id)
     except ValueError as error:
@@ -265,7 +265,7 @@ def table_of(
     blinding: Blinding | None,
     questions: Sequence[Question] = (),
 ) -> pa.Table:
-    """Return the rows as a table of one chunk. Raises UnusableFileError for a value of the wrong type."""
+    """Return the rows as a one-chunk table. Raises UnusableFileError for a value of the wrong type."""
     columns = columns_of(configuration, questions)
     if blinding is not None:
         rows = (blinding.row(row, columns) for row in rows)

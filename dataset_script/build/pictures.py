@@ -1,4 +1,4 @@
-"""Check pictures: quickly, by both ends and the header, in `build`; by decoding them in `verify`."""
+"""Check pictures. `build` checks only both ends and the header; `verify` decodes them completely."""
 
 import hashlib
 import io
@@ -15,9 +15,9 @@ _JPEG: Final = b"\xff\xd8\xff"
 _JPEG_END: Final = b"\xff\xd9"
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
 MOST_PIXELS: Final = 100_000_000
-"""The most pixels of a picture, since a few bytes can ask for any amount of memory.
+"""The most pixels that a picture may have, since a small file can decode to any amount of memory.
 
-A full page of this size is 1,280 pixels wide and 78,000 high.
+A screenshot of a full page at this limit is 1,280 pixels wide and 78,000 high.
 """
 
 
@@ -30,7 +30,7 @@ class BrokenImageError(ValueError):
 
 
 def check_picture(image: bytes | Path) -> bytes:
-    """Return the bytes of a PNG, JPEG or WebP picture.
+    """Return the bytes of a PNG, JPEG or WebP picture after a quick check.
 
     Only both ends and the header are checked. Decoding every picture would take longer than the rest of a
     build; `verify` does that.
@@ -57,7 +57,7 @@ def check_picture(image: bytes | Path) -> bytes:
 
 
 def _check_size(data: bytes) -> None:
-    """Refuse a picture whose header cannot be read or says that it is too large. Nothing is decoded."""
+    """Raise BrokenImageError if the header cannot be read or gives too large a size. Nothing is decoded."""
     most = f"at most {MOST_PIXELS:,} can be shown"
     try:
         with _opened(data) as image:
@@ -72,7 +72,7 @@ def _check_size(data: bytes) -> None:
 
 
 def _opened(data: bytes) -> Image.Image:
-    """Open a picture, without Pillow's warning, whose limit is not ours."""
+    """Open a picture without Pillow's warning about large pictures, whose limit differs from ours."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return Image.open(io.BytesIO(data), formats=FORMATS)
@@ -83,24 +83,24 @@ def image_cell(picture: bytes) -> dict[str, bytes | None]:
 
 
 def image_digest(data: bytes) -> str:
-    """Return 16 bytes, as hexadecimal digits, that identify a picture."""
+    """Return a 16-byte hash of a picture, as hexadecimal digits."""
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
 def why_undecodable(data: bytes | None) -> str | None:
-    """Return why Pillow cannot decode the image in one of `FORMATS`, or None if it can."""
+    """Return why Pillow cannot decode the image as one of `FORMATS`, or None if it can."""
     if not data:
         return "no bytes"
     try:
         with _opened(data) as image:
             if image.width * image.height > MOST_PIXELS:
                 return f"{image.width} x {image.height} pixels"
-            image.verify()  # checksums and the end; an image can be shown without either
+            image.verify()  # checks the checksums and the end, which decoding can do without
             is_whole = image.format == "PNG" and _unpacks(data, image.mode, image.size)
         if not is_whole:
             with _opened(data) as image:
                 image.load()
-    except Exception as error:  # Pillow's decoders raise whatever they meet
+    except Exception as error:  # Pillow's decoders may raise any exception
         return type(error).__name__
     return None
 
@@ -112,8 +112,9 @@ _KNOWN_CHUNKS: Final = frozenset({b"IHDR", b"IEND", b"sBIT", b"sRGB", b"gAMA", b
 def _unpacks(data: bytes, mode: str, size: tuple[int, int]) -> bool:
     """Return whether the pixels of a PNG with correct checksums have exactly the size in its header.
 
-    This is a tenth of Pillow's work. It suffices for the PNGs that browsers write: 8 bits per sample, not
-    interlaced. False says nothing about other PNGs. See the PNG specification, sections 5 to 9.
+    This takes a tenth of the work that Pillow's decoder does. It handles PNGs as browsers write them: 8 bits
+    per sample, not interlaced. For other PNGs it returns False, even if they are correct. See the PNG
+    specification, sections 5 to 9.
     """
     header, packed, at = data[16:29], [], len(_PNG)
     if mode not in _CHANNELS or header[8] != 8 or header[12]:

@@ -1,4 +1,4 @@
-"""The report of a build: the content of the dataset, and all names that were left out, with the reasons."""
+"""The report of a build: the counts of the dataset's content, and all files left out, with the reasons."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
-"""The meanings of the codes of findings, in builds and in checks."""
+"""The meaning of each code of a finding, by group. `build` and `verify` share these codes."""
 
 DAMAGED: Final = frozenset(CODES["damaged"])
-"""Codes of broken files. The report names each of them, and the exit code says that there are some."""
+"""Codes of broken files. The report names every broken file, and `build` then exits with an error code."""
 
 LEFT_OUT: Final[dict[str, str]] = CODES["left_out"]
 """Reasons why something is not in the dataset, by code."""
@@ -23,7 +23,7 @@ NOTES: Final[dict[str, str]] = CODES["notes"]
 """Remarks about content of the dataset, by code."""
 
 MOST_NAMES: Final = 20
-"""The most names that are listed per reason. Damaged files are all listed."""
+"""The most names that are listed per reason. Broken files are all listed."""
 
 LINE_CHARACTERS: Final = 400
 
@@ -37,7 +37,7 @@ def finding(code: str, file: str, detail: str = "") -> Finding:
 class BuildReport:
     """Counts of trajectories by split and benchmark, of rows by configuration and split, and the findings.
 
-    Findings are in the order of the suite's trajectories.
+    Findings are in the order of the suite's trajectories. ``published`` says whether ``out`` was written.
     """
 
     suite: str
@@ -65,7 +65,7 @@ class BuildReport:
 
 
 def lines(report: BuildReport) -> Iterator[str]:
-    """Yield the lines of the report: a table of reasons with their counts, then the names."""
+    """Yield the lines of the report: the counts, then what was left out and the notes, by reason."""
     yield f"suite {report.suite}: " + ", ".join(f"{split} {report.built(split)}" for split in SPLITS)
     for configuration, splits in report.rows.items():
         yield f"  {configuration}: " + ", ".join(f"{split} {rows}" for split, rows in splits.items())

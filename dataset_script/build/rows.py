@@ -1,6 +1,6 @@
 """Turn a recorded run into the rows of each configuration, and note what readers should know about it.
 
-Only `with_images` reads files: the pictures, without those that were cut off by a full disk or a stopped
+Only `with_images` reads files. It drops broken pictures, such as those cut off by a full disk or a stopped
 copy.
 """
 
@@ -28,7 +28,7 @@ Row = dict[str, Any]
 class Run:
     """A trajectory of the suite with its recording, and its labels if it is a dev trajectory.
 
-    Labels of a test trajectory are never published, so they raise ValueError.
+    Raises ValueError if a test trajectory has labels, since these are never published.
     """
 
     trajectory: Trajectory
@@ -43,7 +43,7 @@ class Run:
 
 
 def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> Row:
-    """Return a run as `inspect-source` prints it; goal, answer and state are null if it cannot be read."""
+    """Return a run as `inspect-source` prints it; without a recording, goal, answer and state are None."""
     benchmark, agent, task_id = (*trajectory_id.split("/", 2), None, None, None)[:3]
     texts = ("action", "reasoning", "url", "text")
     steps = [
@@ -146,7 +146,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
 
 
 def annotation_row(labels: Annotation, questions: Iterable[Question] = ()) -> Row:
-    """Return the row of `annotations`; ``questions`` are the suite's."""
+    """Return the row of `annotations`, with a column for each of the suite's own ``questions``."""
     own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
     return {
         "trajectory_id": labels.trajectory_id,
@@ -162,7 +162,7 @@ def task_row(task: Task) -> Row:
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
-    """Return the recording with the bytes of the pictures that can be published, and a note per other one."""
+    """Return the recording with its pictures as bytes, and a note for each picture that had to be dropped."""
     notes: list[Note] = []
 
     def checked(image: bytes | Path | None, name: str) -> bytes | None:
@@ -184,7 +184,7 @@ def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
 
 
 def notes_on(run: Run) -> Iterator[Note]:
-    """Yield notes about a trajectory that is in the dataset nevertheless."""
+    """Yield a note for each oddity of a run that does not keep it out of the dataset."""
     steps = run.recording.steps
     if steps and (steps[-1].action is not None or steps[-1].reasoning is not None):
         yield Note("action_on_last_step")

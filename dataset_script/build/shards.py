@@ -1,11 +1,11 @@
 """Plan and write the shards of a split, and render the manifest of all shards.
 
-The plan depends only on ids and sizes, so the same parts give the same files, regardless of the processes
-and their order. manifest.json lists every file with its hash, size and rows.
+The plan depends only on ids and sizes, so the same parts give the same files, regardless of the number and
+order of processes. manifest.json lists every file with its hash, size and number of rows.
 
-Within its size limits, a shard ends where a hash of an id says so. Added trajectories therefore change only
-the shards that they fall into. With the shards of an earlier build (`earlier_places`) they change none: new
-trajectories go into new shards, so that publishing again uploads hardly more than those.
+Within size limits, a hash of an id decides where a shard ends. Added trajectories therefore change only the
+shards that they fall into. If an earlier build is extended (`earlier_places`), they change no shard: new
+trajectories go into new shards, so that publishing again uploads little else.
 """
 
 import hashlib
@@ -30,11 +30,11 @@ from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
 
 TEXT_SHARD_BYTES: Final = 8_000_000
-"""The size of a shard of text. Streaming readers fetch a whole shard for its first row, so it is small.
+"""The size limit of a text shard. It is small because streaming reads a whole shard for the first row.
 
-Such a shard is one row group. With several, a process that ends after the first streamed row aborts in
-pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one row group). Half of the 16 MB that are allowed bounds the size
-of an unpacked group.
+A text shard is a single row group. With several row groups, a process that ended after streaming one row
+aborted in pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one). The limit is half of the 16 MB that `verify`
+allows, to bound the size of an unpacked row group.
 """
 
 IMAGE_SHARD_BYTES: Final = 200_000_000
@@ -43,24 +43,24 @@ PLANNED: Final = (*ROWS_OF_A_RUN, "judgments")
 """The configurations whose rows come from parts."""
 
 MOST_TRAJECTORIES: Final = 250
-"""The most trajectories in a shard of `steps`. Its footer, which every reader fetches, has 4 kB for each."""
+"""The most trajectories in a shard of `steps`. Readers fetch its footer, with 4 kB per trajectory."""
 
 LEAST_FILLED: Final = 0.25
-"""The share of its size that a shard has before an id may end it; it ends within another 0.4 on average."""
+"""The share of its size limit that a shard must reach before the hash of an id may end it."""
 
 PAGE_BYTES: Final = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
-"""Sizes between which content decides where a page ends, as in `datasets`: the Hub stores equal pages once.
+"""Bounds of content-defined page sizes, as in `datasets`, so that the Hub stores equal pages only once.
 
-With 10 new among 1,010 rows of 13 kB of text, 54 % have to be stored again (81 % without these settings, 62
-to 67 % with smaller pages), measured with hf-xet. A new row costs at least a chunk of 64 kB in each large
-column.
+Measured with hf-xet: if 10 of 1,010 rows of 13 kB of text are new, 54 % of the bytes are stored again (81 %
+without these settings, 62 to 67 % with smaller pages). A new row costs at least a chunk of 64 kB in each
+large column.
 """
 
 ROW_GROUP_BYTES: Final = 2_000_000
 """The approximate size, before compression, of a row group with images of several trajectories."""
 
 _BYTES_AT_A_TIME: Final = 1_000_000
-"""The size of the write buffer: Arrow makes about thirty small writes per trajectory."""
+"""The size of the write buffer, which combines Arrow's small writes, about thirty per trajectory."""
 
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")
 """Columns whose values repeat within a row group, so that a dictionary pays off."""
@@ -83,10 +83,10 @@ class ShardTask:
 
 
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
-    """Share the parts out to shards, in order. A part that is larger than a shard gets one of its own.
+    """Distribute the parts over shards, in order. A part that is larger than the limit gets its own shard.
 
-    Parts of an earlier build come first and stay together. The sizes are those of the parts, which are
-    compressed less well than a shard, so no shard exceeds its limit.
+    Parts of an earlier build come first and stay in the same shards. Sizes are those of the stored parts. A
+    shard compresses better than its parts, so it does not exceed the limit.
     """
     limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
     most = MOST_TRAJECTORIES if CONFIGURATIONS[configuration].groups_by_trajectory else sys.maxsize
@@ -117,7 +117,8 @@ def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Pa
 def _begins_shard(part: Part, share: float) -> bool:
     """Return whether a shard begins at this part, by a hash of its id.
 
-    ``share`` is the share of a full shard that the part takes.
+    ``share`` is the part's size as a share of the limit. On average, a shard ends after another 0.4 of the
+    limit.
     """
     drawn = int.from_bytes(hashlib.blake2b(part.trajectory_id.encode(), digest_size=8).digest())
     return drawn / 2**64 < share / 0.4
@@ -142,20 +143,20 @@ def write_rows(
     blinding: Blinding | None = None,
     questions: tuple[Question, ...] = (),
 ) -> Shard:
-    """Write the rows of a split that come from the suite and not from parts, into one file."""
+    """Write the rows of a split that come from the suite, not from parts, into one file. Return its shard."""
     table = table_of(configuration, rows, blinding, questions)
     return _write(ShardTask(folder, configuration, split, 0, 1, ()), iter((table,)), questions)
 
 
 EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
-"""The number of the shard, and the place in the split, by configuration, split and id."""
+"""The (shard number, sort key) of rows in an earlier build, by (configuration, split, trajectory id)."""
 
 
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
-    """Return the places of the rows of the dataset in a folder, or an empty dict if it has none.
+    """Return where the rows of the dataset in a folder are, or an empty dict if there is no dataset.
 
-    Raises SourceError if it is of another suite, or blind: the order of its runs would show that an agent was
-    added.
+    Raises SourceError if the dataset is of another suite, or blind, since the order of blind runs would show
+    which were added.
     """
     if not (folder / MANIFEST).is_file():
         return {}
@@ -190,7 +191,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
             use_dictionary=[name for name in schema.names if name in _REPEATED],
             write_statistics=[name for name in schema.names if name in ("trajectory_id", "num")]
             + list(OBSERVED if groups_by_trajectory else ()),
-            # A row group of one trajectory needs neither: it is read whole, and equal in the next build.
+            # A row group of one trajectory needs neither: it is read whole and stays equal in later builds.
             write_page_index=not groups_by_trajectory,
             use_content_defined_chunking=False if groups_by_trajectory else PAGE_BYTES,
         ) as writer,
@@ -204,7 +205,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield neighbouring tables, put together to about the size of a row group."""
+    """Join neighbouring tables and yield them, each about the size of a row group."""
     begun = 0
 
     def number(table: pa.Table) -> int:

@@ -1,4 +1,4 @@
-"""Share tasks out to processes, with a bounded amount of data at a time."""
+"""Run tasks in worker processes that together read a bounded amount of data at a time."""
 
 import multiprocessing
 import os
@@ -19,7 +19,7 @@ BYTES_AT_ONCE: Final = 400_000_000
 """The most bytes of files that all processes together read at a time."""
 
 MOST_WORKERS: Final = 4
-"""The default's limit. Each process takes 75 MB before it reads anything, and all should stay below 1 GB."""
+"""The most processes by default. Each takes 75 MB before it reads anything; all should stay below 1 GB."""
 
 
 class WorkerError(ChildProcessError):
@@ -33,7 +33,7 @@ def default_workers() -> int:
 
 
 class Workers:
-    """Processes that work until the block ends. With one, everything happens in this process."""
+    """A pool of worker processes for a ``with`` block. With ``number`` 1, tasks run in this process."""
 
     def __init__(self, number: int):
         self._number = number
@@ -55,10 +55,11 @@ class Workers:
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield each task with its result, as they finish. ``tasks`` come with the bytes that each reads.
+        """Yield (task, result) pairs as tasks finish; ``tasks`` are pairs of a task and the bytes it reads.
 
-        All running tasks together read at most `BYTES_AT_ONCE`, but one task always runs. An exception of a
-        task ends the others. Raises WorkerError if the system ended a process.
+        All running tasks together read at most `BYTES_AT_ONCE`, but one task always runs. An exception in a
+        task is raised here; leaving the block ends the others. Raises WorkerError if the system ended a
+        process.
         """
         if self._number <= 1:
             yield from ((task, function(task)) for task, _ in tasks)
@@ -81,7 +82,7 @@ class Workers:
             ) from error
 
     def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
-        """Return whether there is memory for one more task, and at most one waits for each process."""
+        """Return whether to submit a task of this size now: its bytes fit, and few tasks are waiting."""
         bytes_at_once = size + sum(each for _, each in running)
         return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
 
@@ -94,7 +95,7 @@ class Workers:
 
 
 class _WithoutPandas:
-    """A finder that hides pandas, which pyarrow would import: half a second and 50 MB per worker."""
+    """A finder that hides pandas. pyarrow would import it, which takes 0.5 s and 50 MB per worker."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         if name == "pandas":

@@ -1,1 +1,1 @@
-"""The shipped sample: its data, its annotations, and the runs whose failures are meant."""
+"""The shipped sample: its data, its annotations, and the kinds of failures in its runs."""

@@ -1,4 +1,4 @@
-"""Recorded runs in any form: `open_source` finds which kind of source a folder is."""
+"""Read recorded runs in any supported format. `open_source` recognises the format of a folder."""
 
 import re
 from itertools import islice
@@ -16,10 +16,10 @@ from dataset_script.sources.base import (
 
 
 def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
-    """Return the source in a folder, or in the file of a log.
+    """Return the source of the runs in a folder or a log file.
 
-    The kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages. An
-    entry point of the group ``arb.sources`` names a subclass of `TrajectorySource`.
+    The built-in kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed
+    packages, which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``.
 
     Args:
         folder: A folder or a file.
@@ -50,6 +50,6 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
 
 
 def _holds_spans(path: Path) -> bool:
-    """Return whether one of the first JSON files begins like spans of OpenTelemetry (OTLP)."""
+    """Return whether the file, or one of a folder's first 20 JSON files, begins like OpenTelemetry spans."""
     files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
     return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)

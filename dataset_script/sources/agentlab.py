@@ -1,13 +1,13 @@
-"""Read result folders of AgentLab and browsergym-experiments, without either, and without running a pickle.
+"""Read result folders of AgentLab and browsergym-experiments, without importing them or running a pickle.
 
     <study>/<date>_<agent>_on_<task>_<seed>/
         exp_args.pkl  goal_object.pkl.gz  summary_info.json  step_<n>.pkl.gz  screenshot_step_<n>.png
 
 A folder with exp_args.pkl is a run. If its name begins with ``_`` or ``.``, AgentLab moved it aside when it
-repeated the run, and it is listed among the other files. A run without summary_info.json was cut off. The
-goal is a list of texts and images in the form of chat messages. If there are several runs of an agent on a
-task, the first by seed and time has the id ``benchmark/agent/task`` and the others ``…~2``, ``…~3`` and so
-on. Runs that were cut off come last.
+repeated the run, so it is not listed as a run. A run without summary_info.json was cut off. The goal is a
+list of texts and images in the form of chat messages. If there are several runs of an agent on a task, the
+first by seed and time has the id ``benchmark/agent/task`` and the others ``…~2``, ``…~3`` and so on. Runs
+that were cut off come last.
 """
 
 import json
@@ -38,14 +38,14 @@ from dataset_script.sources.pickles import read_pickle
 
 
 def goal_text(goal: Any) -> str:
-    """Return the texts of a goal, one line per text as in the release. A goal that is text is not changed."""
+    """Return a goal as text, with one line per text part as in the release. A string is not changed."""
     if isinstance(goal, str):
         return goal
     return "".join(f"{text}\n" for text in _parts(goal, "text") if isinstance(text, str))
 
 
 def goal_images(goal: Any) -> tuple[bytes, ...]:
-    """Return the images of a goal that are ``data:`` addresses; addresses on the web are ignored."""
+    """Return the images that a goal contains as ``data:`` URLs. Web addresses are ignored."""
     images = []
     for part in _parts(goal, "image_url"):
         image = data_image(part if isinstance(part, str) else field(part, "url"))
@@ -69,7 +69,7 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 @dataclass(frozen=True, slots=True)
 class AgentLabSource(TrajectorySource):
-    """The runs under a folder; ``also_allowed`` are classes of own agents, each as ``module.class``."""
+    """The runs under a folder. ``also_allowed`` are classes of your own agents, each as ``module.class``."""
 
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "agentlab"
@@ -85,8 +85,8 @@ class AgentLabSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the runs, by name. Only the small exp_args.pkl of each run is read, for its id.
 
-        A run that has a link out of the source is left out; if only a picture is such a link, the picture is
-        left out. Raises SourceError without any run.
+        A run with a link that leads out of the source is left out. If only a picture is such a link, just the
+        picture is left out. Raises SourceError if there is no run.
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
@@ -98,9 +98,9 @@ class AgentLabSource(TrajectorySource):
         return self.listing(listed, links, problem, aside)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
-        """Read one run, a step at a time. Raises UnusableFileError."""
+        """Read one run, a step at a time. Raises UnusableFileError if the run cannot be used."""
         arguments = read_pickle(file.path / ARGUMENTS, self.also_allowed)
-        _agent_and_task(arguments)  # refuses a run without them
+        _agent_and_task(arguments)  # raises if one is missing
         summary = _summary(file.path)
         found = (_STEP_FILE.fullmatch(path.name) for path in file.path.iterdir())
         numbers = sorted(int(each[1]) for each in found if each)
@@ -124,7 +124,7 @@ class AgentLabSource(TrajectorySource):
         return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
     def _id_and_order(self, run: Path) -> tuple[str, tuple[bool, int, str]]:
-        """Return the run's id, from the arguments or else the folder's name, and the sort key of repeats."""
+        """Return a run's id, from its arguments or else its folder's name, and the sort key of repeats."""
         seed = None
         try:
             arguments = read_pickle(run / ARGUMENTS, self.also_allowed)
@@ -177,7 +177,7 @@ def _agent_and_task(arguments: Any) -> tuple[str, str]:
 
 
 def _summary(run: Path) -> float | None:
-    """Return the rule-based reward. Raises UnusableFileError if the run was cut off."""
+    """Return the rule-based reward or None. Raises UnusableFileError if the run was cut off."""
     if not _has_ended(run):
         raise UnusableFileError("invalid", "summary_info.json is missing, so the run was cut off")
     try:
@@ -189,7 +189,7 @@ def _summary(run: Path) -> float | None:
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:
-    """Return the full and the pruned tree as text. The full one is the agent's own if it was recorded."""
+    """Return the full and the pruned tree as text, or None. A full tree recorded as text is preferred."""
     full, tree = valid_text(field(seen, "axtree_txt")), field(seen, "axtree_object")
     if tree is None or not isinstance(properties, dict):
         return full, None

@@ -19,7 +19,7 @@ from typing import Any, Final
 from arb.core.trajectory import Box
 
 _LAYOUT_ROLES: Final = frozenset({"LineBreak", "InlineTextBox"})
-"""Roles of line breaks. Newer Chromium lists every line of a text as a node."""
+"""Roles of nodes that get no line: line breaks, and the single lines of a text in newer Chromium."""
 
 _LEFT_OUT_PROPERTIES: Final = frozenset(
     {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
@@ -28,7 +28,7 @@ _FLAGS: Final = frozenset({"required", "focused", "atomic"})
 """Properties that are written as their bare name, if they are true."""
 
 VISIBLE_SHARE: Final = 0.5
-"""The visible share of an element from which BrowserGym calls it visible."""
+"""The share of an element that must be visible for BrowserGym to call it visible."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class _Place:
 def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, pruned: bool = False) -> str:
     """Return the text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``, by bid.
 
-    Raises ValueError if the tree has no nodes, or Chromium does not write such trees.
+    Raises ValueError if the tree has no nodes or does not have Chromium's format.
     """
     nodes = tree.get("nodes") if isinstance(tree, Mapping) else None
     if not isinstance(nodes, list) or not nodes:
@@ -98,7 +98,7 @@ def _line(
 
 
 def _marks(bid: str | None, properties: Mapping[str, Any], pruned: bool) -> tuple[list[str], bool]:
-    """Return the words for an element's line, and whether pruning leaves it out."""
+    """Return an element's marks (``clickable``, ``visible``), and whether pruning leaves it out."""
     if bid is None:
         return [], pruned
     seen = properties.get(bid)
@@ -150,14 +150,14 @@ def acted_on(action: str | None) -> str | None:
 
 
 def box_of(bid: str | None, properties: Mapping[str, Any] | None) -> Box | None:
-    """Return the box of an element in a page's properties (``bid -> {"bbox": [x, y, w, h] or None, …}``)."""
+    """Return an element's box from a page's properties (``bid -> {"bbox": [x, y, w, h], …}``), or None."""
     found = properties.get(bid) if isinstance(properties, Mapping) and bid is not None else None
     sides = found.get("bbox") if isinstance(found, Mapping) else None
     return box_from(sides) if isinstance(sides, Sequence) else None
 
 
 def box_from(sides: Sequence[float | None] | None) -> Box | None:
-    """Return left, top, width and height, or None unless they are four finite numbers and a valid size."""
+    """Return (left, top, width, height), or None if a number is missing or not finite, or a size negative."""
     numbers = [float(side) for side in sides or () if isinstance(side, int | float) and math.isfinite(side)]
     if sides is None or not len(numbers) == len(sides) == 4:
         return None

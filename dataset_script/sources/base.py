@@ -1,9 +1,9 @@
-"""The interface of a source of recorded runs, and what the sources share.
+"""The interface of a source of recorded runs, and helpers that several sources use.
 
-A source lists its runs and reads one at a time: `released` and `published` are the layouts of the release and
-of our own Parquet, `agentlab` is the results of AgentLab and browsergym-experiments, and the others are the
-logs of their names. Scores, rewards, targets and judgements in a format are not read, except the rule-based
-reward of the web benchmarks.
+A source lists its runs and reads one at a time. `released` reads the layout of the release, `published` our
+own Parquet, and `agentlab` the results of AgentLab and browsergym-experiments. Each other module reads the
+format it is named after. Scores, rewards, targets and judgements in a format are not read, except the
+rule-based reward of the web benchmarks.
 """
 
 import base64
@@ -26,7 +26,7 @@ from arb.core.trajectory import Recording, Step
 
 
 class SourceError(ValueError):
-    """Raised for a folder without a source of runs; the message says what was expected."""
+    """Raised for a folder that is not a usable source of runs; the message says what was expected."""
 
 
 class UnusableFileError(ValueError):
@@ -42,7 +42,7 @@ class UnusableFileError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something odd in a file that is used nevertheless; ``code`` is one of `build.report.NOTES`."""
+    """A remark on something odd in a file that is used anyway; ``code`` is one of `build.report.NOTES`."""
 
     code: str
     detail: str = ""
@@ -58,7 +58,7 @@ class SourceFile:
 
     @property
     def size(self) -> int:
-        """The approximate number of bytes that reading this run needs at once."""
+        """The approximate number of bytes that have to be read for this run."""
         try:
             if self.path.is_dir():
                 return sum(path.stat().st_size for path in self.path.iterdir())
@@ -73,7 +73,7 @@ Amount = Literal["none", "last", "all"]
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """The parts that at least one step of a run has; ``texts`` are observations in words."""
+    """The kinds of observations that at least one step of a run has; ``texts`` are observations in words."""
 
     urls: bool
     axtrees: bool
@@ -82,17 +82,17 @@ class Observed:
 
     @property
     def is_web(self) -> bool:
-        """Whether anything was recorded of a web page."""
+        """Whether anything of a web page was recorded."""
         return self.urls or self.axtrees or self.screenshots
 
 
 @dataclass(frozen=True, slots=True)
 class SourceListing:
-    """The runs of a source by name, and the names of other files where runs are expected.
+    """The runs of a source, sorted by name, and the names of other files found where runs are expected.
 
-    ``files`` may be listed again on each iteration, so that a million are never in memory. ``notes`` are
-    about the source as a whole. ``links_out`` names the links that lead out of it; nothing behind them is
-    read.
+    ``files`` may be a collection that lists the runs again on each iteration, so that a million are never in
+    memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it;
+    nothing behind them is read.
     """
 
     files: Collection[SourceFile]
@@ -116,7 +116,7 @@ class RecordedJudgment(Verdict):
 
 
 MOST_JSON_BYTES: Final = 1_000_000_000
-"""The largest JSON file that is read, since it is read into memory."""
+"""The largest JSON file that is read. It is limited because the whole file is read into memory."""
 
 MOST_IMAGE_BYTES: Final = 50_000_000
 """The largest picture in a log that is read."""
@@ -133,12 +133,12 @@ def valid_text(value: Any) -> str | None:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """Return a JSON object, or an empty one for anything else."""
+    """Return the value if it is a JSON object, else an empty object."""
     return value if isinstance(value, dict) else {}
 
 
 def sequence(value: Any) -> Sequence[Any]:
-    """Return a JSON array, or an empty one for anything else."""
+    """Return the value if it is a JSON array, else an empty array."""
     return value if isinstance(value, list) else ()
 
 
@@ -188,7 +188,7 @@ def files_in(source: Path) -> Iterator[Path]:
 
 
 def content_of(path: Path, size: int = -1) -> bytes:
-    """Return a file's bytes, or the first ``size`` of them. Empty if it is too large or cannot be read."""
+    """Return a file's bytes, or its first ``size`` bytes; empty if it is too large or cannot be read."""
     try:
         state = path.stat()
         if not S_ISREG(state.st_mode) or (size < 0 and state.st_size > MOST_JSON_BYTES):
@@ -233,9 +233,9 @@ def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
 
 
 def _boundary(folder: Path) -> Path:
-    """Return the folder that links must not leave: the source's, or the repository in the Hub's cache.
+    """Return the folder that links must not leave: the source's, or its repository's in the Hub's cache.
 
-    There a snapshot consists of links to files in the repository's folder ``blobs``.
+    In this cache a snapshot consists of links to files in the repository's folder ``blobs``.
     """
     place = Path(os.path.realpath(folder))
     repository = place.parent.parent
@@ -261,7 +261,8 @@ class TrajectorySource:
     """Recorded runs of one kind. It must be small and picklable, since worker processes get a copy per file.
 
     ``folder`` is a folder, or a file if the runs are in one log. ``kind`` is one word for the manifest, such
-    as ``released``. Subclasses implement the first four methods, and those for judgments if there are any.
+    as ``released``. Subclasses implement `recognises`, `list_runs`, `read` and `identity`, and the methods
+    for judgments if the format has any.
     """
 
     folder: Path
@@ -269,7 +270,7 @@ class TrajectorySource:
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        """Return whether a folder, or the file of a log, holds runs of this kind; cheap."""
+        """Return whether a folder or log file holds runs of this kind. This must be cheap."""
         raise NotImplementedError
 
     @classmethod
@@ -278,7 +279,7 @@ class TrajectorySource:
         return cls(folder)
 
     def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError if the folder is another kind."""
+        """List the runs without reading them. Raises SourceError if there are no runs of this kind."""
         raise NotImplementedError
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
@@ -288,15 +289,15 @@ class TrajectorySource:
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
-        """Read one run; a source that can skip trees and pictures reads only those asked for."""
+        """Read one run. By default all of it is read; a source may skip trees and pictures not asked for."""
         return self.read(file)[0]
 
     def reward(self, file: SourceFile) -> float | None:
-        """Return a run's reward, or None if none was recorded. Raises UnusableFileError."""
+        """Return a run's reward, or None if none was recorded. Raises UnusableFileError as `read` does."""
         return self.read(file)[0].cum_reward
 
     def observed(self) -> Mapping[str, Observed]:
-        """Return the recorded parts of each run by id; empty if only reading all runs would tell."""
+        """Return each run's kinds of observations by id; empty if only reading all runs could tell them."""
         return {}
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:
@@ -311,7 +312,7 @@ class TrajectorySource:
         raise NotImplementedError
 
     def list_judgments(self) -> SourceListing:
-        """List the judgment files. There may be several per trajectory."""
+        """List the judgment files, of which a trajectory may have several. There are none by default."""
         return SourceListing((), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
@@ -319,7 +320,7 @@ class TrajectorySource:
         raise NotImplementedError
 
     def origin(self) -> dict[str, str]:
-        """Return where the runs came from, for the manifest."""
+        """Return where the runs came from, such as repository and commit, for the manifest."""
         return {}
 
     @property
@@ -338,7 +339,7 @@ class TrajectorySource:
         others: Iterable[Path] = (),
         notes: tuple[Note, ...] = (),
     ) -> SourceListing:
-        """List runs by path, each with its id and the sort key of its repeats.
+        """Return the listing of ``runs``, which has by path each run's id and sort key among repeats.
 
         Raises SourceError with the message ``problem`` if ``runs`` is empty.
         """
@@ -351,7 +352,7 @@ class TrajectorySource:
 
 
 def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
-    """Return a note that names the steps without a screenshot, or nothing if all have one."""
+    """Return a list with a note that names the steps without a screenshot; empty if all have one."""
     missing = [str(step.num) for step in steps if step.screenshot is None]
     return [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
 
@@ -388,7 +389,7 @@ def file_stamp(path: Path) -> str:
 
 
 def data_image(address: Any) -> bytes | None:
-    """Return the unchecked picture in a ``data:`` address, or None if it is anything else."""
+    """Return the bytes, not checked, of the picture in a ``data:`` URL, or None for anything else."""
     found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
     if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
         return None
@@ -421,7 +422,7 @@ class JsonPlace:
     """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
 
     In a zip file it starts at the member's header, and ``method`` is its compression (0, 8, 93: stored,
-    deflated, Zstandard). Elsewhere ``method`` is None.
+    deflated, Zstandard). In other files ``method`` is None.
     """
 
     start: int
@@ -455,12 +456,12 @@ _SPACE: Final = re.compile(r"[ \t\r\n]*")
 
 
 def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
-    """Yield the keys, values and places of the JSON object in a file, one value at a time.
+    """Yield (key, value, place) for the values of the JSON object in a file, one at a time.
 
-    The array named ``array`` gives one value per element. Texts are decoded as Latin-1, in which each
-    character is a byte, so that places in the text are places in the file. `read_json_at` decodes a value
-    properly. Raises OSError; and ValueError or RecursionError, after the values before the fault, if it is
-    not a complete object.
+    The array with the key ``array`` is yielded as one item per element. Texts are decoded as Latin-1, in
+    which each character is one byte, so that places in the text are places in the file; `read_json_at`
+    decodes a value properly. Raises OSError. If the object is not complete, yields the values before the
+    fault and then raises ValueError or RecursionError.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
         raise ValueError(f"has more than {MOST_JSON_BYTES / 1e9:g} GB")

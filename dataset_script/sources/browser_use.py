@@ -54,7 +54,7 @@ from dataset_script.sources.base import (
 
 BENCHMARK: Final = "browser-use"
 TASKS: Final = "tasks.json"
-"""The file with goals by task id, for runs without their own."""
+"""The file with goals by task id, for runs that record no task."""
 
 _HEAD_BYTES: Final = 512
 _TAIL_BYTES: Final = 262_144
@@ -63,7 +63,7 @@ _HISTORY: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"history"\s*:\s*\[\s*(?
 _ENDED: Final = re.compile(rb'(?<!\\)"step_end_time"\s*:\s*(\d{1,12}(?:\.\d{1,9})?)')
 _SCREENSHOT_PATH: Final = re.compile(rb'(?<!\\)"screenshot_path"\s*:\s*("(?:[^"\\]|\\.){0,4096}")')
 _OWN_FOLDER: Final = frozenset({"agenthistory", "agenthistorylist", "history"})
-"""Usual names of files, for which the folder names the task."""
+"""Usual names of history files. The task of such a file is named by its folder."""
 
 _THOUGHTS: Final = {
     "thinking": "Thinking",
@@ -76,7 +76,7 @@ _FOLLOW_UP_TAGS: Final = re.compile(r"</?(?:initial|follow_up)_user_request>")
 
 @dataclass(frozen=True, slots=True)
 class BrowserUseSource(TrajectorySource):
-    """The histories under a folder, or the one of a file."""
+    """The histories under a folder, or a single history file."""
 
     kind: ClassVar[str] = "browser-use"
 
@@ -86,9 +86,9 @@ class BrowserUseSource(TrajectorySource):
         return any(found is not None and found[1] for found in beginnings)
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name. Only the beginning of each file is read. Raises SourceError.
+        """List the runs by name, from the beginning of each file. Raises SourceError if there is no run.
 
-        Repeats are ordered by the end of their last step, then by name.
+        Repeats are ordered by the time at which their last step ended, then by name.
         """
         links = find_links_out(self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
@@ -102,7 +102,7 @@ class BrowserUseSource(TrajectorySource):
         return self.listing(runs, links, problem, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
-        """Read one run. Raises UnusableFileError; SourceError for a tasks.json that cannot be read."""
+        """Read one run. Raises UnusableFileError, or SourceError if tasks.json cannot be read."""
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))
         items = content.get("history")
         if not isinstance(items, list) or not all(isinstance(item, dict) for item in items):
@@ -132,11 +132,11 @@ class BrowserUseSource(TrajectorySource):
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """Return a step for each state that the agent saw, and one for the results of its last actions.
 
-        The last one repeats the page before, since only words are recorded of what a run led to that was cut
-        off.
+        This last step repeats the page of the step before: if a run was cut off, only text is recorded about
+        the result of its last actions.
         """
         seen = list(items)
-        while len(seen) > 1 and _is_empty(seen[-1]):  # only says that the steps were used up
+        while len(seen) > 1 and _is_empty(seen[-1]):  # such an item only says that no steps were left
             seen.pop()
         steps = [
             self._step(path, num, item, seen[num - 1] if num else {}, notes) for num, item in enumerate(seen)
@@ -193,7 +193,7 @@ class BrowserUseSource(TrajectorySource):
         return None
 
     def _find_picture(self, path: Path, name: str) -> Path | None:
-        """Return the picture that a history names, at the recorded path or where it may have been moved."""
+        """Return the path of a picture that a history names, as recorded or where it was moved, or None."""
         *parts, picture = re.split(r"[/\\]", name)
         names = [part for part in parts if part]
         own = path.parent if _task_folder(path) == path.parent.resolve() else path.with_suffix("")
@@ -226,7 +226,7 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the calls of a step, each an object with one name, without names whose value is null."""
+    """Yield (name, arguments) for each call of a step, except names whose value is null."""
     for action in sequence(mapping(item.get("model_output")).get("action")):
         yield from (call for call in mapping(action).items() if call[1] is not None)
 
@@ -244,7 +244,7 @@ def _reasoning(item: Mapping[str, Any]) -> str | None:
 
 
 def _element(element: Any) -> str | None:
-    """Return an element that was acted on, as the beginning of its HTML and its name."""
+    """Return an element that was acted on, as its HTML tag and accessible name, or None if it has no tag."""
     values = mapping(element)
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
@@ -259,7 +259,7 @@ def _short(value: str) -> str:
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """Return the result of ``done`` (with the files it showed), or else its message."""
+    """Return the run's answer: the result of ``done`` (with the files it showed), or else its text."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
@@ -275,16 +275,16 @@ def _state(item: Mapping[str, Any]) -> str | None:
 
 
 def _is_empty(item: Mapping[str, Any]) -> bool:
-    """Return whether an item has neither state nor output; newer versions end with one, for its error."""
+    """Return whether an item has neither state nor output. Newer versions add one at the end for an error."""
     state = mapping(item.get("state"))
     recorded = (state.get("url"), state.get("screenshot_path"), state.get("screenshot"))
     return not item.get("model_output") and not any(recorded)
 
 
 def _goal(items: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first task that the model was shown, or the last if others followed in the same run.
+    """Return the first task that the model was shown, or the last if follow-up requests were added to it.
 
-    In later messages, a page that says ``<user_request>`` may come before the task.
+    The last one counts only if it contains the first, since a page may say ``<user_request>`` too.
     """
     requests = [text for text in (_request(item.get("state_message")) for item in items) if text]
     if not requests:
@@ -296,7 +296,7 @@ def _goal(items: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _request(message: Any) -> str | None:
-    """Return the task in a message: at its beginning, or before 0.12 in ``<agent_state>``."""
+    """Return the task in a message, or None. Versions before 0.12 have it in ``<agent_state>``."""
     if isinstance(message, str) and message.startswith("<user_request>"):
         return _between(message, "<user_request>", "</user_request>")
     return _between(message, "<agent_state>\n<user_request>", "</user_request>")
@@ -331,7 +331,7 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
 
 
 def _task_folder(path: Path) -> Path:
-    """Return the path that names the task: the file without its ending, or its folder for a usual name."""
+    """Return a path named after the task: the file without its ending, or its folder (see `_OWN_FOLDER`)."""
     place = path.parent.resolve() / path.stem
     return place.parent if re.sub(r"[^a-z]", "", path.stem.lower()) in _OWN_FOLDER else place
 

@@ -1,9 +1,9 @@
 """Download the released layout, or some of its parts, benchmarks and agents, at one commit from the Hub.
 
 The folder is then a source for `build`. Files that are already there are not fetched again, so the same
-command resumes a stopped download. The list of files is stored next to them, so a second run does not ask for
-it. `huggingface_hub` fetches each file. Unlike its snapshots, a download here reports each file that failed,
-ends if many fail in a row, and stops at once when it is interrupted.
+command resumes a stopped download. The list of files is stored with them, so a second run does not request
+it. `huggingface_hub` fetches each file. Unlike its `snapshot_download`, `fetch` reports each file that
+failed, ends if many fail in a row, and stops immediately when it is interrupted.
 """
 
 import errno
@@ -42,14 +42,14 @@ FAILURES_IN_A_ROW: Final = 16
 """A download ends when this many files fail one after another."""
 
 _WORKERS: Final = 8
-"""Files to fetch at a time."""
+"""The number of files to fetch at a time."""
 
 
 @dataclass(frozen=True)
 class Downloads:
     """A download of files of one commit into a folder.
 
-    ``progress`` gets the number of bytes that are there and of all bytes wanted.
+    ``progress`` is called with the number of bytes in the folder so far and the number of bytes wanted.
     """
 
     hub: HfApi
@@ -61,13 +61,13 @@ class Downloads:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
-        """Fetch the files that are not there yet. Return the reason for each file that failed.
+        """Fetch the files of ``sizes`` that are not in ``there``. Return the reasons of failures by path.
 
         Raises:
             HubError: Too many files failed in a row, or ``progress`` raised an exception. KeyboardInterrupt
                 is passed on.
         """
-        disable_progress_bars()  # one is shown for all files
+        disable_progress_bars()  # a single bar is shown for all files
         self._clear_leftovers()
         total, done = sum(sizes.values()), sum(sizes[path] for path in there)
         self.progress(done, total)
@@ -98,7 +98,7 @@ class Downloads:
         return failed
 
     def _fetch(self, path: str) -> tuple[str, str | None]:
-        """Fetch one file. Return its path, and the reason if it failed. Raises OSError for a full disk."""
+        """Fetch a file. Return its path and why it failed, or None. Raises OSError if the disk is full."""
 
         def get() -> None:
             try:
@@ -147,7 +147,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """The content of the folder after a download; ``failed`` has the reason for each file that failed."""
+    """The result of `fetch`: how many files the folder has and how many are new, and why others failed."""
 
     commit: str
     files: int
@@ -200,7 +200,7 @@ def fetch(
 def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
     """Return the selected files of a repository with their sizes, by path.
 
-    Raises HubError that lists every part, benchmark and agent that does not exist, and those that do.
+    Raises HubError with a message that lists every unknown part, benchmark and agent, and the known ones.
     """
     named = {"part": selection.parts, "benchmark": selection.benchmarks, "agent": selection.agents}
     folders_of = {path: path.split("/") for path in files}
@@ -225,7 +225,7 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
 
 
 def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
-    """Return every file of the commit with its size. The client stores the list in ``out``, with the card."""
+    """Return the sizes of the commit's files by path. The client stores this list and the card in ``out``."""
     listed = _listed(repo, commit, out)
     if listed is not None:
         return listed
@@ -241,7 +241,7 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
 
 
 def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
-    """Return the list that the client stored in ``out``, or None."""
+    """Return the sizes of files by path from the list that the client stored in ``out``, or None."""
     try:
         files = get_cached_repo_tree(repo, repo_type="dataset", revision=commit, local_dir=out)
     except CachedRepoTreeNotFoundError:
@@ -250,7 +250,7 @@ def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
 
 
 def _check_folder(out: Path, repo: str, commit: str) -> None:
-    """Refuse a folder that holds another commit's files: a build must not mix two."""
+    """Raise HubError if the folder holds files of another commit, since a build must not mix commits."""
     if out.exists() and not out.is_dir():
         raise HubError(f"{out}: is a file; name a folder")
     noted = out / _FETCHED
@@ -266,9 +266,9 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
 
 
 def _is_there(place: Path, size: int) -> bool:
-    """Return whether the whole file is there.
+    """Return whether the complete file is there.
 
-    A file of another size is removed, because the client's own record would make it keep the file.
+    A file of another size is removed, because the client would keep it according to its own record.
     """
     if not place.is_file():
         return False
@@ -280,7 +280,7 @@ def _is_there(place: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
-    """Allow one download at a time in a folder, so that it may remove what a killed one left."""
+    """Allow one download at a time in a folder, so that it may remove what a killed download left."""
     (out / ".cache").mkdir(exist_ok=True)
     with (out / ".cache" / "fetch.lock").open("w") as lock:
         try:

@@ -57,7 +57,7 @@ _JSON_LOG: Final = re.compile(
 _MEMBER: Final = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT: Final = "attachment://"
 _STOPPED_BY: Final = ("max_tokens", "model_length", "content_filter")
-"""Stop reasons of a model other than that it was done."""
+"""The stop reasons of a model whose output was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class _Evaluation:
 
 @dataclass(slots=True)
 class _Log:
-    """A log's samples by id and epoch, and its problem. A log that was cut off may have both."""
+    """A log with its samples' places by (id, epoch) or its problem. A log that was cut off may have both."""
 
     path: Path
     name: str
@@ -115,7 +115,7 @@ class InspectSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the samples, log by log, from the directory of an `.eval` or by reading a `.json` once.
 
-        Raises SourceError without any log or sample.
+        Raises SourceError if there is no sample.
         """
         links = find_links_out(self.folder)
         names = link_names(links, self.root)
@@ -173,7 +173,7 @@ class InspectSource(TrajectorySource):
 
 
 def _logs_in(path: Path) -> Iterator[Path]:
-    """Yield the logs under a folder, or the file itself: every `.eval`, and `.json` that begins as a log."""
+    """Yield the logs under a folder, or the file itself: `.eval`, and `.json` that begins like a log."""
     for each in files_in(path):
         if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
             continue
@@ -195,7 +195,7 @@ def _read_log(path: Path, name: str) -> _Log:
 
 
 def _read_directory(log: _Log) -> None:
-    """Add the places of an `.eval`'s samples from the zip's directory, the later one of equal names."""
+    """Add the places of an `.eval`'s samples from the zip's directory. Of equal names, the last counts."""
     try:
         with ZipFile(log.path) as archive:
             members = {
@@ -267,7 +267,7 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
 
 
 class _Conversation:
-    """A sample's messages as steps. Observations since the last turn belong to the next one."""
+    """The conversion of a sample's messages into steps. Observations since a turn go into the next step."""
 
     def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
         self._sample, self._evaluation = sample, evaluation
@@ -298,7 +298,7 @@ class _Conversation:
         answer = self._turn(messages[turn_places[-1]], submitted, is_last=True)
         submitted_ids = [call.get("id") for call in submitted]
         for message in messages[turn_places[-1] + 1 :]:
-            # Neither the result of submitting the answer, nor a user who asks to continue after an answer.
+            # Skip the result of submitting the answer, and a user's request to continue after an answer.
             if message.get("role") == "tool":
                 is_observed = message.get("tool_call_id") not in submitted_ids
             else:
@@ -324,9 +324,9 @@ class _Conversation:
     def _turn(
         self, message: Mapping[str, Any], submitted: Sequence[Any] = (), is_last: bool = False
     ) -> str | None:
-        """Add the step of a turn. Return the answer of the last turn; it does not count as an action.
+        """Add the step of a turn. Return the turn's answer or None; an answer does not count as an action.
 
-        A tool that the provider ran within the turn is a step of its own.
+        Each tool that the provider ran within the turn becomes a separate step.
         """
         thoughts, texts = [self._text(message.get("reasoning"))], []
         for part in _parts(message.get("content")):
@@ -337,7 +337,7 @@ class _Conversation:
                     thoughts.append(self._text(part.get("summary" if part.get("redacted") else "reasoning")))
                 case "tool_use":
                     arguments = self._text(part.get("arguments"))
-                    with suppress(ValueError):  # they are usually JSON in a text
+                    with suppress(ValueError):  # usually they are JSON in a string
                         arguments = json.loads(arguments)
                     self._add(call_text(self._text(part.get("name")), arguments), *thoughts, *texts)
                     thoughts, texts = [], []
@@ -348,7 +348,7 @@ class _Conversation:
             arguments = self._resolved(submitted[-1].get("arguments"))
             found = field(arguments, "answer")
             answer = valid_text(found if isinstance(found, str) else json.dumps(arguments))
-            texts = [text for text in texts if text != answer]  # 0.3.60 has it in both places
+            texts = [text for text in texts if text != answer]  # 0.3.60 records it in both places
         elif is_last and not calls:
             answer, texts = "\n".join(texts).strip() or None, []
         actions = [
@@ -360,7 +360,7 @@ class _Conversation:
         return answer
 
     def _observe(self, message: Mapping[str, Any]) -> None:
-        """Note what a tool or a user answered, and the message of a tool's error."""
+        """Record what a tool or a user answered, and the message of a tool's error. Ignore other roles."""
         if message.get("role") not in ("tool", "user"):
             return
         texts, images = self._parts(message.get("content"), f"step {len(self._steps)}")
@@ -385,7 +385,7 @@ class _Conversation:
         self._texts, self._errors, self._images = [], [], []
 
     def _goal(self) -> tuple[str, tuple[bytes, ...]]:
-        """Return the sample's input and choices. The input names the speakers unless only the user speaks."""
+        """Return the sample's input and choices, and its pictures. Roles are named unless all are "user"."""
         asked = self._sample.get("input")
         messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else objects(asked)
         is_talk = any(message.get("role") != "user" for message in messages)
@@ -401,7 +401,7 @@ class _Conversation:
         return valid_text("\n\n".join(filter(None, paragraphs))) or "", tuple(images)
 
     def _parts(self, content: Any, where: str) -> tuple[list[str], list[bytes]]:
-        """Return the texts and pictures of a content. Addresses on the web and names of files are ignored."""
+        """Return a content's texts and pictures. Add a note for each picture that the log does not hold."""
         texts, images = [], []
         for part in _parts(content):
             kind = part.get("type")

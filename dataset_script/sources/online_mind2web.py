@@ -1,4 +1,4 @@
-"""Read result folders of Online-Mind2Web, as its leaderboard takes them (OSU-NLP-Group/Online-Mind2Web).
+"""Read result folders of Online-Mind2Web in its leaderboard's format (OSU-NLP-Group/Online-Mind2Web).
 
     <anything>/<agent>/<task_id>/
         result.json
@@ -7,11 +7,11 @@
 Version 2 (its data/schema_v2, ``schema_version: online-mind2web-v2``) has one object per step, with its
 picture, address and thought. Version 1 has a list of actions, a list of thoughts, and pictures ordered by
 number; a note says if the three disagree. In both, ``TASK_COMPLETE`` as the last action is not an action but
-the end of the run, and its text is the answer. A result does not name the agent, so the folder above does.
-What WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …), the reference length and the
-agent's own verdict (``result_status``) are not read.
+the end of the run, and its text is the answer. A result does not name the agent, so the folder above the
+task's does. What WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …), the reference
+length and the agent's own verdict (``result_status``) are not read.
 
-The result.json of a Harbor trial has no ``action_history``, so it is not one of these.
+The result.json of a Harbor trial has no ``action_history``, so it is not taken for such a result.
 """
 
 import os
@@ -55,7 +55,7 @@ _NAVIGATED: Final = re.compile(r"\bURL: \S+ -> (\S+)")
 
 @dataclass(frozen=True, slots=True)
 class OnlineMind2WebSource(TrajectorySource):
-    """The runs under a folder, or the one of a result.json."""
+    """The runs under a folder, or the single run of a result.json."""
 
     kind: ClassVar[str] = "online-mind2web"
 
@@ -64,9 +64,9 @@ class OnlineMind2WebSource(TrajectorySource):
         return any(_is_result(path) for path in _results(folder))
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name, without reading them. Raises SourceError without any run.
+        """List the runs by name, without reading them. Raises SourceError if there is no run.
 
-        A result.json next to a ``trajectory/`` is always listed; reading it says if it is broken.
+        A result.json next to a ``trajectory/`` is always listed. If it is broken, `read` raises an exception.
         """
         links = find_links_out(self.folder)
         runs, others = {}, []
@@ -129,7 +129,7 @@ class OnlineMind2WebSource(TrajectorySource):
     def _written_in_version_1(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
     ) -> Iterator[Step]:
-        """Yield the steps. Pictures belong to actions by position, or by number if some are missing."""
+        """Yield the steps. Pictures are matched to actions by position, or by number if some are missing."""
         actions = [valid_text(action) for action in content["action_history"]]
         thoughts = [valid_text(thought) for thought in sequence(content.get("thoughts"))]
         found = (self._picture(run, each.name, notes) for each in _pictures(run))
@@ -157,7 +157,7 @@ class OnlineMind2WebSource(TrajectorySource):
             yield Step(len(actions), reasoning=thought, screenshot=last_picture)
 
     def _picture(self, run: Path, name: Any, notes: list[Note]) -> Path | None:
-        """Return a picture by its name, or None and a note if it is missing or outside of the source."""
+        """Return a picture's path, or None. Add a note if it is missing or outside of the source."""
         if not isinstance(name, str) or not name:
             return None
         try:
@@ -168,9 +168,9 @@ class OnlineMind2WebSource(TrajectorySource):
 
 
 def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...], str | None]:
-    """Return the steps, the last one without an action, and the last action as written.
+    """Return the steps, of which the last has no action, and the text of the run's last action.
 
-    If a run does not end with TASK_COMPLETE, its last picture is also that of the final observation.
+    If a run does not end with TASK_COMPLETE, a final step is added that repeats the last picture.
     """
     steps = list(written)
     last_action = next((step.action for step in reversed(steps) if step.action), None)
@@ -184,7 +184,7 @@ def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...]
 
 
 def _placed(pictures: Sequence[Path], actions: int) -> dict[int, Path]:
-    """Return the pictures by action: by their numbers, from 0 or 1 on, if all fit, else by position."""
+    """Return the pictures by action: by their numbers, counted from 0 or 1, if all fit, else by position."""
     numbers = [number for number in map(_number, pictures) if number is not None]
     if len(set(numbers)) == len(pictures):
         first = min(numbers[0], 1)
@@ -219,7 +219,7 @@ def _results(source: Path) -> Iterator[Path]:
 
 
 def _is_result(path: Path) -> bool:
-    """Return whether a file begins like a result. A key quoted in a text has a backslash before it."""
+    """Return whether a file begins with a result's keys. Keys quoted in a text do not count."""
     return _HISTORY.search(content_of(path, _HEAD_BYTES)) is not None
 
 

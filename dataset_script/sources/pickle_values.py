@@ -1,7 +1,8 @@
-"""The values of a pickle of a recorded run, without its classes: fields of objects, arrays of plain numbers.
+"""Represent the values in a recorded run's pickles without their classes.
 
 Classes are only names here: none is imported or called. An object of any class becomes a record of its
-fields. Calls are refused except those of the few names below with their usual arguments.
+fields, and an array of plain numbers becomes bytes. Calls are refused, except calls of `VALUE_MAKERS` with
+their usual arguments.
 """
 
 import struct
@@ -12,11 +13,11 @@ from typing import Any, Final
 
 
 class RefusedPickle(ValueError):
-    """Raised for a pickle that asks for something not on the list; the text names it."""
+    """Raised for a pickle that asks for something that is not allowed; the message names it."""
 
 
 def field(value: Any, *names: str) -> Any:
-    """Return the value under a path of names in nested records and tables, or None."""
+    """Return the value under a path of names in nested PickledObjects and dicts, or None."""
     for name in names:
         if isinstance(value, PickledObject):
             value = value.fields.get(name, value.items.get(name))
@@ -47,7 +48,7 @@ _PLAIN_DTYPES: Final = {
     **{"b1": "?", "i1": "b", "u1": "B", "i2": "h", "u2": "H", "i4": "i", "u4": "I", "i8": "q", "u8": "Q"},
     **{"f2": "e", "f4": "f", "f8": "d"},
 }
-"""numpy's short names of plain numbers, with the letters of `struct`."""
+"""numpy's short names of number types, with their format letters in `struct`."""
 
 MAX_DIMENSIONS: Final = 8
 """The most dimensions of an array; a screenshot has three."""
@@ -69,7 +70,7 @@ class PickledObject:
     items: dict[Any, Any] = dataclass_field(default_factory=dict)
 
     def set_state(self, state: Any) -> None:
-        """Take the fields of BUILD: a dict, or a pair of dicts for a class with slots."""
+        """Take the fields from a state of BUILD: a dict, or a pair of dicts for a class with slots."""
         parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
         for part in parts:
             if part is None:
@@ -87,7 +88,7 @@ class Dtype:
     order: str = "<"
 
     def set_state(self, state: Any) -> None:
-        """Take (version, byte order, five fields that plain numbers leave empty, flags)."""
+        """Take the byte order from (version, byte order, five fields unused by plain numbers, flags)."""
         usual = (None, None, None, -1, -1, 0)
         if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
             raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")
@@ -102,7 +103,7 @@ class Dtype:
 
 @dataclass(slots=True, eq=False)
 class PlainArray:
-    """An array of plain numbers as numpy writes it, as bytes."""
+    """An array of plain numbers, with its data as the bytes that numpy wrote."""
 
     shape: tuple[int, ...] = (0,)
     dtype: Dtype | None = None
@@ -128,7 +129,7 @@ class PlainArray:
 
 
 def make(name: str, arguments: tuple[Any, ...]) -> Any:
-    """Return the value that numpy, pathlib or datetime would make for REDUCE. Raises RefusedPickle."""
+    """Return a stand-in for the result of REDUCE in numpy, pathlib or datetime. Raises RefusedPickle."""
     if name in _PATHS and all(isinstance(part, str) for part in arguments):
         return PickledObject(name, {"parts": arguments})
     if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):
@@ -156,12 +157,12 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """Return how messages call a value: by its name in the pickle, or its type."""
+    """Return what messages call a value: its name in the pickle, or the name of its Python type."""
     return value.name if isinstance(value, Named) else type(value).__name__
 
 
 def plain_key(key: Any) -> Any:
-    """Return a key whose hash is cheap. Raises RefusedPickle for any other, such as a tuple of tuples."""
+    """Return the key if its hash is cheap. Raises RefusedPickle for other keys, such as tuples of tuples."""
     if key is None or isinstance(key, str | bytes | float) or (isinstance(key, int) and abs(key) < 2**63):
         return key
     raise RefusedPickle(f"a key or set item of type {kind_of(key)}")

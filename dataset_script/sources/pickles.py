@@ -1,12 +1,13 @@
 """Read pickles without running anything: `pickletools` finds the opcodes, and only data is read.
 
-Python's unpickler imports and calls what a pickle names. Overriding its `find_class` is not enough: it hashes
-tuples of tuples used as keys (a few hundred bytes keep it busy for ever, 300,000 levels crash it), and takes
-64 GB for one memo entry with a large number. In a child process with limits on memory and time, 34 of the 118
-tests of hostile pickles fail, since it accepts opcodes that must be refused and counts none.
+Python's unpickler imports and calls what a pickle names. Overriding its `find_class` is not enough: the
+unpickler hashes tuples of tuples used as keys (a few hundred bytes keep it busy forever, 300,000 levels crash
+it), and takes 64 GB for one memo entry with a large number. Running it in a child process with limits on
+memory and time fails 34 of our 118 tests with hostile pickles, since it accepts opcodes that must be refused
+and does not count opcodes.
 
 This reader cannot import or call anything. An object of any class becomes a `PickledObject`. A class or
-function that is named for anything else, such as a call, is refused unless it is on a list. Opcodes of
+function that is named for another purpose, such as a call, is refused unless it is on a list. Opcodes of
 protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The numbers of
 opcodes, open values and memo entries are limited. A key is a text or a number, so no hash is slow.
 """
@@ -39,7 +40,7 @@ Stack = list[Any]
 
 
 class BrokenPickle(ValueError):
-    """Raised for bytes that are not a complete pickle; the text says where."""
+    """Raised for bytes that are not a complete pickle; the message says where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,9 @@ class Limits:
 def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
     """Return the value in ``<name>.pkl`` or ``<name>.pkl.gz``, made of plain values and PickledObjects.
 
-    Nothing is imported or called. ``also_allowed`` are classes, each as ``module.class``, that may be named
-    for more than an object. Raises UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was
-    cut off), or "refused_pickle" with the name of what was refused.
+    Nothing is imported or called. ``also_allowed`` are classes, each as ``module.class``, that a pickle may
+    name for any purpose. Raises UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was cut
+    off), or "refused_pickle" with the name of what was refused.
     """
     limits = limits or Limits()
     data = _unpack(path, limits.unpacked_bytes)
@@ -84,7 +85,7 @@ def _unpack(path: Path, most: int) -> bytes:
 
 
 class Machine:
-    """One run over one pickle's bytes. `run` returns the value, or raises RefusedPickle or BrokenPickle."""
+    """An interpreter of one pickle. `run` returns the value, or raises RefusedPickle or BrokenPickle."""
 
     def __init__(self, data: bytes, also_allowed: Collection[str] = (), limits: Limits | None = None):
         self._data = data
@@ -148,7 +149,7 @@ class Machine:
             self._take_seldom(opcode, argument, after)
 
     def _take_seldom(self, opcode: str, argument: Any, after: int) -> None:
-        """Execute an opcode of a frame, the protocol or a name. Any other one is refused."""
+        """Execute an opcode of a frame, the protocol or a name. Raises RefusedPickle for other opcodes."""
         if opcode == "FRAME":
             if argument > len(self._data) - after:
                 raise IndexError
@@ -165,7 +166,7 @@ class Machine:
             raise RefusedPickle(f"opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
-        """Return a name that is on the list, or of which an object is made next. Raises RefusedPickle."""
+        """Return the name if it is allowed or an object is made next. Raises RefusedPickle otherwise."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise RefusedPickle("a class whose name is no text")
         full = f"{module}.{name}"
@@ -174,7 +175,7 @@ class Machine:
         return Named(full)
 
     def _makes_object(self, at: int) -> bool:
-        """Return whether an object without arguments is made next; a frame and the memo may come before."""
+        """Return whether an object without arguments is made next, perhaps after opcodes of frame or memo."""
         while self._data[at] in _BEFORE_OBJECT:
             at += _BEFORE_OBJECT[self._data[at]]
         return self._data[at : at + 2] == b")\x81"  # EMPTY_TUPLE, NEWOBJ
@@ -205,7 +206,7 @@ def _add_items(stack: Stack, values: list[Any]) -> None:
 
 
 def _last(stack: Stack, count: int) -> list[Any]:
-    """Take the last values off the stack."""
+    """Remove the last ``count`` values from the stack and return them. Raises IndexError if it has fewer."""
     if len(stack) < count:
         raise IndexError
     values = stack[-count:]
@@ -240,7 +241,7 @@ def _build(stack: Stack) -> None:
 
 _OPCODES_BETWEEN_CHECKS: Final = 256
 _BEFORE_OBJECT: Final = {0x94: 1, 0x71: 2, 0x72: 5, 0x95: 9}
-"""MEMOIZE, BINPUT, LONG_BINPUT and FRAME, with their lengths."""
+"""The opcodes MEMOIZE, BINPUT, LONG_BINPUT and FRAME, with their lengths in bytes."""
 _GETS: Final = frozenset({"BINGET", "LONG_BINGET"})
 _PUTS: Final = frozenset({"BINPUT", "LONG_BINPUT"})
 _CONSTANTS: Final = {"NONE": None, "NEWTRUE": True, "NEWFALSE": False, "EMPTY_TUPLE": ()}
@@ -256,7 +257,7 @@ _AFTER_MARK: Final[dict[str, Callable[[Stack, list[Any]], None]]] = {
     "ADDITEMS": _add_items,
     "FROZENSET": lambda stack, values: stack.append(frozenset(map(plain_key, values))),
 }
-"""Opcodes that use the values since the last mark, with functions of the stack below and the values."""
+"""Opcodes that use the values since the last mark. The functions take the stack below it and the values."""
 _ON_STACK: Final[dict[str, Callable[[Stack], Any]]] = {
     "EMPTY_DICT": lambda stack: stack.append({}),
     "EMPTY_LIST": lambda stack: stack.append([]),

@@ -1,7 +1,7 @@
 """Read a published folder: its manifest, its tables, and the rows of one trajectory.
 
-`PublishedSource` is such a folder as a source of runs, for building another dataset from it: a blind one, or
-one of an own suite. `by_id` reads the rows of one trajectory without the others.
+`PublishedSource` makes the folder a source of runs, from which another dataset can be built: a blind one, or
+one of your own suite. `by_id` reads the rows of one trajectory.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from dataset_script.sources.base import (
     link_names,
 )
 
-with lazy_imports():  # a judge's run over recorded files needs half the memory without it
+with lazy_imports():  # without it, judging recorded files takes half the memory
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -47,7 +47,7 @@ FORMAT: Final = 1
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A file of rows, as described in the manifest; its name is the key there."""
+    """A file of rows, as described in the manifest, where ``name`` is its key."""
 
     configuration: str
     split: str
@@ -85,11 +85,11 @@ def read_manifest(folder: Path) -> Manifest:
 
 
 OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
-"""The columns of `steps` that say so, as files name them, in the order of the fields of `Observed`."""
+"""The columns of `steps` for the fields of `Observed`, in the same order, as Parquet names them."""
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. The manifest is read at once; footers and tables are read when needed.
+    """A folder that `build` wrote. Only the manifest is read on creation.
 
     Raises SourceError if the manifest is absent or has another format.
     """
@@ -120,9 +120,9 @@ class PublishedDataset:
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """Return all columns of a configuration, or those that are named. Columns of images are large.
+        """Return a configuration's table with the named columns, or with all. Columns of images are large.
 
-        Raises SourceError if the configuration has no such rows.
+        Raises SourceError if the configuration has no files, or none for the split.
         """
         files = self.files(configuration, split)
         if not files:
@@ -139,7 +139,7 @@ class PublishedDataset:
     def observed(self) -> Mapping[str, Observed]:
         """The kinds of observations of each trajectory, according to the footers of `steps`.
 
-        Older datasets give an empty mapping, because their footers do not say it.
+        Empty for older datasets, whose footers lack these. Raises SourceError if a row group has several ids.
         """
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
@@ -186,13 +186,13 @@ _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory of a published folder, or the judgment of one ``judge`` about it."""
+    """A trajectory of a published folder, or the judgment of it by ``judge``."""
 
     judge: str | None = None
 
     @property
     def size(self) -> int:
-        return 0  # a few small row groups
+        return 0  # only a few small row groups are read
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +206,7 @@ class PublishedSource(TrajectorySource):
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories in the order of the tables. Raises SourceError for another folder."""
+        """List the trajectories in table order. Raises SourceError if there are none or links lead out."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
                 f"{self.folder}: {', '.join(links)}: links out of the folder are not followed; "
@@ -233,10 +233,10 @@ class PublishedSource(TrajectorySource):
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
-        """Read one trajectory without its reward and model, with trees and screenshots of these steps only.
+        """Read one trajectory, without reward and model, and only the requested trees and screenshots.
 
-        Without the configuration `steps`, a folder has only those of the last page. Raises UnusableFileError
-        if the folder has changed meanwhile.
+        If the folder lacks the configuration `steps`, only the last step has a tree and a screenshot. Raises
+        UnusableFileError if the folder has changed meanwhile.
         """
         with _unreadable_when_changed():
             there = _opened(self.folder).configurations
@@ -272,7 +272,7 @@ class PublishedSource(TrajectorySource):
         return PublishedDataset(self.folder).observed
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:
-        """Return the hash of the manifest, which has the hashes of all tables."""
+        """Return the hash of the manifest, which contains the hashes of all tables."""
         return self.identity(next(iter(files)))
 
     def identity(self, file: SourceFile) -> str:
@@ -294,7 +294,7 @@ class PublishedSource(TrajectorySource):
         return RecordedJudgment(**values, model=row["judge_model"])
 
     def _list(self, configuration: str, *columns: str) -> tuple[PublishedRun, ...]:
-        """Return the rows of a configuration as files, by the columns that identify them."""
+        """Return one PublishedRun per row of a configuration, made from the columns that identify the row."""
         found = []
         for path in PublishedDataset(self.folder).files(configuration):
             shard = path.relative_to(self.folder).as_posix()
@@ -315,7 +315,7 @@ class PublishedSource(TrajectorySource):
 
 
 def _opened(folder: Path) -> PublishedDataset:
-    """Return the present dataset in a folder. The last ones are cached, with their footers and row groups."""
+    """Return a folder's dataset, read again if the manifest has changed. The last few are cached."""
     return _opened_at(folder, file_stamp(folder / MANIFEST))
 
 

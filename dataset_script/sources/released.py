@@ -4,7 +4,7 @@
     screenshots/<benchmark>/<agent>/<task_id>/screenshot_step_<i>.png
     judgments/<benchmark>/<agent>/<judge>/<task_id>.json
 
-These are in the folder itself or in its ``trajectories/``.
+These folders are in the source's folder itself or in its ``trajectories/``.
 """
 
 import json
@@ -44,7 +44,7 @@ from dataset_script.sources.released_files import (
 LARGE_FILE_BYTES: Final = 100_000_000
 
 NO_SCREENSHOT: Final = ("", "None")
-"""What files have instead of a path if no screenshot was taken."""
+"""Values of ``screenshot_path`` for a step without a screenshot."""
 
 _RECORDED: Final = tuple(f.name for f in fields(Step) if f.name not in ("box", "screenshot", "text"))
 
@@ -140,11 +140,11 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others)  # the listing of the runs has the links
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment; the folder names the judge. Raises UnusableFileError."""
+        """Read one judgment, whose judge is named by its folder. Raises UnusableFileError if it has none."""
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:
-        """List ``cleaned/`` or ``judgments/``, without anything behind a link out of the source."""
+        """List the files in ``cleaned/`` or ``judgments/``, except those behind links out of the source."""
         links = find_links_out(self.folder)
         root = self.root / part
         files, others = [], []
@@ -183,7 +183,7 @@ def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
 
 
 def _screenshot(step: CleanedStep, source: Path, screenshots: Path, folder: Path) -> Path | None:
-    """Return the picture's path: in the run's ``folder``, or else where the file says, inside the source."""
+    """Return the picture's path inside the source: in ``folder``, or else where the file says, or None."""
     if step.screenshot_path is None or step.screenshot_path in NO_SCREENSHOT:
         return None
     usual = folder / f"screenshot_step_{step.num}.png"
@@ -209,7 +209,7 @@ def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> Step
 
 
 def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
-    """Return the box of the element that the action names. Without one, the page's boxes are not decoded."""
+    """Return the box of the element that the action names, or None. Boxes are decoded only if needed."""
     bid = acted_on(step.action)
     if bid is None:
         return None

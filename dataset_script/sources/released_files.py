@@ -1,10 +1,10 @@
 """Read a JSON file of the release with types: a cleaned trajectory, or a published judge's verdict and reply.
 
-Fields that are not declared here are skipped: a file may have 184 MB, nearly all of it raw trees, boxes and
-prompts. The boxes of a page are not decoded until one of them is needed.
+Fields that are not declared here are skipped, since a file may have 184 MB, nearly all of it raw trees, boxes
+and prompts. The boxes of a page are not decoded until one of them is needed.
 
-Python's own writer puts NaN, Infinity and lone surrogates into JSON. The strict reader refuses such a file,
-so `repair_json` reads it with Python's own reader, which takes more memory and time.
+Python's `json` writes NaN, Infinity and lone surrogates. The strict reader refuses such a file, so
+`repair_json` reads it with Python's `json`, which takes more memory and time.
 """
 
 import json
@@ -19,7 +19,7 @@ from dataset_script.sources.base import RecordedJudgment, UnusableFileError, val
 
 
 def repair_json(data: bytes) -> str:
-    """Return the same document with null for NaN and infinities, and U+FFFD for lone surrogates."""
+    """Return the JSON document with null for NaN and infinities, and U+FFFD for lone surrogates."""
     document = json.loads(data.decode(), parse_constant=lambda _word: None)
     return valid_text(json.dumps(document, ensure_ascii=False)) or ""
 
@@ -44,7 +44,7 @@ class CleanedStep(msgspec.Struct):
     extra_element_properties: msgspec.Raw = _NO_BOXES
 
     def sides_of(self, bid: str) -> list[float | None] | None:
-        """Return the unchecked box of an element, or None if the element or its box is missing.
+        """Return an element's box as recorded, not checked, or None if the element or its box is missing.
 
         Raises UnusableFileError if the page's boxes cannot be decoded.
         """
@@ -83,7 +83,7 @@ class CleanedFile(msgspec.Struct):
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
-    """Read a JSON file as ``kind``, and return whether it was strict JSON.
+    """Return the content of a JSON file as ``kind``, and whether it was strict JSON.
 
     Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` if it is of another form.
     """

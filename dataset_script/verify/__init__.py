@@ -1,1 +1,1 @@
-"""Check a published folder."""
+"""Verify a dataset folder before or after it is published."""

@@ -1,4 +1,4 @@
-"""Run every check of a published folder, in order. Wrong data gives findings, not exceptions."""
+"""Run every check of a published folder, in order. Wrong data leads to findings, not to exceptions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -30,7 +30,8 @@ CARD: Final = "README.md"
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
     """Compare the card's front matter with the files.
 
-    Every configuration and split that it lists must have files with rows, and it must list every shard.
+    Every configuration and split that it lists must have files with rows, and all shards with rows must be
+    listed.
     """
     try:
         metadata = metadata_load(folder / CARD) or {}
@@ -69,7 +70,7 @@ def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings)
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
-    """Find canaries, prompts and paths of a machine in the texts that the build wrote next to the data."""
+    """Add findings for private content in the texts that `build` wrote next to the data."""
     for name in BESIDE_THE_DATA:
         path = folder / name
         if name == INDEX or not path.is_file():  # the index is checked by `check_index`
@@ -83,7 +84,7 @@ def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> N
 
 
 _ALONE_BYTES: Final = 30_000_000
-"""Below this size, starting other processes takes longer than checking."""
+"""A dataset up to this size is checked in this process, since starting others would take longer."""
 
 
 def verify(
@@ -100,11 +101,11 @@ def verify(
 
     Args:
         folder: The folder.
-        suite: The suite that it should hold; by default the shipped one that it names.
-        canaries: Texts that were planted in what must stay private.
-        accept: Warnings about words that somebody has looked at, each as ``CODE:TRAJECTORY_ID``.
+        suite: The suite that it should hold; by default the shipped suite that its manifest names.
+        canaries: Texts that were planted in private data and must not appear.
+        accept: Warnings about words that a person has reviewed, each as ``CODE:TRAJECTORY_ID``.
         allow_missing: Ids of the suite that the folder may lack.
-        progress: Gets the name of the shard that was checked last.
+        progress: Called with the checked shards, all shards, and the name of the last one checked.
         workers: The number of processes that check shards.
 
     Raises:
@@ -145,7 +146,7 @@ def verify(
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:
-    """Return the trajectories that may be missing. Raises ValueError for an id that is not in the suite."""
+    """Return the suite's trajectories with these ids. Raises ValueError for an id that the suite lacks."""
     if not ids:
         return ()
     if suite is None:

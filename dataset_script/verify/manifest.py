@@ -3,8 +3,9 @@
 There is one finding per code and file, with a count and a few names. A finding never repeats a label, a
 reward or the text around a canary, because people paste reports into issues.
 
-Errors are facts. Words that a page or a model may have written by itself (`WORDS`) are warnings, one per code
-and trajectory. `publish` refuses them until somebody accepts each by its name, ``CODE:TRAJECTORY_ID``.
+Errors are certain. Suspicious words that a page or a model may have written by itself (`WORDS`) are warnings,
+one per code and trajectory. `publish` refuses them until each is accepted by its name,
+``CODE:TRAJECTORY_ID``.
 """
 
 import re
@@ -21,7 +22,7 @@ from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import MANIFEST, Manifest, Shard
 
 TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
-"""What each code means."""
+"""The title of each code of an error or a warning."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
 """Warnings that name a trajectory and have to be accepted before the dataset is published."""
@@ -32,7 +33,7 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The files and rows per configuration and split that were checked, and the findings.
+    """The number of files, the rows by configuration and split, and the findings.
 
     ``accepted`` names the warnings about words that were accepted, each as ``CODE:TRAJECTORY_ID``.
     """
@@ -62,7 +63,7 @@ class VerifyReport:
 
 
 def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names without repetitions. Raises ValueError unless each is a warning about words."""
+    """Return the names without repeats. Raises ValueError for a name that is no warning about words."""
     for name in names:
         code, _, trajectory_id = name.partition(":")
         if code not in WORDS or not trajectory_id:
@@ -81,7 +82,7 @@ class Findings:
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, code: str, file: str, *names: str, count: int = 1) -> None:
-        """Add a finding; ``names`` say where in the file, or what."""
+        """Add a finding; ``names`` say what was found, or where in the file."""
         self.counts[code, file] += count
         known = self.names.setdefault((code, file), [])
         for name in names:
@@ -93,7 +94,7 @@ class Findings:
             self.add(code, file, *names, count=other.counts[code, file])
 
     def accept(self, names: Collection[str]) -> tuple[str, ...]:
-        """Return the names that fit a warning about words; add a finding for each of the others."""
+        """Return the names that match a warning about words; add a finding for each name that does not."""
         found = {f"{code}:{file}" for code, file in self.counts if code in WORDS}
         for name in names:
             if name not in found:
@@ -136,13 +137,13 @@ _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )
 ALWAYS_THERE: Final = frozenset({"trajectories", "trajectories_with_screenshot", "steps", "rewards", "tasks"})
-"""Configurations of every dataset. The others need labels or judgments, which not every source has."""
+"""Configurations that every dataset has. `annotations` and `judgments` may be absent."""
 
 _HUB_CACHE: Final = ".cache"
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """Return the shards that exist, as the manifest describes them. Every other file is a finding."""
+    """Return the manifest's shards that exist. Unlisted, missing and wrongly named files become findings."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or name in _NOT_LISTED or name.split("/")[0] == _HUB_CACHE:

@@ -1,8 +1,8 @@
 """Check one shard, a few rows at a time: schema, sizes, texts, images, labels and ids.
 
 Texts, columns and metadata must hold no planted canary, reward, prompt, test label or path of a machine.
-Every image must be decodable to its last pixel. In a blind dataset no id, column or copy of a site may show
-which agent ran. What agents wrote about themselves, and what pictures show, is not checked.
+Every image must be decodable to its last pixel. In a blind dataset no id, column or host name may show which
+agent ran. What agents wrote about themselves, and what pictures show, is not checked.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _WORDS: Final = {
     "reward": re.compile(rb"""cum_(?:raw_)?reward|\\?["']reward\\?["']\s*:""", re.IGNORECASE),
     "prompt": re.compile(rb"""\\?["']chat_messages\\?["']\s*:""", re.IGNORECASE),
 }
-"""Names of rewards and prompts in recordings. On a page or in a model's text they may mean nothing."""
+"""Names of rewards and prompts in recordings. On a page or in a model's text they may be harmless."""
 
 _FIELDS: Final = {
     "reward": re.compile(rb"""(\\*["'])(?:(?i:cum_(?:raw_)?reward)|(?:raw_)?reward)\1""" + _VALUE),
@@ -42,13 +42,13 @@ _FIELDS: Final = {
     ),
     "annotator_name": re.compile(rb"""(\\*["'])annotator_name\1""" + _VALUE),
 }
-"""The same names, and those of labels, as the keys of a structure."""
+"""The same names, and names of labels and annotators, as keys in JSON or a printed dictionary."""
 
 _SUSPECT: Final = re.compile(
     rb"""cum_(?:raw_)?reward|(?:reward|chat_messages|annotator_name)\\*["']\s*:"""
     rb"""|trajectory_(?:success|side_effect|looping|optimality)\\*["']"""
 )
-"""A quick test: matches every text, in small letters, in which a pattern above could match."""
+"""A quick test: it matches every lowercased text in which one of the patterns above could match."""
 
 _CUMULATIVE: Final = re.compile(rb"""(\\*["'])cum_(?:raw_)?reward\1""" + _VALUE, re.IGNORECASE)
 _PATH: Final = rb"""(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
@@ -59,10 +59,10 @@ _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", 
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}
-"""Columns of what a page showed or a model wrote. A path there belongs to the page, not to a machine."""
+"""Columns with text of a page or a model. A path in them belongs to the page, not to a machine."""
 
 BROWSER_ERROR: Final = "last_action_error"
-"""The column in which the browser quotes the page, and a program prints its traceback."""
+"""The column of browser errors. It may quote the page, or contain a program's traceback."""
 
 REPLY: Final = "reply"
 OWN_REWARDS: Final = frozenset({REPLY, "text"})
@@ -71,10 +71,10 @@ OWN_REWARDS: Final = frozenset({REPLY, "text"})
 
 @dataclass(frozen=True)
 class Forbidden:
-    """What must not be published.
+    """A search for content that must not be published.
 
-    ``canaries`` are texts that somebody planted in what must stay private. ``questions`` are the suite's;
-    their answers are labels too.
+    ``canaries`` are texts that somebody planted in private data. ``questions`` are the suite's; their answers
+    are labels too.
     """
 
     canaries: tuple[str, ...] = ()
@@ -97,10 +97,11 @@ class Forbidden:
     def found_in(
         self, text: bytes, column: str, *, may_hold_rewards: bool = False, may_hold_labels: bool = True
     ) -> Iterator[tuple[str, str]]:
-        """Yield the code of each finding in UTF-8 text, with a name for it. The text is not repeated.
+        """Yield (code, place) for each finding in a UTF-8 text. The text itself is not repeated.
 
-        Structures and canaries are errors in every column. A mere word is a warning in columns that a page or
-        a model writes, and an error elsewhere. In a tree, text of the page itself is not a structure.
+        Canaries and forbidden keys with a value are errors in every column. A forbidden word without a value
+        is a warning in columns that a page or a model writes, and an error in other columns. In a tree, keys
+        in the page's own text count only as words.
         """
         for number, canary in enumerate(self._canaries, start=1):
             if canary in text:
@@ -123,7 +124,7 @@ class Forbidden:
 
 
 def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
-    """Return the canaries. Raises ValueError for one so short that it would be found by accident."""
+    """Return the canaries. Raises ValueError if one is so short that it could occur by accident."""
     if short := [canary for canary in canaries if len(canary.strip()) < 6]:
         raise ValueError(
             f"a canary of {len(short[0])} characters would be found by accident; plant at least 6"
@@ -144,16 +145,16 @@ _COLUMNS: Final = {
     "test_label": re.compile(r"(?:trajectory_)?(?:success|side_effect|looping|repetition|optimality)"),
     "annotator_name": re.compile(r"annotator_name"),
 }
-"""Names of columns that hold what must not be published."""
+"""Names of columns that must not be published, by the code of the finding."""
 
 OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
-"""Keys of the metadata that Arrow itself writes: the schema, and a column's number."""
+"""Keys of metadata that Arrow itself writes: the schema, and the number of a column."""
 
 
 def check_shard(
     folder: Path, shard: Shard, forbidden: Forbidden, is_blind: bool
 ) -> tuple[ShardFacts, Findings]:
-    """Hash and check one shard; return what it contains and what is wrong with it."""
+    """Check a shard's hash and content. Return the facts about its trajectories, and the findings."""
     path, facts = folder / shard.name, ShardFacts(shard)
     check = _ShardCheck(shard, forbidden, is_blind)
     with path.open("rb") as file:
@@ -212,7 +213,7 @@ class _ShardCheck:
             facts.take(batch, self._check_images(batch), self.findings)
 
     def _schemas(self) -> list[pa.Schema]:
-        """Return the shard's schema, and the one of datasets built before some columns were added."""
+        """Return the allowed schemas of the shard: today's, and the older one without `ADDED_LATER`."""
         name, questions = self.shard.configuration, self.forbidden.questions
         return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
 
@@ -224,7 +225,7 @@ class _ShardCheck:
                 self.add("row_groups", f"row group {index}")
 
     def _check_columns(self, schema: pa.Schema) -> None:
-        """Report columns that the configuration does not have and whose names say that they are private."""
+        """Add findings for unexpected columns whose names show that they hold private data."""
         is_test = self.shard.split == "test"
         expected = dict(_columns_in(self._schemas()[0]))
         own = {question.name for question in self.forbidden.own_questions}
@@ -287,14 +288,14 @@ class _ShardCheck:
                 self.add("test_label", name, count=count)
 
     def _check_own_answers(self, batch: pa.RecordBatch) -> None:
-        """Check that the columns of the suite's own questions hold nothing but answers."""
+        """Check that the columns of the suite's own questions hold only possible answers."""
         for question in self.forbidden.own_questions if self.shard.configuration == ANNOTATIONS else ():
             answers = batch.column(question.name).to_pylist()
             if others := sum(answer is not None and answer not in question.values for answer in answers):
                 self.add("other_schema", f"{question.name}: not an answer to the question", count=others)
 
     def _check_images(self, batch: pa.RecordBatch) -> dict[str, list[str | None]]:
-        """Decode every image; return the digests of the cells of each column that holds single images."""
+        """Check that every image can be decoded. Return the digests of single images by column."""
         digests = {}
         for column in self.configuration.columns:
             if column.type != "image" and column.item != "image":
@@ -313,7 +314,7 @@ class _ShardCheck:
         return digests
 
     def _check_blind(self, batch: pa.RecordBatch) -> None:
-        """Check that no id, private column or copy of a site shows which agent ran."""
+        """Check that no id, private column or host name shows which agent ran."""
         ids = batch.column("trajectory_id").to_pylist() if "trajectory_id" in batch.schema.names else ()
         for name in ids:
             if not _hides_agent(name):
@@ -334,7 +335,7 @@ def _hides_agent(trajectory_id: str | None) -> bool:
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
-    """Return the names of columns that are unexpected, absent or of another type."""
+    """Return a text that names the columns that are unexpected, absent or of another type, or "order"."""
     parts = {
         "unexpected": [name for name in found.names if name not in expected.names],
         "absent": [name for name in expected.names if name not in found.names],
@@ -348,7 +349,7 @@ def _difference(found: pa.Schema, expected: pa.Schema) -> str:
 
 
 def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[str, pa.Field]]:
-    """Yield every column with its dotted name, including those inside lists and structs."""
+    """Yield (dotted name, field) for every column, including those inside lists and structs."""
     for column in fields:
         yield f"{prefix}{column.name}", column
         kind = column.type.value_type if pa.types.is_list(column.type) else column.type
@@ -357,7 +358,7 @@ def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[
 
 
 def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, str]]:
-    """Yield every text of a column with its row and the number of its step, or None if it has none."""
+    """Yield (row, step number or None, text) for every text that is not empty in a column."""
     top, _, inner = name.partition(".")
     numbers = batch.column("num").to_pylist() if "num" in batch.schema.names else [None] * len(batch)
     for row, value in enumerate(batch.column(top).to_pylist()):
@@ -371,7 +372,7 @@ def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, 
 
 
 def _texts(columns: Iterable[tuple[str, pa.Array]]) -> Iterator[tuple[str, pa.Array]]:
-    """Yield every column of text with its dotted name, including those inside lists and structs."""
+    """Yield (dotted name, array) for every column of text, including those inside lists and structs."""
     for name, column in columns:
         if pa.types.is_string(column.type):
             yield name, column

@@ -27,7 +27,7 @@ _ENDS: Final = {
     "final_axtree_pruned": "axtree_pruned",
     "final_screenshot": "screenshot",
 }
-"""Columns of a trajectory that repeat a column of its last step, with that column's name."""
+"""Columns of a trajectory that repeat a column of its last step, mapped to that column of `steps`."""
 
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
@@ -38,14 +38,14 @@ Task = tuple[str, str, str]
 """Benchmark, task and split."""
 
 Ends = dict[tuple[str, str], dict[str, Any]]
-"""The last step of a trajectory according to each configuration and split."""
+"""The facts about the last step of one trajectory, by (configuration, split)."""
 
 
 @dataclass(slots=True)
 class ShardFacts:
     """The trajectories and tasks of one shard.
 
-    ``ends`` has the number of steps and hashes of the last step by trajectory id.
+    ``ends`` has, by trajectory id, the number of steps and hashes of the last step.
     """
 
     shard: Shard
@@ -86,7 +86,7 @@ class ShardFacts:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
     def _take_row(self, trajectory_id: str, row: int, batch: pa.RecordBatch, digests: Digests) -> None:
-        """Note the length and the last step of a row's trajectory."""
+        """Record the number of steps and the last step of a row's trajectory."""
         end = self.ends[trajectory_id]  # adds the trajectory if it is new
         if self.shard.configuration == "steps":
             end["steps"] = end.get("steps", 0) + 1
@@ -109,7 +109,7 @@ def _digest(batch: pa.RecordBatch, digests: Digests, column: str, row: int) -> s
 
 
 def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
-    """Return every trajectory id, sorted, with its last step in each configuration and split."""
+    """Return (trajectory id, facts about its last step by configuration and split) pairs, sorted by id."""
     runs: dict[str, Ends] = defaultdict(dict)
     for facts in shards:
         for trajectory_id, end in facts.ends.items():
@@ -130,7 +130,7 @@ def _disagreements(run: Ends) -> list[str]:
 
 
 def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
-    """Find rows that their configuration has twice, in any spelling of the id."""
+    """Add a finding for each row that its configuration has twice, in any spelling of the id."""
     seen: dict[str, set[str]] = defaultdict(set)
     for facts in shards:
         of_configuration = seen[facts.shard.configuration]
@@ -154,8 +154,8 @@ def check_agreement(
 ) -> None:
     """Compare ids, splits, counts and last steps over all shards.
 
-    ``allowed`` are trajectories of the suite that may be missing. A finding that belongs to no single file
-    names "data".
+    ``allowed`` are trajectories of the suite that may be missing. A finding that concerns several files has
+    the file "data".
     """
     _check_duplicates(shards, findings)
     configurations = {facts.shard.configuration for facts in shards if facts.ends}
@@ -210,9 +210,9 @@ def _check_against_suite(
 def _check_blind_runs(
     found: Counter[Task], expected: Counter[Task], missing: Counter[Task], findings: Findings
 ) -> None:
-    """Check that every task has as many runs as in the suite. Blind ids do not say which runs they are.
+    """Check that every task has as many runs as in the suite, since blind ids do not identify runs.
 
-    ``missing`` counts the runs that may be missing, and are.
+    ``missing`` counts the absent runs that are allowed to be missing.
     """
     for code, counts, what in (
         ("not_in_suite", found - expected, "runs too many"),

@@ -40,12 +40,12 @@ _NAMED_FILE: Final = re.compile(
 )
 
 _VERIFIER_FAILED: Final = ("AddTests", "DownloadVerifier", "Reward", "Verifier")
-"""The beginnings of exceptions that Harbor raises after the agent has ended. They do not concern the run."""
+"""Beginnings of the names of exceptions that Harbor raises after the agent has ended, in its verifier."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The facts in a trial's result.json; ``regrades`` names the trial whose run it only checked again."""
+    """The facts in a trial's result.json. ``regrades`` names the trial that it only verifies again."""
 
     names: frozenset[str]
     regrades: frozenset[str]
@@ -71,8 +71,8 @@ class AtifSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the runs. Only a trial's result.json and the beginning of other files are parsed.
 
-        Other files are also searched for names of files, since the continuation of a run and its subagents
-        are not listed. Raises SourceError without any run.
+        Other files are also searched for references, since files that continue a run or belong to its
+        subagents are not listed. Raises SourceError if there is no run.
         """
         candidates = sorted(_candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -137,7 +137,7 @@ class AtifSource(TrajectorySource):
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
         """Return the facts in result.json about a file's trial, or None if it belongs to no trial.
 
-        Raises UnusableFileError for a result.json that cannot be read, if it ``must_be_whole``.
+        With ``must_be_whole``, raises UnusableFileError if result.json cannot be read.
         """
         folder = _trial_folder(path)
         result = folder / "result.json"
@@ -152,7 +152,7 @@ class AtifSource(TrajectorySource):
             return _trial_of({}, folder, step)
 
     def _parts(self, path: Path) -> Iterator[Path]:
-        """Yield the files that a trajectory continues in or refers to. It is parsed only if it names any."""
+        """Yield the files that a trajectory continues in or refers to. A file without any is not parsed."""
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
@@ -163,7 +163,7 @@ class AtifSource(TrajectorySource):
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    """Yield files that may hold a run: those of trials, even if absent, and JSON files outside of trials."""
+    """Yield files that may hold a run: trials' trajectories, even if absent, and other JSON files."""
     if folder.is_file():
         yield folder
     for top, folders, names in os.walk(folder):
@@ -177,7 +177,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 
 def _trial_folder(path: Path) -> Path:
-    """Return the trial's folder, if the file is a trial's trajectory."""
+    """Return the folder of the trial, supposing that the file is a trial's trajectory."""
     above = path.parent.parent
     return above.parent.parent if above.parent.name == "steps" else above
 
@@ -194,7 +194,7 @@ def _head(path: Path) -> tuple[str, float] | None:
     found, time = _AGENT.search(text), _TIME.search(text)
     agent: Any = None
     if found is not None:
-        with suppress(ValueError, RecursionError):  # it may be longer than the beginning
+        with suppress(ValueError, RecursionError):  # the agent may reach beyond the part that was read
             agent = json.JSONDecoder().raw_decode(text, found.end())[0]
     if agent is None:
         with suppress(UnusableFileError):  # reported when the run is read
@@ -204,12 +204,12 @@ def _head(path: Path) -> tuple[str, float] | None:
 
 
 def _agent_name(name: Any, model: Any) -> str:
-    """Return the agent with its model: the same program with another model is another agent."""
+    """Return the agent's name with its model, since one program with two models counts as two agents."""
     return "-".join(filter(None, map(valid_text, (name, model)))) or "unknown"
 
 
 def _task_of(path: Path) -> str:
-    """Return the name of the task of a file outside of trials: the file's, or that of its folder."""
+    """Return the task of a file outside trials: the file's name, or its folder's for trajectory.json."""
     above = path.absolute().parent
     above = above.parent if above.name == "agent" else above
     return path.stem if path.name != "trajectory.json" else above.name
@@ -244,9 +244,9 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """Return how a trial or a step of one ended.
+    """Return how a trial, or its step ``step``, ended; None if it did not.
 
-    An exception is given by its class, because its text may quote the verifier.
+    Only the class of an exception is given, because its message may quote the verifier.
     """
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})

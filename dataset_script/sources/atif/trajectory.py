@@ -1,4 +1,4 @@
-"""Read a trajectory, with its continuations and those of its subagents, as the steps of a run."""
+"""Turn a trajectory, its continuations and its subagents' trajectories into the steps of one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -29,7 +29,7 @@ _FINAL_CALLS: Final = frozenset(
     {"attempt_completion", "complete_task", "done", "final_answer", "finish", "mark_task_complete", "submit"}
     | {"task_complete", "task_done"}
 )
-"""Calls that end a run if they are its last. They have the answer and are no actions."""
+"""Calls that end a run if they come last. They contain the answer and do not count as actions."""
 _ANSWERS: Final = ("result", "answer", "final_answer", "message", "output", "response", "summary", "text")
 
 
@@ -80,7 +80,7 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """Join the texts next to an action, without those that one of the next three texts repeats."""
+    """Join the texts written with an action, without those that one of the next three texts contains."""
     parts = [text.strip() for text in texts if text.strip()]
     kept = []
     for number, part in enumerate(parts):
@@ -90,7 +90,7 @@ def _beside(texts: Iterable[str]) -> str:
 
 
 def _answer_in(arguments: Any) -> str | None:
-    """Return the answer among the arguments of a call that ends a run: by its name, or the only text."""
+    """Return the answer in a final call's arguments (under a usual name, or the only text), or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)
@@ -109,7 +109,7 @@ class _Agent:
     messages: list[str] = field(default_factory=list)
 
     def rest(self, known: str = "") -> list[str]:
-        """Return what it has seen and written since, except texts that are known."""
+        """Return the texts seen and written since the last action, without those that ``known`` contains."""
         texts = (text for text in (*self.seen, *self.messages) if text.strip() and text.strip() not in known)
         return [f"[{self.name}] {text}" for text in texts]
 
@@ -128,17 +128,17 @@ class RunReader:
     main: _Agent = field(default_factory=_Agent)
     side: dict[str, _Agent] = field(default_factory=dict)
     last: tuple[int, Sequence[Mapping[str, Any]], Sequence[str]] = (-1, (), ())
-    """The agent's own last action: the step's number, the calls and the texts next to them."""
+    """The main agent's last action: the step's number, the calls and the texts written with them."""
     opened: set[Path] = field(default_factory=set)
     delegated: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """The embedded subagents that were read, by `id`; storing them keeps the ids unique."""
+    """The embedded subagents that were read, by Python's ``id()``. Keeping them here keeps the ids unique."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """The reasons why files that the run names cannot be read, by the code of their note."""
 
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and its continuations; ``around`` are the trajectories around a subagent."""
+        """Read a trajectory and its continuations; ``around`` are its parents, outermost first."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -149,7 +149,7 @@ class RunReader:
             following = None if name is None else self._open(name, path)
 
     def finish(self) -> str | None:
-        """Add the final observation and return the answer."""
+        """Add the final observation. Return the answer, or None if the agent gave none."""
         main, (place, calls, beside) = self.main, self.last
         for agent in self.side.values():
             main.seen += agent.rest("\n".join(main.seen))
@@ -174,7 +174,7 @@ class RunReader:
         return answer
 
     def _actor(self, step: Mapping[str, Any], agent: _Agent) -> _Agent:
-        """Return whose step it is; steps of Claude Code's subagents are among the agent's, marked as such."""
+        """Return the agent of a step. Claude Code marks subagents' steps among those of ``agent``."""
         extra = mapping(step.get("extra"))
         if extra.get("is_sidechain") is not True:
             return agent
@@ -207,7 +207,7 @@ class RunReader:
         calls = [call for call in objects(step.get("tool_calls")) if call]
         if agent is self.main:
             self.model = self.model or valid_text(step.get("model_name"))
-        if not calls and not _results(step):  # written beside the next action, or the answer
+        if not calls and not _results(step):  # belongs to the next action, or is the answer
             agent.messages += [message] if message.strip() else []
             return
         beside = [*agent.thoughts, *agent.messages, *([message] if calls else [])]
@@ -216,7 +216,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """Add a step for a message that somebody replied to."""
+        """Add a step for the agent's messages since its last action, if any, because somebody replied."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])
@@ -238,7 +238,7 @@ class RunReader:
     def _observe(
         self, step: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]]
     ) -> None:
-        """Note the results of the step's calls in their order, each with its name if there are several."""
+        """Record the results of a step's calls in order, each with the call's name if there are several."""
         calls = objects(step.get("tool_calls"))
         places = {valid_text(call.get("tool_call_id")): place for place, call in enumerate(calls)}
         by_place = [
@@ -257,7 +257,7 @@ class RunReader:
     def _delegate(
         self, reference: Mapping[str, Any], path: Path, result: str, around: Sequence[Mapping[str, Any]]
     ) -> list[str]:
-        """Add what a subagent did. Return what it saw and wrote last, unless its result says that."""
+        """Add a subagent's steps. Return the last texts that it saw and wrote, except those in ``result``."""
         name = reference.get("trajectory_id")
         found = None
         for near in (around[-1], around[0]):
@@ -279,7 +279,7 @@ class RunReader:
         return agent.rest(result)
 
     def _open(self, name: Any, path: Path) -> tuple[Mapping[str, Any], Path] | None:
-        """Return the trajectory in the file that another names, or None if it was read or cannot be read."""
+        """Return a referenced file's trajectory and path, or None if it was read before or cannot be read."""
         try:
             if not isinstance(name, str):
                 raise UnusableFileError(
