@@ -1,4 +1,4 @@
-"""Errors of actions that were not carried out and recorded nothing, with messages for the requester."""
+"""Errors raised when an action is refused or impossible. Nothing was recorded; messages are for the user."""
 
 from datetime import datetime
 
@@ -22,7 +22,7 @@ class TemporarilyClosed(SubmissionError):
 
 
 class DatabaseAway(TemporarilyClosed):
-    """Raised when the database does not answer; connections are made again as soon as it does."""
+    """Raised when the database does not answer; the server reconnects by itself when it is back."""
 
     RETRY_AFTER_SECONDS = 10
 

@@ -81,7 +81,7 @@ def _finish(service: SubmissionsApp) -> None:
 
 def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> HubSync:
     settings, stop = service.settings, threading.Event()
-    # The Hub's client returns the files of a folder for any token, so each token has a folder of its own.
+    # The Hub's client returns the files of a folder for any token, so each token gets a separate folder.
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     repository = RecordsRepository(
