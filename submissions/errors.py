@@ -12,7 +12,7 @@ class SubmissionError(Exception):
 
 
 class PermissionDenied(SubmissionError):
-    """Raised when an account may not do something; the message says why."""
+    """Raised when an account is not allowed to carry out an action; the message says why."""
 
 
 class TemporarilyClosed(SubmissionError):

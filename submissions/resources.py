@@ -31,11 +31,11 @@ class Durability:
     """The durability of records; in this base class, of a disk or database where they are durable at once."""
 
     ended: str | None = None
-    """A public message why no record may be added until an operator acts, or None."""
+    """Why no record may be added until an operator acts, as a public message, or None."""
 
     @property
     def closed(self) -> str | None:
-        """A public message why no record may be added now, or None."""
+        """Why no record may be added now, as a public message, or None if records may be added."""
         return None
 
     @property
@@ -92,7 +92,7 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """A public message that submissions are off because nothing keeps records permanently, or None."""
+        """A public message if submissions are off because nothing keeps records permanently, else None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None

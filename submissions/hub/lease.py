@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
-"""The keys of the PostgreSQL advisory locks, by what the holder commits."""
+"""The keys of the PostgreSQL advisory locks for the two kinds of lease."""
 
 
 class FileLease:
@@ -47,7 +47,7 @@ class DatabaseLease:
         self._connection: Connection | None = None
 
     def acquire(self) -> bool:
-        """Do as `FileLease.acquire`; return False if the connection broke, which ends the lease."""
+        """Take the lease if it is free; return whether it is held. A broken connection has lost it."""
         try:
             if self._connection is None:
                 connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")

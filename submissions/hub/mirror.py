@@ -180,7 +180,7 @@ class HubSync(Durability):
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore the records if they are not yet; with the lease, also commit all records that wait."""
+        """Restore the records if that was not done yet; with the lease, also commit all waiting records."""
         if self._stop.is_set():
             raise Stopping
         self._holds_lease = self._lease.acquire()

@@ -211,7 +211,7 @@ class RecordsCopy:
         self._repository.clear()
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
-        """Return the local secret if it replaces that of the Hub's records. Raises SecretChanged."""
+        """Return our secret if an operator accepted it as a replacement, else None. Raises SecretChanged."""
         if not head.last:
             return None
         try:
@@ -226,7 +226,7 @@ class RecordsCopy:
         return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
-        """Return the Hub's records from the file with ``common`` on. Raises EventFilesDamaged, Forked."""
+        """Return the Hub's records from ``common`` or earlier on. Raises EventFilesDamaged, Forked."""
         files = [file for file in head.files if file.last >= max(common, 1)]
         paths = self._repository.read({file.path: file.size for file in files}, head.commit, self._progress)
         events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]

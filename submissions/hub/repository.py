@@ -87,7 +87,7 @@ class RecordsRepository:
         self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
 
     def head(self) -> Head:
-        """Return the current head. Creates the repository if it does not exist, and refuses a public one."""
+        """Return the current head; create the repository if missing. Raises HubError if it is public."""
         with _hub_errors(self.repo):
             try:
                 found = self.hub.dataset_info(self.repo)
@@ -219,9 +219,10 @@ def writer_file(writer: str, known: KnownSecret | None = None) -> bytes:
 
 
 def read_writer(content: bytes) -> tuple[str | None, KnownSecret | None]:
-    """Return the writer and the secret in ``writer.json``, or None; commit 7d56a80 wrote no derivation."""
+    """Return the writer and the secret in ``writer.json``, each None if it is absent or invalid."""
     try:
         fields = json.loads(content)
+        # Versions up to commit 7d56a80 wrote no derivation, since there was only the first.
         secret, derivation = fields.get("secret"), int(fields.get("derivation", 1))
         return str(fields["writer"]), KnownSecret(secret, derivation) if isinstance(secret, str) else None
     except (ValueError, TypeError, KeyError, AttributeError):

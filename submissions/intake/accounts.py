@@ -109,7 +109,7 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """How many test files an account may still send; ``next_at`` is when it may do so, None if now.
+    """How many test files an account may still send, and when it may send the next (``next_at``, None: now).
 
     ``is_suite_full`` says that the shared leak budget is used up, rather than the account's own limits.
     ``is_reserved`` says that the rest of that budget is reserved for confirmed accounts.

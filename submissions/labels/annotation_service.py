@@ -171,7 +171,7 @@ class AnnotationService:
             return annotator
 
     def uninvite(self, account: str, actor: Actor) -> Event:
-        """End an account's invitation and return the event; its unfinished assignments can go to others."""
+        """End an invitation and return the event. Finished annotations stay; others can be reassigned."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
@@ -192,8 +192,9 @@ class AnnotationService:
     ) -> int:
         """Assign trajectories of a split, or of "both", and return the number of new assignments.
 
-        ``most`` limits the number of new trajectories, in proportion over the benchmarks. ``available`` are
-        the trajectories that annotators can open. See `assign_trajectories` for the other arguments.
+        ``most`` limits the new trajectories, which are spread over benchmarks in proportion to their sizes.
+        ``available`` are the trajectories that annotators can open. See `assign_trajectories` for the other
+        arguments.
         """
         assigned = self.now().assigned
         splits = SPLITS if split == "both" else (split,)
@@ -339,8 +340,7 @@ class AnnotationService:
         """Decide many questions and return their number.
 
         Each decision is a sequence of trajectory id (in any spelling), question, answer and reason. All
-        decisions or none are recorded: SubmissionError lists every problem with its decision's number, from
-        1.
+        decisions or none are recorded: SubmissionError lists every problem with the number of its decision.
         """
         problems, bodies = [], []
         with transaction(self.engine) as session:

@@ -117,7 +117,7 @@ class SavedAnswers(Draft):
     sequence: int
 
     def is_same(self, draft: Draft) -> bool:
-        """Return whether a draft differs only in ``seconds`` or ``client``, which needs no event."""
+        """Return whether a draft differs at most in ``seconds`` and ``client``, which need no event."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
         same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
@@ -253,8 +253,8 @@ class AnnotationState:
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
         """Return whether a person may see the answers of others on a trajectory.
 
-        Annotators have to finish their own annotation first. They never see the answers on their gold items,
-        so that they do not learn which of their items are gold.
+        Annotators have to finish their own annotation first. Unless they are maintainers, they never see the
+        answers on their gold items, so that they do not learn which items are gold.
         """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
             if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):

@@ -172,7 +172,7 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """Return the current answers by question. Raises SubmissionError if nobody finished or one is open."""
+    """Return the current answers by question. Raises SubmissionError if unfinished or still open."""
     finished = state.finished(trajectory_id)
     if not finished:
         raise SubmissionError("nobody has finished this trajectory, so its answers are not known")

@@ -33,7 +33,7 @@ from submissions.moderation.actions import is_utf8
 MOST_BYTES: Final = 200_000_000
 """The size limit of a file of answers, which also contains the items."""
 LONGEST_OBSERVATION: Final = 20_000
-"""The most characters of each text of a step; the middle of a longer text is left out."""
+"""The maximum number of characters per text of a step; the middle of a longer text is left out."""
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
 """The path at which Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""

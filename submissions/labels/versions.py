@@ -189,7 +189,7 @@ def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: b
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """Return the number of changed labels by question; if ``before`` is None, every label has changed."""
+    """Return the number of changed labels by question, or of all labels if ``before`` is None."""
     found = {}
     for question, labels in after.primary.items():
         earlier = nothing_of(question) if before is None else before.primary[question]
@@ -238,7 +238,7 @@ class LabelStore:
 
     @property
     def base(self) -> str | None:
-        """The `version_of` the file in ARB_LABELS, or None if it names no file. Raises as `origin`."""
+        """The `version_of` the file that ARB_LABELS names, if any. Raises the errors of `origin`."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
         # No key is used, since this hash is only stored in the records, which hold labels anyway, and since a
@@ -276,7 +276,7 @@ class LabelStore:
         return self._if_available("dev")
 
     def why_none(self, split: str) -> str | None:
-        """Return a public message why a split has no labels, or None if it has labels."""
+        """Return why a split has no labels, as a public message, or None if it has labels."""
         found = self._of(split)
         if isinstance(found, LabelSet):
             return None

@@ -52,8 +52,8 @@ class Actions:
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
     """Return a text without surrounding spaces, ready to be stored in an event.
 
-    Raises SubmissionError if it is too long or invalid, or with the message ``if_empty`` if it is empty; None
-    allows an empty text.
+    Raises SubmissionError if the text is too long, invalid or empty. ``if_empty`` is the message for an empty
+    text, or None to allow it.
     """
     text = text.strip()
     if not text and if_empty is not None:
@@ -211,8 +211,8 @@ class ModerationService(Actions):
 
         A banned account cannot submit. Figures that it was shown stay charged. Its files without a score are
         refunded, and rows that nobody has seen yet do not become public. A confirmed account may use the
-        reserved part of the leak budget. A name that is not in the records may be
-        misspelt and is refused, unless ``even_if_unknown``.
+        reserved part of the leak budget. A name that is not in the records may be misspelt and is refused,
+        unless ``even_if_unknown``.
         """
         require_maintainer(actor)
         account = account.strip()

@@ -24,7 +24,7 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "rescored": ("from", "to", "submissions", "ranks"),
     }
 )  # fmt: skip
-"""The fields to show of kinds whose other fields hold labels, or figures that reveal labels."""
+"""Kind to the fields to show, for kinds whose other fields hold labels or figures that reveal labels."""
 
 
 def read_log(

@@ -62,8 +62,8 @@ def flags_of(
     """Return the flags on submissions that need a review, held files first.
 
     ``looked_at`` says when a maintainer last decided on a submission, and ``named_at`` when a judge (account,
-    first name) got its present name. Names and equal verdicts that a maintainer has reviewed are not flagged
-    again. Withdrawn submissions are never flagged.
+    original name) got its present name. Names and equal verdicts that a maintainer has reviewed are not
+    flagged again. Withdrawn submissions are never flagged.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
     return [
@@ -171,7 +171,7 @@ def decisions_on(session: Session, submission_id: str) -> list[Event]:
 def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return submission id to label to exact overall cell; only for maintainers if labels are private."""
+    """Return exact overall cells by submission id and label; only for maintainers if labels are private."""
     wanted = select(ScoreRow.submission_id, ScoreRow.report).where(
         ScoreRow.submission_id.in_(ids),
         ScoreRow.label_version == (label_version or ""),
@@ -184,7 +184,7 @@ def exact_figures(
 
 
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
-    """Return submission id to the present names of its judge and account."""
+    """Return the present names of judge and account, by submission id."""
     found = current_statuses(session)
     return {
         each.id: (found.name_of(each.account, each.judge), found.current_name(each.account))

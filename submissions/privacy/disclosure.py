@@ -82,7 +82,7 @@ def benchmark_cell(benchmark: str) -> str:
 
 
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
-    """Return label to cell name to digest, for every label that the file answers, as plain dicts.
+    """Return the digests by label and cell name, for every label that the file answers, as plain dicts.
 
     ``trajectories`` are those of the split in the order of the verdicts. Raises ValueError if their number
     differs.
@@ -330,7 +330,7 @@ class DisclosurePolicy:
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Return whether a scored submission has a row, given its status and (private labels) its round."""
+        """Return whether a scored submission has a row, by its status and (for private labels) its round."""
         if not status.is_on_the_board:
             return False
         if self.key is None:

@@ -188,8 +188,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Return every charge of a suite, oldest first.
 
-    The charges add up to at least the `leak_of` all figures shown, since equal verdicts are charged each
-    time.
+    The charges add up to at least the `leak_of` all shown figures: equal verdicts are charged each time.
     """
     rules = suite.rules
     charges = []

@@ -378,7 +378,7 @@ class Account(Base):
 
 
 class JudgeRow(Base):
-    """A judge, identified by its account and its first name. Boards rank judges."""
+    """A judge, identified by its account and its original name. Boards rank judges."""
 
     __tablename__ = "judges"
     __table_args__ = (UniqueConstraint("account_id", "name"),)

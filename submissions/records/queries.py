@@ -32,7 +32,7 @@ def current_statuses(session: Session) -> SubmissionStatuses:
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
     """Return the name that an actor's account has in the records.
 
-    If the records have seen the actor's id on the Hub, they name its account. Records from before ids were
+    If the records contain the actor's id on the Hub, they also name its account. Records from before ids were
     stored belong to the account of the same name, unless that account was created after them. In that case,
     and if the name belongs to another id, the actor gets a new account whose name has a suffix. Without an id
     (on a local Space) only the name counts.
@@ -124,7 +124,7 @@ AnyScore = TypeVar("AnyScore", ScoreRow, ScoreLine)
 def disclosure_history(
     scores: Sequence[AnyScore], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[AnyScore, datetime]]:
-    """Return the scores of a submission that were shown under private labels, each with the time.
+    """Return the scores of a submission that were shown under private labels, with the times.
 
     Every figure of hidden labels that is shown costs the account some of its budget. A correction of labels
     must not spend it, so a submission keeps the figures of the labels under which it was first scored until

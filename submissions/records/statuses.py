@@ -59,7 +59,7 @@ class SubmissionStatuses:
     banned: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(account, first name of a judge) to the name that the judge has now."""
+    """(account, original name of a judge) to the present name of the judge."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
     """Submission id to the moment at which a refunded file counted again."""
     released_at: dict[str, datetime] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class SubmissionStatuses:
         return self.submissions.get(submission_id, _INITIAL)
 
     def current_name(self, account: str) -> str:
-        """Return the name to show: the account's name on the Hub, unless another account has it here."""
+        """Return the name to show: the name on the Hub, unless another account in the records has it."""
         name = self.hub_names.get(account, account)
         others = (other for other in self.accounts.values() if other != account)
         is_of_another = any(is_same_name(name, other) for other in others)

@@ -67,8 +67,8 @@ class BoardMaker:
     def make(self, session: Session, version: str | None, is_current: bool = True) -> Board:
         """Return the board of a label version as of the session's snapshot.
 
-        If labels are private, the current board has the score of each submission that was disclosed last,
-        whatever its label version.
+        If labels are private, the current board has each submission's last disclosed score, whatever its
+        version.
         """
         labels = self._app.labels
         references, by_task = self._of_labels(session, labels, version)
@@ -161,7 +161,7 @@ class CurrentBoard:
                 except DatabaseAway:
                     if self._cached is None:
                         raise
-                    # Each attempt can take seconds, so the next calls return the last board without one.
+                    # Each attempt can take seconds, so the next calls return the last board without trying.
                     self._away_until = time.monotonic() + AWAY_SECONDS
                     return self._cached[1]
                 self._seen = seen

@@ -86,7 +86,7 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""Question to the effects on submissions in the order of their new places, if its labels differ."""
+"""Each scored question whose labels differ, to the effects on submissions in the order of new places."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
@@ -152,7 +152,7 @@ def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
 
 
 def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """Return the place by precision by row id, for the rows that represent their judges."""
+    """Return row id to place by precision, for the rows that represent their judges."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
@@ -291,10 +291,10 @@ def publish(
     corrections: Sequence[Decision] = (),
     since: int | None = None,
 ) -> LabelVersion:
-    """Publish ``content``, a file in the released format, as the suite's newest label set.
+    """Publish a file in the released format as the suite's newest label set, and return its version.
 
     Existing scores stay; `rescore` scores everything under the new set. Publishing the newest set again
-    changes nothing. Return its version. See `LabelVersion` for ``base`` and ``corrections``. If a label set
+    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set
     was published or a dispute was decided after the event ``since``, nothing is published.
 
     Raises PermissionDenied, and SubmissionError naming every bad row, but no label.

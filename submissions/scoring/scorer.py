@@ -150,7 +150,7 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 def submission_body(
     suite: str, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
 ) -> dict[str, Any]:
-    """Return the body of a ``submitted`` event; ``judge`` is the judge's first name in the records.
+    """Return the body of a ``submitted`` event; ``judge`` is the judge's original name.
 
     The id has 128 bits and is a hash of account, judge, suite, split and file.
     """
