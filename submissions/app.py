@@ -1,4 +1,4 @@
-"""The services of one suite (intake, records and moderation) over shared resources."""
+"""The object that holds the services of one suite: intake, records and moderation."""
 
 from collections.abc import Callable
 from datetime import datetime

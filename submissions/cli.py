@@ -229,7 +229,7 @@ def label_versions(as_json: JsonOption = False) -> None:
 
 
 def print_version(version: LabelVersion) -> None:
-    """Print one line about a label set, without any label."""
+    """Print a line about a published label set; the line contains no label."""
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "

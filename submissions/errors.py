@@ -16,7 +16,7 @@ class PermissionDenied(SubmissionError):
 
 
 class TemporarilyClosed(SubmissionError):
-    """Raised while nothing can be recorded, for a reason that passes by itself."""
+    """Raised while nothing can be recorded, for a reason that will pass by itself."""
 
     RETRY_AFTER_SECONDS = 30
 

@@ -59,7 +59,7 @@ class Durability:
 class Resources:
     """Database, files, labels and keys of one suite, each opened at first use.
 
-    There is one instance per process; it is safe for threads. ``durability`` says when records are durable.
+    There is one instance per process; it is thread-safe. ``durability`` says when records are durable.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:

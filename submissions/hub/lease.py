@@ -33,7 +33,6 @@ class FileLease:
         return True
 
     def release(self) -> None:
-        """Let another process take the lease."""
         if self._file is not None:
             self._file.close()
             self._file = None

@@ -75,7 +75,7 @@ def committed_through(session: Session) -> int:
 
 
 def note_commit(session: Session, through: int, commit: str, at: datetime) -> None:
-    """Record that the Hub has the records up to ``through`` and no later ones."""
+    """Store that the Hub has exactly the records up to number ``through``, as of ``commit``."""
     session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
@@ -103,8 +103,7 @@ class RecordsCopy:
     Before its first batch, a server writes its name into ``writer.json`` in a separate commit. This moves the
     head, so the Hub then refuses any commit that an older server is still sending. Processes that share a
     database (``is_shared``) skip this step, since they all write the same records. If the response to a
-    commit is lost, the next look at the head shows whether the commit was made. A restarted server does not
-    fetch files again that it already has.
+    commit is lost, the head shows whether it was made. Files that are on disk are not fetched again.
     """
 
     def __init__(

@@ -22,7 +22,7 @@ logger = logging.getLogger(__name__)
 
 
 class IntakeService:
-    """The service that checks, records and scores the files of one suite. Safe for threads."""
+    """The service that checks, records and scores the files of one suite. Thread-safe."""
 
     def __init__(self, app: Resources, records: RecordsService, moderation: ModerationService) -> None:
         self._app, self._records, self._moderation = app, records, moderation
@@ -137,6 +137,6 @@ class IntakeService:
 
     @property
     def is_closed_for_now(self) -> bool:
-        """Whether nothing can be recorded now for a reason that passes by itself."""
+        """Whether nothing can be recorded now for a reason that will pass by itself."""
         is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
         return is_waiting and self._app.durability_problem is None

@@ -97,7 +97,7 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator, for maintainers; ``seconds`` is the median time per trajectory."""
+    """The progress of an annotator, for maintainers; ``seconds`` is the median per trajectory, if known."""
 
     annotator: str
     account: str
@@ -279,8 +279,8 @@ class AnnotationService:
 
         The ``annotator`` of each annotation is an invited account or its opaque id. A trajectory that is not
         assigned to that annotator is assigned first. Answers that are recorded already add nothing. All
-        annotations or none are recorded: SubmissionError lists every problem, such as different answers that
-        the annotator finished here.
+        annotations or none are recorded: SubmissionError lists every problem, including different answers
+        here.
         """
         require_maintainer(actor)
         with transaction(self.engine) as session:

@@ -108,8 +108,7 @@ class Draft:
 class SavedAnswers(Draft):
     """The last saved answers of one annotator on one trajectory; unanswered questions are left out.
 
-    ``seconds`` is the total time. ``sequence`` is the number of the event, which the next save passes as
-    ``seen``.
+    ``seconds`` is the total time. ``sequence`` is the event number, which the next save passes as ``seen``.
     """
 
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -127,7 +126,7 @@ class SavedAnswers(Draft):
 
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
-    """A trajectory in somebody's queue, with their answers so far."""
+    """A trajectory in an annotator's queue, with their answers so far."""
 
     trajectory_id: str
     place: int

@@ -216,7 +216,7 @@ class GoldAgreement:
     """The agreement of one annotator with the known answers of gold items.
 
     ``done`` is the number of gold items that they finished. ``equal`` maps a question to the number of
-    answers that equal the known one; Unsure does only if the known answer is Unsure. ``needs_training`` names
+    answers that equal the known one (Unsure only equals Unsure). ``needs_training`` names
     the questions on which their share of equal answers is credibly below the share of all other annotators:
     both have at least ``FEWEST_DOUBLES`` items, and the interval of the difference is below 0, at a
     confidence of 95 % for all intervals together.

@@ -5,7 +5,8 @@ agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/ta
 configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the folder of
 ``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
 
-Answers come from strangers: every problem in them is reported at once, and no message repeats an answer.
+Files of answers are untrusted: all problems in a file are reported together, and no message repeats an
+answer.
 """
 
 import hashlib

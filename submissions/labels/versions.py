@@ -205,7 +205,7 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelStore:
-    """The label sets that are served, or the reason why they are not available. Safe for threads.
+    """The label sets that are served, or the reason why they are not available. Thread-safe.
 
     ``find_origin`` calls `label_origin`, and ``find_secret`` returns the server's secret. Both are called
     when labels are first read.

@@ -292,7 +292,7 @@ def _follows_from_constants(cell: Mapping[str, Any]) -> bool:
 
 
 def _share_of(n: int, count: int, rows: int) -> int:
-    """Return ``count`` of ``rows`` scaled to the ``n`` labelled ones, rounded to a whole number.
+    """Scale ``count`` out of ``rows`` trajectories to the ``n`` labelled ones, rounded to a whole number.
 
     The exact count over labelled rows would reveal whether the label of a single trajectory is "unsure".
     """
@@ -311,7 +311,6 @@ class DisclosurePolicy:
     key: bytes | None
 
     def report(self, score: ScoreRow, audience: Audience) -> Mapping[str, Any]:
-        """Return the score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
         half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
@@ -347,7 +346,7 @@ class DisclosurePolicy:
         return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """Return when a row that was made public at a moment appears, or None in a suite without rounds."""
+        """Return when a row made public at ``published_at`` appears, or None if there are no rounds."""
         if self.key is None or published_at is None:
             return None
         return EPOCH + (self.round(published_at) + 1) * self._round_length

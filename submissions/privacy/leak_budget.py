@@ -207,7 +207,7 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older than that.
+    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older.
 
     If it never does, return the last moment of the calendar.
     """
@@ -339,7 +339,7 @@ class LeakBudget:
         return seen
 
     def _disclosures_of(self, score: ScoreRow, audience: Audience) -> list[Disclosure]:
-        """Return the figures of a score that an audience is shown, which never change."""
+        """Return the noisy figures of a score that an audience is shown; they never change."""
         policy, judge = self._app.disclosure_policy, score.submission.judge
         digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]
         owner = (judge.account.name, judge.name)

@@ -48,7 +48,7 @@ IF_REPLACED: Final = (
 
 
 class SecretUnavailable(RecordsUnavailable):
-    """Raised when the secret is missing. The message says why and what to do; it holds no secret."""
+    """Raised when the secret is missing. The message says why and what to do; it never contains a secret."""
 
 
 class SecretRefused(RecordsUnavailable):

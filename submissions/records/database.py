@@ -143,7 +143,7 @@ def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
     if isinstance(error, NoFreeConnection):
         return True
     if isinstance(error.orig, sqlite3.Error):
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # drop the extended error code
         return code in _SQLITE_AWAY
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
@@ -172,7 +172,7 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Changes:
-    """A detector of writes to the records. Not safe for threads."""
+    """A detector of writes to the records. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._connection: PoolProxiedConnection | None = None
@@ -241,7 +241,7 @@ def _use_immediate_transactions(engine: Engine) -> None:
     reraise=True,
 )
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Set WAL mode, with retries, since SQLite does not wait for the lock here."""
+    """Set WAL mode, with retries because SQLite does not wait for a lock in this statement."""
     connection.execute("PRAGMA journal_mode=WAL")
 
 
@@ -311,7 +311,6 @@ class Event(MappedAsDataclass, Base):
         return canonical({**self.hashed_fields(), "hash": self.hash})
 
     def hashed_fields(self) -> dict[str, Any]:
-        """Return everything that the hash covers."""
         fields = {
             "sequence": self.sequence,
             "kind": self.kind,
@@ -360,7 +359,7 @@ class AccessToken(Base):
 
 
 class SecretCheck(Base):
-    """The check value of the secret that the records were made with, and its derivation; one row."""
+    """The check value and the derivation of the secret in use; the table has one row."""
 
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -390,7 +389,7 @@ class JudgeRow(Base):
 
 
 class Submission(Base):
-    """A prediction file of a judge, as it was declared."""
+    """A submitted prediction file of a judge, with its declaration."""
 
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)

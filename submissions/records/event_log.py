@@ -73,7 +73,7 @@ class EventLogBroken(Exception):
 
 
 class NotEmpty(RecordsUnavailable):
-    """Raised when records are restored into a place that already has some."""
+    """Raised when records are restored into a database that already has some."""
 
     def __init__(self) -> None:
         super().__init__("there are records already; restore into an empty ARB_STATE_DIR or DATABASE_URL")

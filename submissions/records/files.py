@@ -73,7 +73,7 @@ class DatabaseFiles(FileStore):
 
     def keep(self, content: bytes) -> str:
         sha256 = hashlib.sha256(content).hexdigest()
-        with suppress(IntegrityError), transaction(self._engine) as session:  # a replica may store it now
+        with suppress(IntegrityError), transaction(self._engine) as session:  # another replica may be first
             session.merge(StoredFile(sha256=sha256, content=content))
         return sha256
 

@@ -39,8 +39,7 @@ def known_secret(session: Session) -> KnownSecret | None:
     """Return what the records state about their secret, or None if they have not needed one so far."""
     if (row := session.get(SecretCheck, 1)) is not None:
         return KnownSecret(row.check_value, row.derivation)
-    # Each submission needs a secret for its receipt, but commit 7d56a80 stored its check value only when a
-    # server started.
+    # Each submission uses a secret, but commit 7d56a80 stored its check value only when a server started.
     has_records = session.scalar(select(exists().where(Event.kind == "submitted")))
     return KnownSecret(None, 1) if has_records else None
 
@@ -61,7 +60,7 @@ def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetim
         if known is None or settings.secret is not None or not settings.disk_is_lasting:
             raise
         raise SecretChanged from None
-    with suppress(IntegrityError), transaction(engine) as session:  # another replica may note it now
+    with suppress(IntegrityError), transaction(engine) as session:  # another replica may be first
         if session.get(SecretCheck, 1) is None:
             note_secret(session, secret.under(known.derivation if known else NEWEST_DERIVATION))
     with transaction(engine) as session:

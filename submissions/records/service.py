@@ -18,7 +18,7 @@ from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdic
 
 
 class RecordsService:
-    """The service that reads the records of one suite. Safe for threads."""
+    """The service that reads the records of one suite. Thread-safe."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app
@@ -113,7 +113,7 @@ class RecordsService:
         labels are private, no page shows verdicts.
 
         Raises:
-            KeyError: The row has no file here.
+            KeyError: This server has no file of the row.
             VerdictsUnavailable: The stored file cannot be read.
         """
         if (of_paper := self.paper_verdicts.get(row_id)) is not None:

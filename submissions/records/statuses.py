@@ -31,7 +31,7 @@ _CHANGES: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class SubmissionStatus:
-    """The status of one submission; ``reasons`` are those of its events, newest last."""
+    """The status of one submission; ``reasons`` are the reasons given in its events, newest last."""
 
     is_refunded: bool = False
     is_held: bool = False

@@ -71,10 +71,9 @@ class Rescoring:
 class JudgeEffect:
     """The effect of new labels on the exact figures of a submission for one question.
 
-    ``places`` are the places by precision before and after, among the rows of the board. If labels are
-    private, they are among all submissions that may be on the board, unlike the places that it shows.
-    ``to_wrong`` counts verdicts that were right and are now wrong, ``to_right`` the opposite. A verdict on a
-    label that is unsure before or after counts in neither.
+    ``places`` are the places by precision before and after: among the rows of the board or, if labels are
+    private, among all submissions that may be on it. ``to_wrong`` counts verdicts that were right and are now
+    wrong, ``to_right`` the opposite. A verdict on a label that is unsure before or after counts in neither.
     """
 
     id: str
@@ -247,7 +246,7 @@ def _version_before(service: SubmissionsApp, version: str) -> str | None:
 
 
 def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
-    """Return the places of every scored row on two boards, in the order of the newer one."""
+    """Return the places of every scored row on two boards, in the order of the newer board."""
     changes = []
     for row in after.rows:
         if row.provenance == "scored":

@@ -251,8 +251,8 @@ def _count_again(app: Resources, submission: Submission) -> None:
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
     """Return the score of a file's verdicts as the body of a ``scored`` event without the submission's id.
 
-    ``halves`` has a report and digests for the half that is shown and for the half that ranks; it is empty if
-    ``half_key`` is None.
+    ``halves`` has a report and digests for the half that is shown and the half that ranks; empty without a
+    key.
     """
     return {
         "label_version": labels.version,

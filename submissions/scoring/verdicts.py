@@ -89,7 +89,7 @@ def verdict_cache() -> ByteCache[Predictions]:
 
 
 def _size(verdicts: Predictions) -> int:
-    """Estimate the bytes in memory: the numbers, the texts, and a word for each id and state."""
+    """Estimate the bytes in memory: the arrays, the texts, and 8 bytes for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))
