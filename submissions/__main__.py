@@ -1,4 +1,4 @@
-"""The command `python -m submissions`: check, fill in and submit files; look after the records."""
+"""The command line `python -m submissions`: check, fill in and submit files, and maintain the records."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:
         judge = "JUDGE"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # next to the predictions of a run
+        with suppress(OSError, ValueError, KeyError, TypeError):  # a run folder has this file
             judge = json.loads(file.with_name("run.json").read_bytes())["judge"]["name"]
         words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
         chosen = (file, *flags(suite=suite, **words))
@@ -247,9 +247,9 @@ _STYLES = {"error": "bold red", "warning": "yellow"}
 
 
 def print_report(result: CheckResult, console: Console) -> None:
-    """Print the findings, the rows by benchmark, and whether the file is acceptable.
+    """Print the findings of a check, a table by benchmark, and whether the file is acceptable.
 
-    Texts of a file are printed as Text, so that brackets in them are not markup.
+    Texts from the file are wrapped in rich's Text, so that brackets in them are not read as markup.
     """
     if result.findings:
         console.print(_findings_table(result.findings, is_wide=console.width >= _WIDE))
@@ -260,7 +260,7 @@ def print_report(result: CheckResult, console: Console) -> None:
 
 
 def _findings_table(findings: Sequence[Finding], is_wide: bool) -> Table:
-    """Return the findings as a table; a narrow table has all but the message in one column."""
+    """Return the findings as a table; unless it is wide, everything but the message shares one column."""
     table = rich_table.Table(show_lines=True)
     for heading in ("level", "code", "column", "rows") if is_wide else ("finding",):
         table.add_column(heading, overflow="fold" if is_wide else "ellipsis")

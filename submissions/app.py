@@ -1,4 +1,4 @@
-"""The services of one suite (intake, records and moderation) over shared resources."""
+"""The object that holds the services of one suite: intake, records and moderation."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -11,7 +11,7 @@ from submissions.resources import Resources, utc_now
 
 
 class SubmissionsApp(Resources):
-    """The resources of one suite with the three services over them."""
+    """The shared resources of one suite, and the services that use them: records, moderation and intake."""
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
         super().__init__(settings, clock)

@@ -1,4 +1,4 @@
-"""The commands over the records on this machine, and what commands that use the records share."""
+"""Commands that use the records on this machine, and helpers for other commands that use them."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from submissions.scoring.rescore import Rescoring
 
 HUB_SECONDS: Final = 120.0
-"""How long a command waits until the Hub has what it recorded."""
+"""How long a command waits for its new records to reach the Hub."""
 COMMAND_LINE: Final = "the command line"
 MaintainerOption = Annotated[str, typer.Option(help="Record the action under this maintainer's name.")]
 OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="Write to this new or empty folder.")]
@@ -182,7 +182,7 @@ def publish_labels(
 
 
 def _print_next(as_json: bool) -> None:
-    """Print which corrections wait and how they would affect every judge, without hidden labels."""
+    """Print the corrections not published yet and their effect on every judge, without hidden labels."""
     service = open_records()
     with ends_on(SubmissionError):
         found = corrections.next_labels(service)
@@ -229,7 +229,7 @@ def label_versions(as_json: JsonOption = False) -> None:
 
 
 def print_version(version: LabelVersion) -> None:
-    """Print one line about a label set, without any label."""
+    """Print a line about a published label set; the line contains no label."""
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
@@ -350,7 +350,7 @@ def as_maintainer(name: str) -> Actor:
 
 @contextmanager
 def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
-    """End the command with the message of one of these errors and an exit code."""
+    """End the command with ``code`` and the message of the error if the block raises one of ``errors``."""
     try:
         yield
     except errors as problem:
@@ -358,7 +358,7 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
 
 
 def open_records() -> SubmissionsApp:
-    """Return the service over this machine's records; end the command if they cannot be used."""
+    """Return the services over this machine's records; end the command if the records cannot be opened."""
     settings = read_settings()
     read_suite(None, settings)
     service = services.SubmissionsApp(settings)
@@ -366,15 +366,15 @@ def open_records() -> SubmissionsApp:
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
             with suppress(server_secret.SecretUnavailable):
-                service.secret  # noqa: B018 - as well
+                service.secret  # noqa: B018 - opened here for the same reason
     return service
 
 
 @contextmanager
 def records_to_write() -> Iterator[SubmissionsApp]:
-    """Open the records for a command that adds to them; a refusal ends the command with its message.
+    """Yield the services to a command that adds records; a SubmissionError ends the command with its message.
 
-    If the Hub keeps the records, the block waits at its end until the Hub has the new ones.
+    If the records are kept on the Hub, wait after the block until the Hub has the new ones.
     """
     settings = read_settings()
     read_suite(None, settings)

@@ -12,23 +12,22 @@ import httpx
 
 TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
 ATTEMPTS: Final = 4
-"""Sending again is safe: the same file of the same judge is one submission."""
+"""Attempts per request. Sending again is safe: the same file of the same judge stays one submission."""
 FIRST_PAUSE_SECONDS: Final = 0.5
-"""The pause after the first attempt; it doubles with each one."""
+"""The pause after the first attempt; it doubles after each further attempt."""
 MOST_WAITED_SECONDS: Final = 900.0
 """The longest wait for a Space that says when to come back, for example while it restores its records."""
 
 
 class SubmissionNotSent(Exception):
-    """Raised when a file was not sent, or it is unknown whether it was; the message says what to do."""
+    """Raised when a file was not sent or may not have arrived; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class SpaceAnswer:
-    """The Space's response: a receipt (``is_accepted``), or every problem that it found.
+    """The Space's response to a submission: a receipt if ``is_accepted``, or else the problems that it found.
 
-    ``retry_after`` is the number of seconds after which the Space wants to be asked again, None if it does
-    not say.
+    ``retry_after`` is the number of seconds to wait before asking again, or None if the Space does not say.
     """
 
     is_accepted: bool
@@ -37,7 +36,7 @@ class SpaceAnswer:
 
 
 class _Unreachable(Exception):
-    """Raised when another attempt may succeed, after ``retry_after`` seconds if the Space gives them."""
+    """Raised when an attempt failed but may succeed later, in ``retry_after`` seconds if known."""
 
     def __init__(self, message: str, retry_after: float | None = None) -> None:
         self.retry_after = retry_after
@@ -53,14 +52,14 @@ def _retry_after(answer: httpx.Response) -> float | None:
 def local_address(host: str, port: int) -> str:
     """Return the address at which this machine reaches a Space that listens on ``host`` and ``port``.
 
-    For a Space that listens on every address (0.0.0.0, ::) it is the loopback address.
+    This is the loopback address if the Space listens on every address (0.0.0.0 or ::).
     """
     name = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host.strip("[]"))
     return f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
 
 
 def may_carry_token(space: str) -> bool:
-    """Return whether a token may be sent to this address: by HTTPS, or without leaving this machine."""
+    """Return whether a token may be sent to this address: it uses HTTPS or stays on this machine."""
     try:
         parts = urlsplit(space)
         if parts.scheme == "https" or parts.hostname == "localhost":
@@ -79,10 +78,10 @@ def send_submission(
     say: Callable[[str], object] = lambda line: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> SpaceAnswer:
-    """Send a file with its declaration to a Space, and again if the connection fails.
+    """Send a file with its declaration to a Space and return the response; retry if the connection fails.
 
-    If the Space says when to come back, this function waits for it. It also waits until the record of an
-    accepted file is durable, as long as its status is ``waiting``. ``say`` gets a line before each pause.
+    If the Space says when to come back, this function waits until then. It also waits while the status of an
+    accepted file is ``waiting``, until its record is durable. ``say`` gets a line before each pause.
     Raises SubmissionNotSent if no Space responds, or if the token would be sent unencrypted.
     """
     if token is not None and not may_carry_token(space):
@@ -101,7 +100,7 @@ def send_submission(
 def _send_until_answered(
     send: Callable[[], SpaceAnswer], say: Callable[[str], object], sleep: Callable[[float], object]
 ) -> SpaceAnswer:
-    """Call ``send`` until it succeeds, or raise its last _Unreachable after too many attempts or too long."""
+    """Call ``send`` until it returns; reraise _Unreachable after ATTEMPTS calls or MOST_WAITED_SECONDS."""
     attempts, waited = 0, 0.0
     while True:
         try:
@@ -127,10 +126,10 @@ def _follow(
     say: Callable[[str], object],
     sleep: Callable[[float], object],
 ) -> SpaceAnswer:
-    """Ask until the response no longer says ``waiting``; return the last one if that takes too long.
+    """Ask for the status of a submission until it is no longer ``waiting``, and return the last response.
 
-    Only the owner of a submission may ask. Without a token, on one's own machine, the first response is
-    returned.
+    Stop after MOST_WAITED_SECONDS, or if the Space refuses to answer: only the owner of a submission may ask,
+    which takes a token.
     """
     waited = 0.0
     while sent.answer.get("status") == "waiting" and sent.retry_after is not None:
@@ -144,7 +143,7 @@ def _follow(
             answer = client.get(f"{address}/{sent.answer['submission_id']}")
             found = answer.json()
         except (httpx.TransportError, ValueError):
-            continue  # the file is recorded there, and the Space will answer again
+            continue  # the Space has recorded the file and will answer again
         if answer.status_code in (429, 503):
             continue
         if answer.status_code != 200 or not isinstance(found, dict):
@@ -182,7 +181,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
 
 
 def problems_in(answer: Mapping[str, Any]) -> list[str]:
-    """Return every problem in a refusal as a line."""
+    """Return the problems that the Space names in a refusal, one line each."""
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]

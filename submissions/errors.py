@@ -1,4 +1,4 @@
-"""Errors of actions that were not carried out and recorded nothing, with messages for the requester."""
+"""Errors raised when an action is refused or impossible. Nothing was recorded; messages are for the user."""
 
 from datetime import datetime
 
@@ -12,17 +12,17 @@ class SubmissionError(Exception):
 
 
 class PermissionDenied(SubmissionError):
-    """Raised when an account may not do something; the message says why."""
+    """Raised when an account is not allowed to carry out an action; the message says why."""
 
 
 class TemporarilyClosed(SubmissionError):
-    """Raised while nothing can be recorded, for a reason that passes by itself."""
+    """Raised while nothing can be recorded, for a reason that will pass by itself."""
 
     RETRY_AFTER_SECONDS = 30
 
 
 class DatabaseAway(TemporarilyClosed):
-    """Raised when the database does not answer; connections are made again as soon as it does."""
+    """Raised when the database does not answer; the server reconnects by itself when it is back."""
 
     RETRY_AFTER_SECONDS = 10
 

@@ -28,14 +28,14 @@ def utc_now() -> datetime:
 
 
 class Durability:
-    """The durability of records; in this base class a disk or database that keeps everything at once."""
+    """The durability of records; in this base class, of a disk or database where they are durable at once."""
 
     ended: str | None = None
-    """Why no record may be added until an operator acts, as a public message; None if that is not so."""
+    """Why no record may be added until an operator acts, as a public message, or None."""
 
     @property
     def closed(self) -> str | None:
-        """Why no record may be added now, as a public message; None if one may."""
+        """Why no record may be added now, as a public message, or None if records may be added."""
         return None
 
     @property
@@ -59,7 +59,7 @@ class Durability:
 class Resources:
     """Database, files, labels and keys of one suite, each opened at first use.
 
-    There is one instance per process; it is safe for threads. ``durability`` says when records are durable.
+    There is one instance per process; it is thread-safe. ``durability`` says when records are durable.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
@@ -71,7 +71,7 @@ class Resources:
         self._closing: list[Callable[[], object]] = []
 
     def on_close(self, call: Callable[[], object]) -> None:
-        """Register a call for `close`, which makes the calls in the order of registration."""
+        """Register a function for `close`, which calls the functions in the order of registration."""
         self._closing.append(call)
 
     def close(self) -> None:
@@ -92,7 +92,7 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """Why submissions have to be off because no place keeps records; None if some place does."""
+        """A public message if submissions are off because nothing keeps records permanently, else None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None
@@ -136,7 +136,7 @@ class Resources:
             return claim_secret(self.engine, self.settings, self.clock)
 
     def adopt_secret(self, known: KnownSecret) -> None:
-        """Use the derivation of the Hub's records, before the first of them is restored.
+        """Use the key derivation of the Hub's records; call this before the first of them is restored.
 
         Everything that depends on the secret is made again at its next use.
         """
@@ -170,7 +170,7 @@ class Resources:
 
     @property
     def label_version(self) -> str | None:
-        """The version of the test labels, if any."""
+        """The version of the served test labels, or None if there are none."""
         return self.labels.test.version if self.labels.test else None
 
     def labels_for_public_figures(self) -> LabelSet | None:

@@ -34,8 +34,8 @@ def open_service(
 
     If the Hub keeps the records (ARB_RECORDS_REPO), they are restored from it first, and then unfinished
     scoring is finished. If the Hub has not answered after ``wait_s`` seconds, the services are returned with
-    the local records, and a thread does the rest as soon as it answers. With 0 seconds a thread does all of
-    it, including the unfinished scoring.
+    the local records, and a thread does the rest as soon as it answers. If ``wait_s`` is 0, a thread
+    does all of this, including the unfinished scoring.
 
     Raises RecordsUnavailable.
     """
@@ -68,7 +68,7 @@ def open_service(
 
 
 def _after_restoring(service: SubmissionsApp) -> None:
-    service.forget_labels()  # the restored records may have brought the set that is served
+    service.forget_labels()  # the restored records may contain the label set to serve
     finish(service)
 
 
@@ -81,7 +81,7 @@ def _finish(service: SubmissionsApp) -> None:
 
 def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> HubSync:
     settings, stop = service.settings, threading.Event()
-    # The Hub's client returns the files of a folder for any token, so each token has a folder of its own.
+    # The Hub's client returns the files of a folder for any token, so each token gets a separate folder.
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     repository = RecordsRepository(

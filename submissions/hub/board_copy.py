@@ -23,12 +23,12 @@ SECONDS_BETWEEN_CHECKS: Final = 5.0
 SECONDS_AFTER_FAILURE: Final = 60.0
 
 CARD: Final = Path(__file__).with_name("board_card.md")
-"""A template of the repository's page, with the name as a YAML string and the title."""
+"""The template of the repository's README.md, with the fields ``name`` (a YAML string) and ``title``."""
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """Return the board as files, with only what the Space serves to anyone."""
-    name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a string of YAML too
+    """Return the contents of the repository's files by name; the Space serves the same data to anyone."""
+    name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a JSON string is also a YAML string
     return {
         "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
         "board.csv": board_to_csv(board).encode(),
@@ -37,9 +37,9 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 
 
 class BoardCopy:
-    """A thread that commits the board to its repository, so that events never wait for it.
+    """A thread that commits the board to its repository on the Hub, so that no request waits for a commit.
 
-    If several processes share a database, the one with the lease does it, once its records are complete.
+    If several processes share a database, only the holder of the lease commits, after restoring its records.
     """
 
     def __init__(self, app: SubmissionsApp, repo: str) -> None:
@@ -59,7 +59,7 @@ class BoardCopy:
         self._thread = threading.Thread(target=self._run, name="board to the Hub", daemon=True)
 
     def _pause(self, seconds: float) -> None:
-        """Pause between attempts; raise Stopping if the server ends meanwhile."""
+        """Pause between attempts. Raises Stopping if the server shuts down meanwhile."""
         if self._stop.wait(seconds):
             raise Stopping
 
@@ -67,7 +67,7 @@ class BoardCopy:
         self._thread.start()
 
     def close(self, timeout_s: float = 5.0) -> None:
-        """End the thread; the next start commits what is left."""
+        """End the thread; a change that is not committed yet is committed after the next start."""
         self._stop.set()
         self._thread.join(timeout_s)
 

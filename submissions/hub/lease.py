@@ -1,4 +1,4 @@
-"""A lease for the one process, of several with one database, that commits to the Hub."""
+"""A lease that lets only one of the processes that share a database commit to the Hub."""
 
 import contextlib
 import fcntl
@@ -9,11 +9,11 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
-"""The advisory locks of PostgreSQL that the committing process holds."""
+"""The keys of the PostgreSQL advisory locks for the two kinds of lease."""
 
 
 class FileLease:
-    """A lock on a file, for processes that share a state folder (SQLite). It ends with its process."""
+    """A lock on a file, for processes that share a state folder (SQLite). It ends with the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,21 +33,20 @@ class FileLease:
         return True
 
     def release(self) -> None:
-        """Let another process take the lease."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
 
 class DatabaseLease:
-    """An advisory lock on a connection of its own, for processes that share a PostgreSQL database."""
+    """An advisory lock held by a separate connection, for processes that share a PostgreSQL database."""
 
     def __init__(self, engine: Engine, what: str) -> None:
         self._engine, self._lock = engine, _LOCKS[what]
         self._connection: Connection | None = None
 
     def acquire(self) -> bool:
-        """See FileLease. A broken connection has lost the lease."""
+        """Take the lease if it is free; return whether it is held. A broken connection has lost it."""
         try:
             if self._connection is None:
                 connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -66,7 +65,7 @@ class DatabaseLease:
         connection, self._connection = self._connection, None
         if connection is not None:
             with contextlib.suppress(SQLAlchemyError):
-                # The server notices a closed connection only some time later, so unlock at once.
+                # The server may notice a closed connection late, so unlock explicitly.
                 connection.execute(text(f"SELECT pg_advisory_unlock({self._lock})"))
             with contextlib.suppress(SQLAlchemyError):
                 connection.invalidate()  # ends the connection, and with it the lock if it is still held
@@ -77,6 +76,6 @@ CommitLease = FileLease | DatabaseLease
 
 
 def open_lease(engine: Engine, state_dir: Path, what: Literal["records", "board"]) -> CommitLease:
-    """Return the lease among all processes with one database: PostgreSQL, or SQLite in the state folder."""
+    """Return the lease for processes that share this database: in PostgreSQL, or as a file for SQLite."""
     is_shared = engine.dialect.name == "postgresql"
     return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

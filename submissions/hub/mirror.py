@@ -1,6 +1,6 @@
-"""Durability by the Hub: one thread of a process restores the events, then commits new ones in batches.
+"""Durability through the Hub: a thread restores the events from the Hub, then commits new ones in batches.
 
-The messages here are public.
+The messages in this module are public.
 """
 
 import logging
@@ -47,10 +47,10 @@ ENDS: Final[Mapping[type[Exception], str]] = MappingProxyType(
         SecretChanged: OTHER_SECRET,
     }
 )
-"""The errors after which no record is added any more, with the reason; any other error may pass."""
+"""The errors after which no more records are added, with the public reason. Other errors are retried."""
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
-"""How long it takes at most to see a record that another process wrote."""
+"""The longest time until a record written by another process is noticed."""
 WAIT_WHILE_FAILING_SECONDS: Final = 2.0
 """How long a response waits for a Hub that does not answer."""
 FAILURES_THAT_COUNT: Final = 3
@@ -58,17 +58,17 @@ FAILURES_THAT_COUNT: Final = 3
 
 
 class HubSync(Durability):
-    """Durability by commits to the Hub. Safe for threads; it ends with `close` or the event ``stop``."""
+    """Durability through commits to the Hub. Thread-safe; `close` or setting ``stop`` ends its thread."""
 
     def __init__(self, app: Resources, records_copy: RecordsCopy, stop: threading.Event) -> None:
         self._engine, self._copy, self._stop = app.engine, records_copy, stop
         self._lease = open_lease(app.engine, app.settings.state_dir, "records")
-        # Nobody has to wait for the Hub if the disk keeps records and files.
+        # If the disk keeps records and files, no response has to wait for the Hub.
         self._disk_is_durable = app.settings.disk_is_lasting
         with app.snapshot() as session:
             is_empty = number_of_events(session) == 0
         is_local = self._disk_is_durable or bool(app.settings.database_url)
-        # The local records are then complete without the Hub, and may grow while it does not answer.
+        # Local records that last are complete without the Hub, so new ones may be added while it is down.
         self._is_authority = is_local and not is_empty
         self._changed = threading.Condition()
         self._wake = threading.Event()
@@ -78,7 +78,7 @@ class HubSync(Durability):
         self._thread = threading.Thread(target=self._run, name="records to the Hub", daemon=True)
 
     def start(self, timeout_s: float = 30.0) -> None:
-        """Start the thread; return when the records are restored or that is known to take longer."""
+        """Start the thread; return once the records are restored, restoring fails, or the time is up."""
         self._thread.start()
         with self._changed:
             self._changed.wait_for(
@@ -86,7 +86,7 @@ class HubSync(Durability):
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
-        """Make a call now if records may be added, or else in the thread as soon as they may."""
+        """Run ``call`` now if records may be added, or else in the thread as soon as they may be."""
         with self._changed:
             if self.closed is not None:
                 self._when_open = call
@@ -138,7 +138,7 @@ class HubSync(Durability):
         return through
 
     def close(self, timeout_s: float = 20.0) -> None:
-        """Commit waiting records as far as the time allows, and end the thread."""
+        """Commit as many waiting records as the time allows, and end the thread."""
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
@@ -180,7 +180,7 @@ class HubSync(Durability):
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore the records if that was not done yet, and commit all that wait."""
+        """Restore the records if that was not done yet; with the lease, also commit all waiting records."""
         if self._stop.is_set():
             raise Stopping
         self._holds_lease = self._lease.acquire()

@@ -1,6 +1,6 @@
 """The copy of the records on the Hub: a server restores it at the start, then commits new records in batches.
 
-The table of commits tells up to which record the Hub has all of them.
+The table ``commits`` holds the number of the record up to which the Hub has every record.
 """
 
 import logging
@@ -44,9 +44,9 @@ MOST_BYTES: Final = 50_000_000
 
 
 def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str, bytes]]:
-    """Return how many of the records go into one commit, and the content of the commit by path.
+    """Return how many of the records fit into one commit, and the files of that commit as path to content.
 
-    A record and its file are always in the same commit.
+    A record and its uploaded file are always in the same commit.
     """
     taken: list[Event] = []
     contents: dict[str, bytes] = {}
@@ -70,12 +70,12 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
 
 
 def committed_through(session: Session) -> int:
-    """Return the sequence up to which every record is on the Hub, or 0."""
+    """Return the number of the record up to which every record is on the Hub, or 0."""
     return session.scalar(select(func.max(Commit.through_sequence))) or 0
 
 
 def note_commit(session: Session, through: int, commit: str, at: datetime) -> None:
-    """Record that the Hub has the records up to ``through`` and no later ones."""
+    """Store that the Hub has exactly the records up to number ``through``, as of ``commit``."""
     session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
@@ -86,11 +86,11 @@ STARTS: Final = "A server starts to write"
 
 
 class Forked(Exception):
-    """Raised when the records here and those on the Hub differ at the same sequence."""
+    """Raised when this server and the Hub have different records with the same number."""
 
 
 class ReplacedByAnotherServer(Exception):
-    """Raised when another server writes to the repository now."""
+    """Raised when another server has become the writer of the repository."""
 
 
 class Stopping(Exception):
@@ -98,13 +98,12 @@ class Stopping(Exception):
 
 
 class RecordsCopy:
-    """The side of the copy on the Hub that restores and commits records. Used by one thread.
+    """A client that restores records from the Hub and commits new ones. Only one thread may use it.
 
-    Before the first batch it names itself in ``writer.json`` in a separate commit. From then on the Hub
-    refuses what an older server still has on the way, since the head has moved. That is not needed if several
-    processes write the records of one database (``is_shared``), since all of them write the same. If the
-    response to a commit is lost, the head tells whether it was made. Files that were fetched before a stop
-    are not fetched again.
+    Before its first batch, a server writes its name into ``writer.json`` in a separate commit. This moves the
+    head, so the Hub then refuses any commit that an older server is still sending. Processes that share a
+    database (``is_shared``) skip this step, since they all write the same records. If the response to a
+    commit is lost, the head shows whether it was made. Files that are on disk are not fetched again.
     """
 
     def __init__(
@@ -125,7 +124,7 @@ class RecordsCopy:
         """Restore the Hub's records, become the writer, and return the head.
 
         Raises HubError, Forked, EventFilesDamaged, SecretChanged, and ReplacedByAnotherServer if another
-        server writes by now.
+        server has become the writer since.
         """
         if self._head is not None:
             return self._head
@@ -137,7 +136,7 @@ class RecordsCopy:
         with snapshot(self._app.engine) as session:
             known = known_secret(session)
         if is_unnamed or (head.secret is None and known is not None and known.check_value):
-            # The first secret of the records stays in the file; the log has every later one.
+            # The file keeps the check value of the first secret; the log has those of later ones.
             first = head.secret or known
             commit = self._commit(head, {WRITER: writer_file(self._name, first)}, STARTS)
             head = Head(commit, head.files, self._name, first)
@@ -145,11 +144,11 @@ class RecordsCopy:
         return head
 
     def disconnect(self) -> None:
-        """Let another process write from now on."""
+        """Forget the head and the claim to be the writer, because another process commits now."""
         self._head, self._is_named = None, False
 
     def commit_some(self) -> int:
-        """Commit waiting records in one commit and return their number. Raises as `connect`."""
+        """Commit the next batch of waiting records and return its size. Raises the errors of `connect`."""
         head = self.connect()
         with snapshot(self._app.engine) as session:
             events = events_after(session, head.last, most=MOST_RECORDS)
@@ -173,16 +172,16 @@ class RecordsCopy:
         return self._repository.commit(head.commit, contents, message)
 
     def pull(self) -> None:
-        """Restore the Hub's records without writing there, for a process that does not commit."""
+        """Restore the Hub's records without writing to the Hub, for a process without the lease."""
         self._pull(self._repository.head())
 
     def _pull(self, head: Head) -> None:
-        """Insert the newer records and fetch every missing file.
+        """Add the Hub's newer records to the local log and fetch every missing file.
 
-        Records that are only here stay for the next commit. Raises Forked, EventFilesDamaged, HubError, and
-        SecretChanged if the Hub's records were made with another secret.
+        Records that only this server has are left for the next commit. Raises Forked, EventFilesDamaged,
+        HubError, and SecretChanged if the Hub's records were made with another secret.
         """
-        if head.last:  # 7d56a80 did not always write the check value
+        if head.last:  # versions up to commit 7d56a80 did not always write the check value
             self._app.adopt_secret(head.secret or KnownSecret(None, 1))
         with snapshot(self._app.engine) as session:
             ours, own_hash = head_of_log(session)
@@ -211,7 +210,7 @@ class RecordsCopy:
         self._repository.clear()
 
     def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
-        """Return our secret if an operator accepted it in place of that of the Hub's records."""
+        """Return our secret if an operator accepted it as a replacement, else None. Raises SecretChanged."""
         if not head.last:
             return None
         try:
@@ -226,7 +225,7 @@ class RecordsCopy:
         return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
-        """Return the Hub's records from the last one that both sides should share."""
+        """Return the Hub's records from ``common`` or earlier on. Raises EventFilesDamaged, Forked."""
         files = [file for file in head.files if file.last >= max(common, 1)]
         paths = self._repository.read({file.path: file.size for file in files}, head.commit, self._progress)
         events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]

@@ -4,7 +4,7 @@
     files/ab/<sha256>                       an uploaded file, byte for byte
     writer.json                             the server that writes at present
 
-A path follows from the content, so that the same batch sent twice is one file.
+A path depends only on the content, so a batch that is sent twice becomes one file.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ WRITER: Final = "writer.json"
 RECORDS: Final = "records"
 _MOVED: Final = 412
 _FOLDER_OF: Final = 10_000
-"""Records per folder; the Hub recommends no more files in a folder."""
+"""Records per folder, since the Hub recommends at most 10,000 files in a folder."""
 _RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
 
 
 class HeadMoved(HubError):
-    """Raised when somebody committed meanwhile, so that the head has to be read again."""
+    """Raised when another commit was made meanwhile, so that the head has to be read again."""
 
 
 class EventFilesDamaged(Exception):
-    """Raised when the repository holds no unbroken log of records; the message says where it is broken."""
+    """Raised when the log of records in the repository is incomplete or damaged; the message says where."""
 
 
 @dataclass(frozen=True, order=True)
 class EventFile:
-    """A file of records from sequence ``first`` to ``last``; ``size`` in bytes."""
+    """A file with the records numbered ``first`` to ``last``; ``size`` is in bytes."""
 
     first: int
     last: int
@@ -64,7 +64,7 @@ class EventFile:
 
 @dataclass(frozen=True)
 class Head:
-    """The repository at a commit: its files of records, who writes there, and the secret of the records."""
+    """The repository at a commit: its record files, the current writer, and the first known secret."""
 
     commit: str
     files: tuple[EventFile, ...] = ()
@@ -77,17 +77,17 @@ class Head:
 
 
 class RecordsRepository:
-    """A private dataset repository. Its methods can take seconds and raise HubError.
+    """A client for the private dataset repository. Its methods can take seconds and raise HubError.
 
-    ``folder`` is for fetched files. Nobody else may use it, since the Hub's client returns its files for any
-    token. ``say`` gets a line for each pause.
+    Fetched files go to ``folder``, which nothing else may use: the Hub's client returns files in it whatever
+    the token is. ``say`` is called with a line for each pause.
     """
 
     def __init__(self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None]) -> None:
         self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
 
     def head(self) -> Head:
-        """Read the head; the repository is created if it does not exist, and a public one is refused."""
+        """Return the current head; create the repository if missing. Raises HubError if it is public."""
         with _hub_errors(self.repo):
             try:
                 found = self.hub.dataset_info(self.repo)
@@ -108,7 +108,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the files of a folder at a commit with their sizes in bytes."""
+        """Return the size in bytes of each file in a folder at a commit; empty if there is no such folder."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, folder, repo_type=KIND, revision=commit, recursive=True
@@ -124,9 +124,9 @@ class RecordsRepository:
         commit: str,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
     ) -> dict[str, Path]:
-        """Fetch files of a commit into the private folder, unless they are there, and return their paths.
+        """Fetch the files named in ``sizes`` at a commit unless they are on disk; return their local paths.
 
-        ``progress`` gets the bytes done and the total; an exception that it raises ends the fetching.
+        ``progress`` is called with the bytes done and the total; an exception from it ends the download.
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
@@ -139,10 +139,10 @@ class RecordsRepository:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def commit(self, parent: str, contents: Mapping[str, bytes], message: str) -> str:
-        """Commit files onto ``parent`` and return the new commit.
+        """Commit files on top of ``parent`` and return the id of the new commit.
 
         Raises HeadMoved if ``parent`` is not the head. After any other HubError the commit may have been
-        made; the head tells.
+        made; read the head to find out.
         """
         operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
         with _hub_errors(self.repo):
@@ -160,16 +160,16 @@ def _hub_errors(repo: str) -> Iterator[None]:
     except HTTPError as error:
         kind = HeadMoved if status_of(error) == _MOVED else HubError
         raise kind(f"{repo}: {describe_failure(error)}") from error
-    except RuntimeError as error:  # the client wraps what went wrong with an upload
+    except RuntimeError as error:  # the client wraps errors of uploads
         if not isinstance(error.__cause__, HTTPError):
             raise
         raise HubError(f"{repo}: {describe_failure(error.__cause__)}") from error
 
 
 def seconds_until_retry(problem: BaseException, attempt: int) -> float:
-    """Return the seconds before the next attempt: those that the Hub asks for, else up to a minute.
+    """Return how many seconds to wait before the next attempt: as the Hub asks, or else up to a minute.
 
-    ``attempt`` counts from 1; pauses grow with it. A moved head is read again soon.
+    ``attempt`` counts from 1, and the pause grows with it. After HeadMoved it is at most half a second.
     """
     if isinstance(problem, HeadMoved):
         return random.uniform(0.05, 0.5)
@@ -181,14 +181,14 @@ def seconds_until_retry(problem: BaseException, attempt: int) -> float:
 
 
 def event_file_of(path: str, size: int = 0) -> EventFile | None:
-    """Return the file of records with this path, or None if the path is of another kind."""
+    """Return the record file with this path, or None if it is not the path of a record file."""
     found = _RECORDS_PATH.fullmatch(path)
     file = EventFile(int(found[1]), int(found[2]), size) if found else None
     return file if file is not None and file.path == path and file.first <= file.last else None
 
 
 def in_order(files: Iterable[EventFile]) -> tuple[EventFile, ...]:
-    """Sort the files by record. Raises EventFilesDamaged if records are missing or duplicated."""
+    """Return the files sorted by first record. Raises EventFilesDamaged for missing or duplicated records."""
     last, ordered = 0, tuple(sorted(files))
     for file in ordered:
         if file.first != last + 1:
@@ -202,7 +202,7 @@ def file_path(sha256: str) -> str:
 
 
 def read_lines(content: bytes, file: EventFile) -> list[Event]:
-    """Return the records of a file. Raises EventFilesDamaged if its name does not match them."""
+    """Return the records in a file's content. Raises EventFilesDamaged if the file's name does not match."""
     try:
         events = [parse_event(line) for line in content.splitlines()]
     except EventLogBroken as problem:
@@ -213,15 +213,16 @@ def read_lines(content: bytes, file: EventFile) -> list[Event]:
 
 
 def writer_file(writer: str, known: KnownSecret | None = None) -> bytes:
-    """Return the content of ``writer.json``: the writer, and the first secret of the records."""
+    """Return the content of ``writer.json``: the writer's name, and the check value of the first secret."""
     secret = {} if known is None else {"secret": known.check_value, "derivation": known.derivation}
     return json.dumps({"writer": writer, **secret}).encode() + b"\n"
 
 
 def read_writer(content: bytes) -> tuple[str | None, KnownSecret | None]:
-    """Return the two values of `writer_file`; 7d56a80 named no derivation, since it had only the first."""
+    """Return the writer and the secret in ``writer.json``, each None if it is absent or invalid."""
     try:
         fields = json.loads(content)
+        # Versions up to commit 7d56a80 wrote no derivation, since there was only the first.
         secret, derivation = fields.get("secret"), int(fields.get("derivation", 1))
         return str(fields["writer"]), KnownSecret(secret, derivation) if isinstance(secret, str) else None
     except (ValueError, TypeError, KeyError, AttributeError):

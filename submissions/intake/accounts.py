@@ -1,6 +1,6 @@
-"""Actors, and what an account may do: since when, and how many test files per day and per year.
+"""Actors, and the limits of accounts: their minimum age, and their test files per day and per year.
 
-Limits count the files of all judges of an account.
+The limits count the files of all judges of an account together.
 """
 
 from collections.abc import Sequence
@@ -17,11 +17,11 @@ How = Literal["local", "session", "token"]
 
 @dataclass(frozen=True)
 class Actor:
-    """Somebody who acts, as the server knows them.
+    """The person behind a request, as identified by the server.
 
     ``name`` is the account's name in the records; ``hub_name`` is its present name on the Hub if that differs
-    (`submissions.records.queries.account_of`). ``subject`` is the Hub's id of the account, which a renaming
-    does not change. ``since`` is the day on which the account was created, or None if unknown. ``how`` says
+    (see `submissions.records.queries.account_of`). ``subject`` is the account's id on the Hub, which stays
+    the same when it is renamed. ``since`` is the day on which it was created, None if unknown. ``how`` says
     how they identified themselves: by a name given on the machine itself (``local``), by signing in with
     Hugging Face (``session``), or by a bearer token that the Hub confirmed (``token``).
     """
@@ -39,23 +39,23 @@ class Actor:
 
 
 def is_same_name(name: str, other: str) -> bool:
-    """Return whether two names belong to one account; the Hub's names do not differ only in case."""
+    """Return whether two names belong to one account; case is ignored, as in names on the Hub."""
     return name.casefold() == other.casefold()
 
 
 def require_maintainer(actor: Actor, to_do: str = "do this") -> None:
-    """Raise PermissionDenied for everybody else."""
+    """Raise PermissionDenied unless the actor is a maintainer; ``to_do`` completes the message."""
     if not actor.is_maintainer:
         raise PermissionDenied(f"only maintainers may {to_do}")
 
 
 def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
-    """Check a declaration and put it in the name of an actor.
+    """Check the fields of a declaration, and return it under the actor's name together with the actor.
 
-    Without an actor (on one's own machine) the account named in the form counts.
+    If ``actor`` is None (on a local Space), the account named in the fields becomes the actor.
 
     Raises:
-        DeclarationError: Lists every problem, including a form that names another account.
+        DeclarationError: Lists every problem, including an account in the fields that is not the actor's.
     """
     if actor is None:
         declared = declare(**fields)
@@ -76,10 +76,10 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
 
 
 def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
-    """Return the first day on which the account may submit; ``today`` if it may already.
+    """Return the first day on which the account may submit (``today`` if it may already), or None.
 
-    None if the age of the account is unknown. The age does not matter if the suite has no minimum, for
-    maintainers, for accounts that the suite exempts, and for names given on the machine itself.
+    None means that the age of the account is unknown. The age does not matter if the suite has no minimum,
+    for maintainers, for accounts that the suite exempts, and for names given on the server's own machine.
     """
     is_exempt = actor.is_maintainer or any(is_same_name(actor.name, name) for name in rules.age_exempt)
     if is_exempt or rules.account_age_days == 0 or actor.how == "local":
@@ -109,7 +109,7 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """The files left to an account; ``next_at`` is when the next one may be sent, None if now.
+    """How many test files an account may still send, and when it may send the next (``next_at``, None: now).
 
     ``is_suite_full`` says that the shared leak budget is used up, rather than the account's own limits.
     ``is_reserved`` says that the rest of that budget is reserved for confirmed accounts.
@@ -123,7 +123,7 @@ class AccountQuota:
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
-    """Return what the rules leave to an account that sent files at these moments, in any order.
+    """Return how many more files the rules allow to an account that sent files at these times, in any order.
 
     A day is the last 24 hours, a year the last 365 days.
     """
@@ -136,7 +136,7 @@ def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: da
 def _left(
     submitted_at: Sequence[datetime], window: timedelta, most: int, now: datetime
 ) -> tuple[int, datetime | None]:
-    """Return how many files still fit into a window, and if none does, when the next one will."""
+    """Return how many more files the window allows, and if that is 0, when the next one may be sent."""
     inside = sorted(moment for moment in submitted_at if moment > now - window)
     left = max(0, most - len(inside))
     if left:
@@ -147,7 +147,7 @@ def _left(
 
 
 def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
-    """Raise RateLimited if no file is left to an account now; the message says when the next one is."""
+    """Raise RateLimited if the account may send no file now; the message says when it may send the next."""
     if found.next_at is None:
         return
     when = "this suite accepts no test files"
@@ -161,7 +161,7 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
 
 
 def suite_full_message(is_reserved: bool) -> str:
-    """Return why the shared leak budget of a suite shows nothing more to an account now."""
+    """Return the message that the shared leak budget is used up, or its part for unconfirmed accounts."""
     if is_reserved:
         return (
             "unconfirmed accounts have used up their part of this suite's leak budget for the year; ask a "

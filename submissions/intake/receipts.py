@@ -1,8 +1,8 @@
 """Signed receipts, and submissions as their owners and maintainers see them.
 
-A receipt is signed with Ed25519 (RFC 8032) over its facts as canonical JSON, so that anyone can check it
-without asking the server. The private key is derived from the server's secret; the public key is on the About
-page.
+A receipt is signed with Ed25519 (RFC 8032) over the facts in `SIGNED` as canonical JSON, so that anyone can
+check it without asking the server. The private key is derived from the server's secret; the public key is on
+the About page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ WAITING: Final = (
 
 
 def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
-    """Return a sentence about the status of a receipt; ``reasons`` are those for holding the file."""
+    """Return a sentence about the status of a receipt; ``reasons`` say why the file is held."""
     match status:
         case "accepted":
             return "It is accepted and stored permanently."
@@ -77,7 +77,7 @@ class SubmissionView:
     """A submission as its owner or a maintainer sees it.
 
     ``report`` is None while the file has no score or is held, or its record is not durable yet.
-    ``appears_at`` is when a public row of a suite with private labels appears on the board.
+    ``appears_at`` is when its row appears on the board, if it is public and the suite's labels are private.
     ``are_figures_withdrawn`` says that the figures of its score are withdrawn, because the server's secret
     was replaced.
     """
@@ -122,7 +122,7 @@ class Signer:
 
 
 def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
-    """Return the receipt of a submission from its ``submitted`` event."""
+    """Build and sign the receipt of a submission from its ``submitted`` event."""
     body = submitted.body
     facts = {name: body[name] for name in SIGNED if name in body}
     receipt = Receipt(

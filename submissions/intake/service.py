@@ -22,17 +22,17 @@ logger = logging.getLogger(__name__)
 
 
 class IntakeService:
-    """The service that checks, records and scores the files of one suite. Safe for threads."""
+    """The service that checks, records and scores the files of one suite. Thread-safe."""
 
     def __init__(self, app: Resources, records: RecordsService, moderation: ModerationService) -> None:
         self._app, self._records, self._moderation = app, records, moderation
         self._lock = threading.Lock()
         self._finishing: threading.Thread | None = None
         self.listeners: list[Callable[[Upload | SubmissionView | Exception], object]] = []
-        """Called with every checked upload, every submission, and the exception of every failed one."""
+        """Called with every checked upload, every submission, and the exception of any failed submission."""
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
-        """Check a prediction file against a split; see `read_upload` for ``apart``."""
+        """Check a prediction file against a split and return the upload; see `read_upload` for ``apart``."""
         app = self._app
         upload = read_upload(
             content, file_name, app.settings, suite=app.suite, split=split, parsers=app.parsers, apart=apart
@@ -43,7 +43,7 @@ class IntakeService:
     def dry_run(self, upload: Upload) -> dict[str, Any]:
         """Return the full score report of an acceptable dev file without recording it.
 
-        Raises SubmissionError.
+        Raises SubmissionError for any other file, or if there are no dev labels.
         """
         verdicts = upload.check.aligned
         if verdicts is None or upload.check.split != "dev":
@@ -54,12 +54,12 @@ class IntakeService:
         return score_report(verdicts, labels, POLICY)
 
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
-        """Record an acceptable test file, score it at once, and return it as its owner sees it.
+        """Record and score an acceptable test file, and return the submission as its owner sees it.
 
-        One transaction counts the limits and records the file; a second one records the score. The receipt
-        says ``waiting`` while the record is not durable; `RecordsService.submission` then tells when it is
+        One transaction checks the limits and records the file; a second one records the score. The receipt
+        says ``waiting`` while the record is not durable; call `RecordsService.submission` to see when it is
         accepted. Sending the same file of the same judge again makes no second submission. Without an actor
-        the declared account acts, which is allowed on loopback.
+        the declared account becomes the actor, which callers may allow only on loopback.
 
         Raises SubmissionError, PermissionDenied, RateLimited.
         """
@@ -87,7 +87,7 @@ class IntakeService:
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
-        app.secret  # noqa: B018 - noted with the records before the first submission
+        app.secret  # noqa: B018 - its first use stores its check value with the records
         app.files.keep(upload.content)
         reasons: tuple[str, ...] = ()
         if not app.suite.labels_are_public:
@@ -107,7 +107,7 @@ class IntakeService:
         return scorer.finish_scoring(self._app)
 
     def _finish_later(self) -> None:
-        """Start a thread that scores what has no score yet once the database answers again."""
+        """Start a thread that scores the unscored submissions once the database answers again."""
         with self._lock:
             if self._finishing is None or not self._finishing.is_alive():
                 self._finishing = threading.Thread(target=self._finish, name="late scoring", daemon=True)
@@ -132,11 +132,11 @@ class IntakeService:
 
     @property
     def is_off(self) -> bool:
-        """Whether the settings rule out submitting; needs neither the Hub nor the labels."""
+        """Whether the settings rule out submitting; this reads neither the Hub nor the labels."""
         return self._app.durability_problem is not None or self._app.settings.labels == "none"
 
     @property
     def is_closed_for_now(self) -> bool:
-        """Whether nothing can be recorded now for a reason that passes by itself."""
+        """Whether nothing can be recorded now for a reason that will pass by itself."""
         is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
         return is_waiting and self._app.durability_problem is None

@@ -1,4 +1,4 @@
-"""An uploaded prediction file: read within limits, hashed, checked, and reviewed without any label."""
+"""Uploaded prediction files: reading and checking them, and reasons to hold them for review."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ _UNNAMED: Final = "predictions"
 
 @dataclass(frozen=True, eq=False)
 class Upload:
-    """A file and the result of its check.
+    """An uploaded file and the result of its check.
 
     ``sha256`` is the hexadecimal hash of ``content``. Both are empty if a file on disk is over the size
-    limit, since it is not read. Such a file is not acceptable. ``file_name`` is safe to print and to store.
+    limit; such a file is not acceptable. ``file_name`` is safe to print and to store.
     """
 
     file_name: str
@@ -48,9 +48,9 @@ def read_upload(
 ) -> Upload:
     """Read a file, given by its content or path, and check it against a split of a suite.
 
-    Problems of the file itself are findings of the check. A server passes its ``parsers``; with ``apart`` one
-    of them reads the file even if it is small. Raises OSError if the path cannot be read, and SuiteError if
-    the split does not exist.
+    Problems in the file are findings of the check. A server passes its worker processes as
+    ``parsers``; with ``apart`` one of them reads even a small file. Raises OSError if the path cannot be
+    read, and SuiteError if the split does not exist.
     """
     limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
     if isinstance(source, bytes):
@@ -69,7 +69,7 @@ def read_upload(
 
 
 def safe_file_name(name: str) -> str:
-    """Return the last part of a stranger's file name, printable, with its suffix, in 120 characters."""
+    """Return the last part of an untrusted file name, made printable and at most 120 characters long."""
     base = PurePosixPath(name.replace("\\", "/")).name
     printable = "".join(character for character in base if character.isprintable()).strip()
     if printable.strip(".") == "":
@@ -83,12 +83,12 @@ def safe_file_name(name: str) -> str:
 def reasons_to_hold(
     verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
 ) -> tuple[str, ...]:
-    """Return why a maintainer has to review a file, each reason a sentence. Most files have no reasons.
+    """Return the reasons why a maintainer has to review a file, one sentence each; most files have none.
 
-    ``trajectories`` are those of the split in the order of the verdicts. Only ``success`` counts. Side
-    effects are rare, and an honest judge may see few of them or see them on one benchmark, so there the noise
-    has to suffice. A large block of likely negatives that is spread over benchmarks passes: without labels it
-    looks like a careful judge.
+    ``trajectories`` are those of the split in the order of the verdicts. Only verdicts on ``success`` are
+    examined. Side effects are rare, and an honest judge may report few of them or all on one benchmark, so
+    only the noise protects figures on them. A file that calls many likely failures on all benchmarks
+    successful passes, since only the labels would give it away.
     """
     called = np.asarray(verdicts.success) == 1
     count = int(called.sum())

@@ -1,10 +1,10 @@
-"""Annotation of a suite for pages and commands: state, actions, agreement, and publishing labels.
+"""The annotation service of a suite, for pages and commands: state, actions, agreement, publishing labels.
 
-Every action is an event. The newest one counts, and none is overwritten. Answers are checked before they
-become an event, even partial ones. Messages name questions and fields, never answers.
+Every action adds an event; the newest one counts, and none is overwritten. All answers, even partial ones,
+are checked before they are recorded. Messages name questions and fields, never answers.
 
-A label set holds the annotations of this suite. Trajectories that nobody has annotated here keep their
-annotations of the previous label set.
+A label set contains the annotations that were made here. Trajectories without such an annotation keep those
+of the previous label set.
 """
 
 import threading
@@ -50,17 +50,17 @@ from submissions.records.event_log import (
 from submissions.scoring.rescore import publish
 
 EARLIER: Final = "earlier-"
-"""The prefix of annotator ids of an earlier label set, who are not the people invited here."""
+"""The prefix of annotator ids of an earlier label set, which tells them from annotators invited here."""
 REASON_LENGTH: Final = 1_000
 NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
 SAVED_ELSEWHERE: Final = "this annotation was changed in another window or on another device; load it again"
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """Return the annotations of a label set: the first ones by trajectory, then all others.
+    """Return the annotations of the next label set: the first one of each trajectory by id, then all others.
 
     ``before`` are the annotations of the previous label set, used for trajectories without a finished
-    annotation here. Questions of the paper that nobody was asked yet are Unsure.
+    annotation here. Questions of the paper that were added after an annotation are answered Unsure in it.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
@@ -78,7 +78,7 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
 def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
     """Return the annotations of the newest published label set, or of the served one if ARB_LABELS is a file.
 
-    The result is empty before the first set. Raises SubmissionError if annotations cannot be read.
+    The result is empty if no set was published yet. Raises SubmissionError if annotations cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
     is_of_records = serves_records(service.settings) or service.settings.labels == "none"
@@ -97,7 +97,7 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator, for maintainers; ``seconds`` is the median time per trajectory."""
+    """The progress of an annotator, for maintainers; ``seconds`` is the median per trajectory, if known."""
 
     annotator: str
     account: str
@@ -124,7 +124,7 @@ def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
 
 
 class AnnotationService:
-    """Annotation of a suite. One instance per process; safe for threads.
+    """The annotation actions of a suite. Create one instance per process; it is thread-safe.
 
     Every action raises PermissionDenied for an actor who may not do it, and SubmissionError if the state does
     not allow it. No message contains an answer.
@@ -143,7 +143,7 @@ class AnnotationService:
             return self._state_at(session)
 
     def _state_at(self, session: Session) -> AnnotationState:
-        """Return the state at the session's moment or later; only new events are folded."""
+        """Return the state as of the session's snapshot or later; only new events are read."""
         last = number_of_events(session)
         with self._lock:
             sequence, state = self._known
@@ -157,7 +157,7 @@ class AnnotationService:
         return self.now().annotator_of(account) is not None
 
     def invite(self, account: str, actor: Actor) -> str:
-        """Let an account annotate and return its opaque id, which it keeps if it is invited again."""
+        """Invite an account to annotate and return its opaque id, which it keeps if it is invited again."""
         require_maintainer(actor)
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
@@ -171,7 +171,7 @@ class AnnotationService:
             return annotator
 
     def uninvite(self, account: str, actor: Actor) -> Event:
-        """End an invitation; finished annotations stay, and the rest can be assigned to others."""
+        """End an invitation and return the event. Finished annotations stay; others can be reassigned."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
@@ -192,8 +192,9 @@ class AnnotationService:
     ) -> int:
         """Assign trajectories of a split, or of "both", and return the number of new assignments.
 
-        ``most`` limits the number of new trajectories, evenly over the benchmarks. ``available`` are the
-        trajectories that annotators can look at. See `assign_trajectories` for the other arguments.
+        ``most`` limits the new trajectories, which are spread over benchmarks in proportion to their sizes.
+        ``available`` are the trajectories that annotators can open. See `assign_trajectories` for the other
+        arguments.
         """
         assigned = self.now().assigned
         splits = SPLITS if split == "both" else (split,)
@@ -211,8 +212,8 @@ class AnnotationService:
     ) -> int:
         """Assign trajectories to the annotators and return the number of new assignments.
 
-        ``share`` (0 to 1) is the share of second annotations, ``gold_share`` that of additional gold items;
-        see `assignment`.
+        ``share`` (0 to 1) is the share of trajectories that get a second annotation, ``gold_share`` (0 to 1)
+        the share of additional gold items; see `assignment`.
         """
         require_maintainer(actor)
         for what, value in (("second annotations", share), ("gold items", gold_share)):
@@ -234,11 +235,12 @@ class AnnotationService:
             return len(assignments)
 
     def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
-        """Save an annotator's answers on one of their trajectories and return the sequence of the event.
+        """Save an annotator's answers on one of their trajectories and return the number of the event.
 
-        ``seen`` is the sequence of the answers that the draft was made from, or 0. The draft is refused if
-        other answers were saved since, unless by the same client, which then did not receive our response.
-        Saving the same answers again adds no event, but skipping again moves the trajectory to the end.
+        ``seen`` is the event number of the saved answers that the draft is based on, or 0 if there were none.
+        The draft is refused if other answers were saved since, unless the same client saved them and missed
+        the response. Saving the same answers again adds no event, except that skipping a trajectory again
+        moves it to the end of the queue.
         """
         body = draft.body(self.suite.questions)
         with transaction(self.engine) as session:
@@ -260,7 +262,7 @@ class AnnotationService:
             return self._add(session, "annotated", actor, whole).sequence
 
     def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
-        """Make a finished trajectory a gold item with the answers that count now, or undo that."""
+        """Make a finished trajectory a gold item with its current answers, or undo that; return the event."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             state = self._state(session)
@@ -273,11 +275,12 @@ class AnnotationService:
             return self._add(session, "gold_marked", actor, body)
 
     def import_answers(self, annotations: Sequence[Annotation], actor: Actor) -> int:
-        """Record finished annotations from elsewhere as the annotators' own; return how many were new.
+        """Record finished annotations that were made in another tool; return how many were new.
 
-        The ``annotator`` of each is an invited account or its opaque id. Trajectories that are not assigned
-        to them are assigned first. Answers that they gave here already add nothing. All or none are recorded:
-        SubmissionError lists every problem, including other finished answers here.
+        The ``annotator`` of each annotation is an invited account or its opaque id. A trajectory that is not
+        assigned to that annotator is assigned first. Answers that are recorded already add nothing. All
+        annotations or none are recorded: SubmissionError lists every problem, including different answers
+        here.
         """
         require_maintainer(actor)
         with transaction(self.engine) as session:
@@ -324,9 +327,9 @@ class AnnotationService:
         return person if person in state.active else state.annotator_of(person)
 
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
-        """Decide a question of a trajectory; an earlier decision stays in the log.
+        """Decide a question of a trajectory and return the event; an earlier decision stays in the log.
 
-        The actor has to be allowed to see the answers. Annotators decide open questions, maintainers any
+        The actor has to be allowed to see the answers. Annotators may decide open questions, maintainers any
         question of an annotated trajectory.
         """
         with transaction(self.engine) as session:
@@ -336,8 +339,8 @@ class AnnotationService:
     def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
         """Decide many questions and return their number.
 
-        Each decision is a trajectory (in any spelling), question, answer and reason. All or none are
-        recorded: SubmissionError lists the problem of every decision by its number, from 1.
+        Each decision is a sequence of trajectory id (in any spelling), question, answer and reason. All
+        decisions or none are recorded: SubmissionError lists every problem with the number of its decision.
         """
         problems, bodies = [], []
         with transaction(self.engine) as session:
@@ -357,7 +360,7 @@ class AnnotationService:
         return len(bodies)
 
     def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
-        """Check a decision and return the event's body. Raises SubmissionError, PermissionDenied."""
+        """Check a decision and return the body of its event. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
         asked = self.suite.question(question)
         if asked is None or not answer or not asked.accepts(answer):
@@ -373,17 +376,17 @@ class AnnotationService:
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
-        """Return how far annotators agree in their own answers, without later decisions."""
+        """Return the agreement of the annotators' own answers, before any decision."""
         state, known = self.now(), self._agreement
-        if known is None or known[0] is not state:  # it takes a second with many annotators
+        if known is None or known[0] is not state:  # computing it can take a second
             known = (state, agreement_report(finished_annotations(state), state.questions))
             self._agreement = known
         return known[1]
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
-        """Publish the label set as a new version, with the corrections of disputes that wait.
+        """Publish the annotations as a new label version, with the corrections of disputes that wait.
 
-        A decision of the discussion that is newer than a correction takes precedence. Raises
+        Of a correction and a decision of the discussion, the newer one counts. Raises
         PermissionDenied, SubmissionError.
         """
         require_maintainer(actor, "publish labels")

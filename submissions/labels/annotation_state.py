@@ -1,6 +1,6 @@
 """The state of annotation: annotators, assignments, answers, decisions and open questions.
 
-It is a fold over events. It contains answers, which no repr of its parts shows.
+The state is computed from the events. It contains answers, so no ``repr`` shows them.
 """
 
 import math
@@ -24,8 +24,8 @@ from submissions.records.database import Event
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 FIRST, SECOND, GOLD = 1, 2, 0
-"""The places of an assignment: the primary annotation, the second one, which measures agreement, and an
-annotation that is compared with known answers (see `assignment`)."""
+"""The places of an assignment: the first annotation, the second one (to measure agreement), and that of a
+gold item, which is compared with known answers (see `assignment`)."""
 FLAG_LENGTH: Final = 1_000
 HIGHEST_STEP: Final = 100_000
 CLIENT_LENGTH: Final = 64
@@ -49,10 +49,10 @@ class Draft:
     ] = ""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"  # without its answers: it may stand in a log
+        return f"{type(self).__name__}()"  # no answers, since it may end up in a log
 
     def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
-        """Return the body of an event; ``questions`` are the suite's, by default those of the paper.
+        """Return the body of an ``annotated`` event; ``questions`` are the suite's, by default the paper's.
 
         Raises SubmissionError with every problem.
         """
@@ -106,9 +106,9 @@ class Draft:
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SavedAnswers(Draft):
-    """The answers of one annotator on one trajectory, as saved last, without empty ones.
+    """The last saved answers of one annotator on one trajectory; unanswered questions are left out.
 
-    ``seconds`` is the total time. ``sequence`` is the number of the event, which the next save has to name.
+    ``seconds`` is the total time. ``sequence`` is the event number, which the next save passes as ``seen``.
     """
 
     answers: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +116,7 @@ class SavedAnswers(Draft):
     sequence: int
 
     def is_same(self, draft: Draft) -> bool:
-        """Return whether saving the draft would change nothing but the seconds, which need no event."""
+        """Return whether a draft differs at most in ``seconds`` and ``client``, which need no event."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
         same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
@@ -126,7 +126,7 @@ class SavedAnswers(Draft):
 
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
-    """A trajectory in somebody's queue, with their answers so far."""
+    """A trajectory in an annotator's queue, with their answers so far."""
 
     trajectory_id: str
     place: int
@@ -138,20 +138,21 @@ class AssignedTask:
 
     @property
     def order(self) -> int:
-        """The sort key in a queue: 0, or larger if it was skipped and moves to the end."""
+        """The sort key in a queue: the event number if the task was skipped, which puts it last, else 0."""
         return self.saved.sequence if self.saved is not None and self.saved.is_skipped else 0
 
 
 @dataclass(frozen=True, repr=False)
 class AnnotationState:
-    """The state at one moment.
+    """The state of annotation at one moment.
 
     ``accounts`` maps every annotator's opaque id to the account; ``active`` has the ids that are invited now.
     ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
-    answers, and ``decisions`` a trajectory and question to all decisions, the newest last. ``queues`` has
-    everything that was ever assigned to an annotator, in order. ``gold`` has the known answers of gold items,
-    ``gold_tasks`` the pairs of gold item and annotator. ``last_done`` is what an annotator finished last
-    while something else of theirs is open: it can be undone, and stays blind, until they finish the next one.
+    answers, and ``decisions`` a trajectory and question to all decisions, the newest last. ``queues`` maps an
+    annotator to every trajectory ever assigned to them, in order. ``gold`` maps gold items to their known
+    answers, and ``gold_tasks`` has pairs of gold item and annotator. ``last_done`` maps an annotator who has
+    open tasks to the trajectory that they finished last: they can undo it, without seeing the answers of
+    others, until they finish the next one.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -198,7 +199,7 @@ class AnnotationState:
         return found is not None and found.is_done
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether an annotation is final: it is done, and others' answers can be seen now."""
+        """Return whether an annotation is final: it is done, and other answers or decisions can be seen."""
         if self.can_undo(trajectory_id, annotator):
             return False
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
@@ -206,7 +207,7 @@ class AnnotationState:
         return self.is_done(trajectory_id, annotator) and is_seen
 
     def can_undo(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether an annotator finished it just now, so that they may still change it unseen."""
+        """Return whether the annotator finished this trajectory last and may still change it."""
         return self.last_done.get(annotator) == trajectory_id
 
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
@@ -226,7 +227,7 @@ class AnnotationState:
         )
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """Return the trajectories that an annotator has yet to answer, or may undo, and must see blind."""
+        """Return the trajectories to show blind, because the annotator has yet to finish or may undo them."""
         return frozenset(
             task.trajectory_id
             for task in self.queue(annotator)
@@ -234,7 +235,7 @@ class AnnotationState:
         )
 
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
-        """Return the finished annotations of a trajectory: first place, second place, then older ones."""
+        """Return (annotator, answers) per finished annotation except gold: first, second, then others."""
         places = self.assigned.get(trajectory_id, {})
         annotators = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
@@ -244,14 +245,15 @@ class AnnotationState:
         )
 
     def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
-        """Return the newest decision on each question of a trajectory that has one."""
+        """Return the newest decision by question, for the questions on a trajectory that were decided."""
         found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
 
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
-        """Return whether somebody may see others' answers, which annotators may not before their own.
+        """Return whether a person may see the answers of others on a trajectory.
 
-        Annotators must not learn from the discussion which of their items were gold.
+        Annotators have to finish their own annotation first. Unless they are maintainers, they never see the
+        answers on their gold items, so that they do not learn which items are gold.
         """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
             if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):
@@ -266,7 +268,7 @@ def fold_annotations(
     events: Iterable[Event],
     knows: Callable[[str], bool] = lambda trajectory_id: True,
 ) -> AnnotationState:
-    """Apply the next events to a state; events of other kinds are ignored.
+    """Return the state after the next events; events that are not about annotation are ignored.
 
     ``knows`` says whether a trajectory belongs to the suite, since the events of all suites share one log.
     """
@@ -346,9 +348,9 @@ class DiscussionItem:
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
-    """Return the finished annotations by trajectory, first ones before second ones.
+    """Return the finished annotations of one or all trajectories, sorted by id and place (first, second).
 
-    Answers to questions, or with values, that the suite no longer has are left out.
+    An answer is left out if the suite no longer has its question or its value.
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
@@ -369,7 +371,7 @@ def _still_asked(questions: Iterable[Question], answers: Mapping[str, str]) -> d
 def discussion_items(
     state: AnnotationState, annotator: str | None, is_maintainer: bool
 ) -> tuple[DiscussionItem, ...]:
-    """Return the discussion without the trajectories that the reader has yet to answer."""
+    """Return the items of the discussion whose answers the reader may see."""
     return tuple(
         _discussion_item(state, item)
         for item in open_items(finished_annotations(state), state.questions)

@@ -1,12 +1,12 @@
-"""The assignment of trajectories to annotators, even over benchmarks and people. Pure functions with a seed.
+"""Assigning trajectories to annotators, spread over benchmarks and people, by pure functions with a seed.
 
 Some trajectories are assigned twice. An assignment stays as long as the annotator is invited or has finished
 it.
 
 Gold items are finished trajectories with known answers, mixed into queues to see how well annotators do. The
-known answers are those of the first annotation with decisions applied, at the time when a maintainer marks
-the trajectory. Annotators cannot tell gold items from others. Their answers to them do not count as second
-annotations and are in no label set; their agreement with the known answers is for maintainers.
+known answers are those of the first annotation with decisions applied, as of when a maintainer marks the
+trajectory. Annotators cannot tell gold items from other trajectories. Answers on gold items do not count as
+second annotations and are in no label set; only maintainers see how far they agree with the known answers.
 """
 
 import hashlib
@@ -45,7 +45,7 @@ def new_assignments(
 ) -> list[Assignment]:
     """Return the missing assignments in the order in which annotators should get them.
 
-    The first annotation of a trajectory goes to the annotator who has the fewest of them open in its
+    The first annotation of a trajectory goes to the annotator with the fewest open first annotations in its
     benchmark. A share of all trajectories (0 to 1, rounded half up, spread over the benchmarks) gets a second
     annotation by another annotator. ``current`` maps a trajectory to the annotator at each place;
     ``finished`` has pairs of trajectory and annotator.
@@ -75,7 +75,7 @@ def new_assignments(
 
 
 def chosen(trajectories: Iterable[str], most: int, seed: int) -> list[str]:
-    """Return at most ``most`` trajectories, as evenly over the benchmarks as their numbers allow."""
+    """Return at most ``most`` random trajectories, in proportion to the sizes of the benchmarks."""
     ids = sorted(trajectories, key=lambda trajectory_id: _draw(seed, trajectory_id))
     quotas = _quotas({name: len(found) for name, found in _by_benchmark(ids)}, min(most, len(ids)))
     return [trajectory_id for name, found in _by_benchmark(ids) for trajectory_id in found[: quotas[name]]]
@@ -91,7 +91,7 @@ def _seconds(
         open_ids = [trajectory_id for trajectory_id in ids if SECOND not in kept[trajectory_id]]
         missing = quotas[name] - (len(ids) - len(open_ids))
         for _ in range(missing):
-            # Choosing the trajectory whose second annotator has the least to do keeps people even.
+            # Choosing the trajectory whose second annotator has the least to do spreads the work evenly.
             offers = []
             for place, trajectory_id in enumerate(open_ids):
                 second = dealer.second(trajectory_id, kept[trajectory_id].values())
@@ -108,7 +108,7 @@ def _seconds(
 
 
 class _Dealer:
-    """A count of the open assignments of annotators, which tells whose turn it is."""
+    """A counter of the open assignments of each annotator, which chooses who gets the next one."""
 
     def __init__(self, annotators: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
         self._seed, self._finished = seed, frozenset(finished)
@@ -117,7 +117,7 @@ class _Dealer:
         self._open_in: Counter[tuple[str, str, int]] = Counter()
 
     def draw(self, text: str) -> str:
-        """Return a sort key for a random order that depends only on the seed."""
+        """Return a sort key for ``text`` that gives a random order, depending only on the seed."""
         return _draw(self._seed, text)
 
     def count(self, trajectory_id: str, who: str, place: int) -> None:
@@ -172,7 +172,7 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """Return the answers that count now. Raises SubmissionError without any, or if a question is open."""
+    """Return the current answers by question. Raises SubmissionError if unfinished or still open."""
     finished = state.finished(trajectory_id)
     if not finished:
         raise SubmissionError("nobody has finished this trajectory, so its answers are not known")
@@ -186,7 +186,7 @@ def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
 
 
 def gold_candidates(state: AnnotationState) -> list[str]:
-    """Return the ids of trajectories that can be marked: finished, without open questions, not gold yet."""
+    """Return the ids of trajectories that can become gold: finished, no open question, and not gold yet."""
     items = discussion_items(state, None, is_maintainer=True)
     open_ids = {each.item.trajectory_id for each in items if each.open}
     names = {name for name, who in state.saved if state.is_done(name, who) and not state.is_gold(name, who)}
@@ -196,10 +196,10 @@ def gold_candidates(state: AnnotationState) -> list[str]:
 def with_gold(
     state: AnnotationState, assignments: Sequence[Assignment], share: float, seed: int
 ) -> list[Assignment]:
-    """Mix gold items into new assignments, in random order.
+    """Return new assignments with gold items mixed in, in random order.
 
-    Each annotator gets additional gold items, ``share`` (0 to 1, rounded half up) of the number of their new
-    assignments, or fewer if they have met all others before.
+    Each annotator gets as many additional gold items as ``share`` (0 to 1) of their new assignments, rounded
+    half up, or fewer if there are not enough gold items that they have not met before.
     """
     found = list(assignments)
     for who in sorted({each[1] for each in assignments}):
@@ -213,12 +213,13 @@ def with_gold(
 
 @dataclass(frozen=True)
 class GoldAgreement:
-    """How an annotator answered gold items.
+    """The agreement of one annotator with the known answers of gold items.
 
-    ``done`` counts the items, ``equal`` the answers to each question that equal the known one (an Unsure does
-    only if that is the known answer). ``needs_training`` names the questions on which the share of equal
-    answers is credibly below that of all other annotators: both have at least ``FEWEST_DOUBLES`` items, and
-    the interval of the difference is below 0, at a confidence of 95 % for all intervals together.
+    ``done`` is the number of gold items that they finished. ``equal`` maps a question to the number of
+    answers that equal the known one (Unsure only equals Unsure). ``needs_training`` names
+    the questions on which their share of equal answers is credibly below the share of all other annotators:
+    both have at least ``FEWEST_DOUBLES`` items, and the interval of the difference is below 0, at a
+    confidence of 95 % for all intervals together.
     """
 
     annotator: str
@@ -229,7 +230,7 @@ class GoldAgreement:
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
-    """Return the agreement of everybody who has finished a gold item, by id; only for maintainers."""
+    """Return the agreement of each annotator who finished a gold item, sorted by id; for maintainers only."""
     done = [
         (who, name)
         for who in state.accounts

@@ -1,4 +1,4 @@
-"""``python -m submissions annotate …``: annotation from a terminal, over the records on this machine."""
+"""The commands `python -m submissions annotate …`, which manage annotation in the records on this machine."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def status(as_json: JsonOption = False) -> None:
 
 
 def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
-    """Return every open question with the answers by annotator, a dash for a missing one."""
+    """Return a dict per open question with the answer of each annotator, a dash if it is missing."""
     return [
         {
             "trajectory_id": each.item.trajectory_id,
@@ -211,7 +211,7 @@ def resolve(
 
 
 def _decisions(path: Path) -> list[Sequence[str]]:
-    """Read a file of decisions; an invalid file ends the command."""
+    """Return the rows of a CSV file of decisions; end the command if the file is invalid."""
     try:
         rows = core_suite.read_rows(path, DECISION_COLUMNS)
     except (core_suite.SuiteError, OSError) as problem:
@@ -343,7 +343,7 @@ def import_answers(
 
 @contextmanager
 def _ends_if_refused(file: Path) -> Iterator[None]:
-    """End the command with every problem of a file of answers."""
+    """End the command with every problem if the block refuses the answers in ``file``."""
     errors = (released.AnnotationsInvalid, labels.LabelsInvalid, source.LabelsUnavailable, SubmissionError)
     try:
         yield
@@ -356,13 +356,13 @@ def _ends_if_refused(file: Path) -> Iterator[None]:
 
 @contextmanager
 def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
-    """Open annotation for a command in a maintainer's name; a refusal ends the command with its message."""
+    """Yield the annotation service and the actor; a refusal ends the command with its message."""
     with records_to_write() as service:
         yield annotation_service.AnnotationService(service), as_maintainer(maintainer)
 
 
 def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
-    """Call an action for each name; return the results, and the problems of refused names."""
+    """Call ``act`` for each name; return the results by name, and a message for each refused name."""
     found, problems = {}, []
     for name in dict.fromkeys(names):
         try:
@@ -419,7 +419,7 @@ def _secret(service: SubmissionsApp) -> ServerSecret:
 def _read_answers(
     service: SubmissionsApp, file: Path, file_format: str, names: Mapping[str, str]
 ) -> tuple[list[Annotation], list[str]]:
-    """Read a file of answers; return its annotations, and what was left out.
+    """Return the annotations in a file of answers, and a line for each item that was left out.
 
     ``names`` maps names in the file to accounts. Raises AnnotationsInvalid, LabelsInvalid, OSError.
     """
@@ -431,7 +431,7 @@ def _read_answers(
         annotations = answered(labels.load_annotations(suite, service.settings, file=file))
         found = [each.with_answers(unasked) for each in annotations]
     else:
-        # Items that were exported by 7d56a80 have the names of the older key.
+        # Versions up to commit 7d56a80 named exported items with the older key.
         secret = _secret(service)
         keys = [secret.old_key("annotation-item"), secret.key("annotation-item")]
         ids = {

@@ -1,8 +1,8 @@
 """Accepted corrections of labels, and the next label version that contains them.
 
-A dispute that was decided as ``corrected`` names the right answer, which waits for a label version. The
-labels that are served decide whether a correction still waits, not a list. So a correction waits again if a
-new label file lacks it, does not wait if the file has it already, and publishing twice changes nothing.
+A dispute that was decided as ``corrected`` names the right answer. The correction waits as long as the served
+labels lack it; no list of waiting corrections is kept. So a correction waits again if a new label file lacks
+it, does not wait if the file has it already, and publishing twice changes nothing.
 """
 
 from dataclasses import dataclass
@@ -40,10 +40,9 @@ from submissions.scoring.rescore import publish
 
 
 def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
-    """Return the newest correction of each answer, oldest first.
+    """Return the newest accepted correction of each answer, oldest first, even if the labels have it already.
 
-    A correction is left out if the discussion decided again since, or if the suite no longer asks the
-    question.
+    A correction is left out if the discussion decided the question later, or if the suite no longer asks it.
     """
     events = events_after(session, kinds=DISPUTE_KINDS | {"resolved"})
     disputed = corrections_of(disputes_in(events, suite.name).values())
@@ -59,8 +58,8 @@ def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
 class NextLabels(DecidedAnnotations):
     """The next label version as it would be published now.
 
-    ``digest`` identifies its content, so that publishing can name the version that somebody saw. ``served``
-    and ``test`` are the test labels before and after. ``sequence`` is the last event that was read.
+    ``digest`` identifies its content, so that a maintainer publishes only what they reviewed. ``served`` and
+    ``test`` are the test labels before and after. ``sequence`` is the number of the last event that was read.
     """
 
     digest: str
@@ -76,7 +75,7 @@ class NextLabels(DecidedAnnotations):
 
 
 def next_labels(service: SubmissionsApp) -> NextLabels:
-    """Return the served labels with all accepted corrections. Raises SubmissionError without labels."""
+    """Return the served labels with all accepted corrections. Raises SubmissionError if none can be read."""
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
         corrections = waiting_corrections(session, service.suite)
@@ -103,10 +102,10 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
 def publish_corrections(
     service: SubmissionsApp, actor: Actor, why: str = "", expected: str | None = None
 ) -> LabelVersion:
-    """Publish the next label version: the served labels with the corrections that wait.
+    """Publish and return the next label version: the served labels with the corrections that wait.
 
-    It is served from then on; `rescore` scores everything under it. Nothing is published if the digest is no
-    longer the ``expected`` one. Raises PermissionDenied, SubmissionError.
+    It is served from then on; call `rescore` to score everything under it. Nothing is published if its digest
+    is not ``expected``. Raises PermissionDenied, SubmissionError.
     """
     require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:
@@ -133,7 +132,7 @@ def publish_corrections(
 def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
     """Return the accepted corrections that the suite's published dev labels lack.
 
-    Judges are tuned on that file, which belongs to the suite and which no label version changes.
+    Judges are tuned on that file. It is part of the suite, so publishing a label version does not change it.
     """
     suite = service.suite
     if not suite.dev_labels_path.is_file():
@@ -147,7 +146,7 @@ def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
         for annotation in load_annotations(suite, service.settings, "dev"):
             first.setdefault(annotation.trajectory_id, annotation)
     except LabelsInvalid:
-        return []  # nothing of this suite can be read then; its other pages say so
+        return []  # other pages report that the labels cannot be read
     return [
         each
         for each in corrections

@@ -1,8 +1,8 @@
 """Decisions about labels, made in the annotators' discussion or on disputes.
 
 A label version consists of annotators' answers and these decisions (`with_decisions`). If there are several
-decisions about the same target of an item, the newest one counts. A decision never
-changes an answer: it is a row of its own in front of the answers (`leaderboard.labels.annotations.DECISION`).
+decisions about the same target of an item, the newest one counts. A decision never changes an answer: it is
+a separate row before the answers (`leaderboard.labels.annotations.DECISION`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,10 +39,10 @@ class Decision:
     before: str | None = None
 
     def __repr__(self) -> str:
-        return f"Decision({self.origin} {self.sequence})"  # without the value: it may stand in a log
+        return f"Decision({self.origin} {self.sequence})"  # no value, since it may end up in a log
 
     def to_event(self) -> dict[str, Any]:
-        """Return a correction as the event of a label version records it."""
+        """Return a correction as it is stored in a ``labels_published`` event."""
         return {
             "dispute_id": self.dispute_id,
             "decision": self.sequence,
@@ -56,14 +56,14 @@ class Decision:
         }
 
     def to_json(self, labels_are_public: bool) -> dict[str, Any]:
-        """Return the correction without its sequence; for a hidden label only the id of the dispute."""
+        """Return the correction for users; if its label is hidden, only the id of the dispute."""
         if self.split == "test" and not labels_are_public:
             return {"dispute_id": self.dispute_id}
         return {name: value for name, value in self.to_event().items() if name != "decision"}
 
 
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
-    """Return a correction from the event of a label version (`Decision.to_event`)."""
+    """Return a correction that `Decision.to_event` stored; ``at`` is the time of that event."""
     return Decision(
         trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"], origin="dispute",
         reason=body["reason"], by=body["by"], at=at, sequence=body["decision"], split=body["split"],
@@ -81,7 +81,7 @@ def discussion_decision(event: Event) -> Decision:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Dispute:
-    """A dispute with its decisions; the last one counts."""
+    """A dispute with its decisions, of which the last one counts."""
 
     dispute_id: str
     trajectory_id: str
@@ -93,7 +93,7 @@ class Dispute:
     decisions: tuple[Decision, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Dispute({self.dispute_id!r})"  # without what was decided: it may stand in a log
+        return f"Dispute({self.dispute_id!r})"  # no decision, since it may end up in a log
 
     @property
     def decided(self) -> Decision | None:
@@ -102,7 +102,7 @@ class Dispute:
 
 
 def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
-    """Return the disputes of a suite by their ids, in the order of filing."""
+    """Return the disputes of a suite with their decisions, by dispute id in the order of filing."""
     found: dict[str, Dispute] = {}
     for event in events:
         body = event.body
@@ -124,11 +124,11 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
 
 
 def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
-    """Return what a reader may see of a dispute; maintainers see everything.
+    """Return a dispute with the fields that a reader may see; hidden fields are None.
 
-    ``text`` and ``reason`` are None if they are hidden. If the label is hidden, nobody sees the ``answer``.
-    Only maintainers see the text of a declined dispute. With ``n_decisions`` maintainers can decide again
-    without overruling a decision that they have not seen.
+    If the label is hidden, nobody sees the ``answer``, and only maintainers see ``text`` and ``reason``. Only
+    maintainers see the text of a declined dispute. They send ``n_decisions`` back when they decide again, so
+    that they cannot overrule a decision that they have not seen.
     """
     decided = dispute.decided
     hides_labels = dispute.split == "test" and not labels_are_public
@@ -154,7 +154,7 @@ def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool)
 
 
 def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return the newest decision about each target of an item, oldest first."""
+    """Return the newest decision about each target of each item, sorted from oldest to newest."""
     newest: dict[tuple[str, str], Decision] = {}
     for decision in sorted(decisions, key=lambda each: each.sequence):
         newest[decision.trajectory_id, decision.target] = decision
@@ -168,11 +168,11 @@ def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
 
 @dataclass(frozen=True, repr=False)
 class DecidedAnnotations:
-    """Annotations with decisions, which are rows in front of a trajectory's answers.
+    """Annotations with decisions applied; a decision is a row before the answers on its trajectory.
 
-    ``applied`` are the decisions that changed a label, with the value before. ``conflicts`` were published
-    once, but the labels have a third value since; they are left out until somebody decides again.
-    ``missing`` are about trajectories that nobody has annotated.
+    ``applied`` are the decisions that changed a label; ``before`` is its old value. ``conflicts`` are
+    decisions that were published once, but the labels now have a third value; they are left out until
+    somebody decides again. ``missing`` are decisions about trajectories that nobody has annotated.
     """
 
     annotations: tuple[Annotation, ...]
@@ -187,7 +187,7 @@ class DecidedAnnotations:
 def with_decisions(
     annotations: Sequence[Annotation], decisions: Iterable[Decision], published: Iterable[Decision] = ()
 ) -> DecidedAnnotations:
-    """Apply decisions to annotations; ``published`` are those of earlier label versions."""
+    """Apply decisions to annotations; ``published`` are the decisions in earlier label versions."""
     primary: dict[str, Annotation] = {}
     for annotation in annotations:
         primary.setdefault(annotation.trajectory_id, annotation)

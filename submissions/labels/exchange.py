@@ -5,7 +5,8 @@ agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/ta
 configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the folder of
 ``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
 
-Answers come from strangers: every problem in them is reported at once, and no message repeats an answer.
+Files of answers are untrusted: all problems in a file are reported together, and no message repeats an
+answer.
 """
 
 import hashlib
@@ -31,9 +32,9 @@ from submissions.labels.annotation_state import LONGEST_SECONDS
 from submissions.moderation.actions import is_utf8
 
 MOST_BYTES: Final = 200_000_000
-"""The largest file of answers, which also contains the items."""
+"""The size limit of a file of answers, which also contains the items."""
 LONGEST_OBSERVATION: Final = 20_000
-"""The most characters of a step's observation in words; the middle of a longer text is left out."""
+"""The maximum number of characters per text of a step; the middle of a longer text is left out."""
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
 """The path at which Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
@@ -63,7 +64,7 @@ class Item:
 
 
 def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Iterator[Item]:
-    """Yield trajectories of the dataset in the order of their tokens, since ids are sorted by agent."""
+    """Yield trajectories of the dataset, sorted by token, because the order of ids would reveal agents."""
     tokens = {item_token(key, trajectory_id): trajectory_id for trajectory_id in ids}
     for token, trajectory_id in sorted(tokens.items()):
         (row,) = dataset.rows_of("trajectories", trajectory_id, ("goal", "answer"))
@@ -103,7 +104,7 @@ def _kind(content: bytes) -> str:
     return next((kind for start, kind in _KINDS if content.startswith(start)), "img")
 
 
-# -- Out
+# -- Export
 
 
 def write_label_studio(
@@ -111,8 +112,8 @@ def write_label_studio(
 ) -> int:
     """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder.
 
-    ``image_root`` is the address of the folder of pictures; the default is that of Label Studio's local
-    files. Returns the number of items. Raises OSError.
+    ``image_root`` is the address at which the pictures are served, by default Label Studio's local files.
+    Returns the number of items. Raises OSError.
     """
     root = image_root or f"{LOCAL_FILES}{quote(out.name)}/{IMAGES}"
     tasks = []
@@ -131,8 +132,8 @@ def write_label_studio(
 def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
     """Return the labelling configuration of Label Studio for the questions of a suite.
 
-    A choice is shown by its title and exported as its value (its alias). Text of a trajectory is never read
-    as markup.
+    Annotators see the title of a choice, and exports contain its value (its alias). Texts of trajectories are
+    never read as markup.
     """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -149,7 +150,7 @@ def write_argilla(
 ) -> int:
     """Write a folder that `argilla.Dataset.from_disk` reads, and the pictures.
 
-    ``root`` is the address of the folder of pictures, which a field of their own shows as Markdown. Returns
+    ``root`` is the address at which the pictures are served; a separate field shows them as Markdown. Returns
     the number of items. Raises OSError.
     """
     records = []
@@ -173,7 +174,7 @@ def write_argilla(
 
 
 def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
-    """Return the settings of a dataset; no question has the name of one of its fields."""
+    """Return the settings of an Argilla dataset; no field has the name of a question."""
     settings = json.loads((TEMPLATES / "argilla_settings.json").read_text(encoding="utf-8"))
     asked = [
         {"name": question.name, "title": question.title, "description": question.text, "required": True,
@@ -190,7 +191,7 @@ def _guide(questions: Sequence[Question], guidelines: str) -> str:
 
 
 def _absent_folder(out: Path) -> AbstractContextManager[Path]:
-    """Return `new_folder` for a path that does not exist yet. Raises FileExistsError."""
+    """Return the context manager `new_folder`. Raises FileExistsError if the path exists."""
     if out.exists():
         raise FileExistsError(f"{out} exists already; name a new folder")
     return new_folder(out)
@@ -208,14 +209,14 @@ def _write_json(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, ensure_ascii=False, indent=1), encoding="utf-8")
 
 
-# -- Back
+# -- Import
 
 
 @dataclass
 class AnswersReader:
-    """A reader of the finished annotations in one file; ``ids`` maps tokens of items to trajectories.
+    """A reader of the finished annotations in one file; ``ids`` maps item tokens to trajectory ids.
 
-    ``left_out`` lists what was skipped, discarded or not finished.
+    ``left_out`` has a line for each annotation that was skipped, discarded or not finished.
     """
 
     questions: Sequence[Question]
@@ -225,7 +226,7 @@ class AnswersReader:
     _problems: list[str] = field(default_factory=list)
 
     def label_studio(self, content: bytes) -> list[Annotation]:
-        """Read tasks that were exported as JSON. Raises AnnotationsInvalid with every problem."""
+        """Read the annotations in a JSON export. Raises AnnotationsInvalid with every problem."""
         for number, task in enumerate(_objects(content, "tasks"), start=1):
             place, data = f"task {number}", task.get("data")
             if "annotations" not in task:
@@ -250,7 +251,7 @@ class AnswersReader:
         return self._finish()
 
     def argilla(self, content: bytes) -> list[Annotation]:
-        """Read ``records.json``. Raises AnnotationsInvalid with every problem."""
+        """Read the annotations in ``records.json``. Raises AnnotationsInvalid with every problem."""
         for number, record in enumerate(_objects(content, "records"), start=1):
             place, responses = f"record {number}", record.get("responses") or {}
             trajectory_id = self._trajectory(record.get("id"), place)
@@ -282,7 +283,7 @@ class AnswersReader:
         return found
 
     def _person(self, value: Any, place: str) -> str | None:
-        """Return the e-mail address or the id of the person who answered."""
+        """Return the e-mail address or id of the person who answered, or None after noting a problem."""
         if isinstance(value, dict):
             value = value.get("email") or value.get("id")
         name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
@@ -301,7 +302,7 @@ class AnswersReader:
         self, where: str, trajectory_id: str, person: str, answered: Sequence[tuple[Any, Any]],
         at: datetime | None, seconds: Any,
     ) -> None:  # fmt: skip
-        """Add one person's answers, each with its question or ``comment``."""
+        """Add one person's answers, given as pairs of a question (or ``comment``) and a value."""
         known = {question.name: question for question in self.questions}
         answers: dict[str, str] = {}
         comment = ""
@@ -340,7 +341,7 @@ class AnswersReader:
 
 
 def read_export(path: Path) -> bytes:
-    """Read a file of answers. Raises AnnotationsInvalid if it is too large, OSError."""
+    """Return the content of a file of answers. Raises OSError, and AnnotationsInvalid if it is too large."""
     if path.stat().st_size > MOST_BYTES:
         raise AnnotationsInvalid([f"the file is larger than {MOST_BYTES / 1e6:g} MB; export it in parts"])
     return path.read_bytes()
@@ -358,7 +359,7 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
 
 
 def _first(value: Any) -> Any:
-    """Return the only choice, or the text, of a result of Label Studio; several choices give None."""
+    """Return the choice or the text in a result of Label Studio, or None if it has several choices."""
     if not isinstance(value, dict):
         return None
     choices, text = value.get("choices"), value.get("text")
@@ -368,7 +369,7 @@ def _first(value: Any) -> Any:
 
 
 def _answer(question: Question, value: Any) -> str | None:
-    """Return the answer with this value or title, if there is one."""
+    """Return the value of the choice with this value or title, or None."""
     word = value.strip().lower() if isinstance(value, str) else None
     return next((a.value for a in question.choices if word in (a.value, a.title.lower())), None)
 

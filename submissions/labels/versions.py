@@ -1,6 +1,6 @@
 """The label sets of a suite over time. Each is a file with a hash, a version, and a reason for the change.
 
-Published sets are events (``labels_published``), and their files are among the uploaded ones. With
+Published sets are events (``labels_published``), and their files are stored like uploaded files. With
 ``ARB_LABELS=records`` the newest set is served, with ``records:VERSION`` an older one. If ARB_LABELS names a
 file instead, a set that was made from that file (say, with corrections) is served in its place.
 """
@@ -39,24 +39,24 @@ from submissions.records.files import FileStore
 
 logger = logging.getLogger(__name__)
 SOURCE: Final = "records"
-"""The value of ARB_LABELS, or its part before a colon and a version, for the labels published here."""
+"""The value of ARB_LABELS that serves the published labels; a colon and a version may follow."""
 PUBLIC_SOURCES: Final = ("wheel", "none")
-"""Label sources whose problems anyone may read; problems of private ones go to the log only."""
+"""Label sources whose problems anyone may read; problems of other sources go to the log only."""
 _AS_RECORDED: Final = (
     "version", "file_sha256", "why", "labelled", "replaces", "base", "guidelines_sha256",
 )  # fmt: skip
-"""Fields of a version that its event holds as they are."""
+"""Fields of LabelVersion that are copied unchanged from its event."""
 
 
 @dataclass(frozen=True)
 class LabelVersion:
     """A published label set.
 
-    ``changes`` counts test trajectories by question, and holds no label and no id. ``corrections`` were
-    applied to make the set, and hold answers. ``replaces`` is the version that was served before. ``base`` is
-    the `version_of` the file in ARB_LABELS if the set was made from that file and is served in its place.
-    ``guidelines_sha256`` is the hash of the questions and guidelines at the time; ``questions_changed`` says
-    whether it differs from that of the previous version.
+    ``changes`` is the number of changed test labels by question. ``corrections`` are the decisions that were
+    applied to make the set; they contain answers. ``replaces`` is the version that was served before.
+    ``base`` is the `version_of` the file in ARB_LABELS if the set was made from that file and is served in
+    its place. ``guidelines_sha256`` is the hash of the questions and guidelines at the time;
+    ``questions_changed`` says whether it differs from that of the previous version.
     """
 
     version: str
@@ -74,7 +74,7 @@ class LabelVersion:
     questions_changed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the version without any answer; of corrections only the ids of their disputes."""
+        """Return the version as JSON without answers; corrections are listed by the ids of their disputes."""
         kept = ("version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed")
         return {
             **{name: getattr(self, name) for name in kept},
@@ -91,7 +91,7 @@ def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
 
 
 def versions_at(session: Session, suite: str) -> list[LabelVersion]:
-    """Return the same at the session's moment."""
+    """Return the label sets of a suite in order of publication, as of the session's snapshot."""
     versions = []
     before = None
     for event in events_after(session, kinds=["labels_published"]):
@@ -127,9 +127,9 @@ class LabelOrigin:
     """The origin of the labels that are served; ``settings`` name their file.
 
     ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
-    `version_of` that file; None with ``records``, and if no set was made from a file yet. ``outdated`` is the
-    newest set that was made from an earlier content of the file. ``through`` is the sequence of the newest
-    published set.
+    `version_of` that file, or None if ARB_LABELS is ``records`` or no set was made from a file yet.
+    ``outdated`` is the newest set that was made from an earlier content of the file. ``through`` is the event
+    number of the newest published set.
     """
 
     settings: Settings
@@ -144,7 +144,7 @@ class NotPublishedYet(LabelsUnavailable):
 
 
 def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
-    """Return the message about a suite without the ``wanted`` version, or without any."""
+    """Return the message that a suite has no ``wanted`` version, or no published label set at all."""
     if known:
         return (
             f"{suite} has no label version {wanted}; use one of {', '.join(each.version for each in known)}"
@@ -154,7 +154,7 @@ def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVe
 
 
 def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
-    """Find the labels that these settings serve. Raises LabelsUnavailable, LabelsInvalid.
+    """Return the origin of the labels that these settings serve. Raises LabelsUnavailable, LabelsInvalid.
 
     A set that was made from the file in ARB_LABELS is served in its place until the content of the file
     changes.
@@ -180,16 +180,16 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
 
 
 def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: bytes | None) -> LabelSet:
-    """Read the test labels of a file, or of the one in ARB_LABELS if the path is None.
+    """Return the test labels in a file, or those that ARB_LABELS names if the path is None.
 
-    Raises LabelsInvalid naming every bad row, LabelsUnavailable.
+    Raises LabelsUnavailable, or LabelsInvalid with every bad row.
     """
     named = settings if path is None else _naming(settings, path)
     return load_labels(suite, "test", named, fetch=False, version_key=version_key)
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """Count the trajectories whose label changed, by question; without ``before``, all labelled ones."""
+    """Return the number of changed labels by question, or of all labels if ``before`` is None."""
     found = {}
     for question, labels in after.primary.items():
         earlier = nothing_of(question) if before is None else before.primary[question]
@@ -205,7 +205,7 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelStore:
-    """The label sets that are served, or the reason why they are not available. Safe for threads.
+    """The label sets that are served, or the reason why they are not available. Thread-safe.
 
     ``find_origin`` calls `label_origin`, and ``find_secret`` returns the server's secret. Both are called
     when labels are first read.
@@ -230,7 +230,7 @@ class LabelStore:
             return self._find_origin()
 
     def is_older_than(self, versions: Sequence[LabelVersion]) -> bool:
-        """Return whether any process published a set since the labels were read."""
+        """Return whether the newest of ``versions`` was published after the labels were read."""
         known = self.__dict__.get("origin")
         if known is None:  # not read yet, or there was no set
             return "test" in self._read and serves_records(self._settings) and bool(versions)
@@ -238,15 +238,15 @@ class LabelStore:
 
     @property
     def base(self) -> str | None:
-        """The `version_of` the file in ARB_LABELS, or None if that is not a file. Raises as `origin`."""
+        """The `version_of` the file that ARB_LABELS names, if any. Raises the errors of `origin`."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
-        # It needs no key: it only goes into the records, which hold labels anyway. A changed ARB_SECRET must
-        # not look like a changed file.
+        # No key is used, since this hash is only stored in the records, which hold labels anyway, and since a
+        # changed ARB_SECRET must not look like a changed file.
         return self.origin.base or version_of(self._suite, load_annotations(self._suite, self._settings))
 
     def annotations(self) -> tuple[Annotation, ...]:
-        """Return all annotations that are served, with the suite's dev labels for trajectories without any.
+        """Return all served annotations, and the suite's dev labels for trajectories without annotations.
 
         Raises the errors of `label_origin`.
         """
@@ -276,7 +276,7 @@ class LabelStore:
         return self._if_available("dev")
 
     def why_none(self, split: str) -> str | None:
-        """Return why a split has no labels, as a public message, or None if it has some."""
+        """Return why a split has no labels, as a public message, or None if it has labels."""
         found = self._of(split)
         if isinstance(found, LabelSet):
             return None
@@ -295,7 +295,7 @@ class LabelStore:
             return reason
 
     def version_key(self, split: str) -> bytes | None:
-        """Return the key for versions of hidden labels, whose plain hash would confirm a guess; else None."""
+        """Return the key for versions of hidden labels (a plain hash would confirm guesses), or else None."""
         if split != "test" or self._suite.labels_are_public:
             return None
         return self._find_secret().key("label-version")

@@ -1,4 +1,4 @@
-"""Actions of owners and maintainers on submissions, judges and accounts; each is an event."""
+"""Actions of owners and maintainers on submissions, judges and accounts; each adds an event."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -40,7 +40,7 @@ REASON_LENGTH: Final = 500
 
 
 class Actions:
-    """A base for classes that add events to the log of a suite in somebody's name."""
+    """A base class for actions that add events to the log of a suite in the name of an actor."""
 
     def __init__(self, app: Resources) -> None:
         self.app = app
@@ -50,9 +50,10 @@ class Actions:
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return a text as an event holds it.
+    """Return a text without surrounding spaces, ready to be stored in an event.
 
-    Raises SubmissionError, with the message ``if_empty`` for an empty text unless that is None.
+    Raises SubmissionError if the text is too long, invalid or empty. ``if_empty`` is the message for an empty
+    text, or None to allow it.
     """
     text = text.strip()
     if not text and if_empty is not None:
@@ -65,7 +66,7 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
 
 
 def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return the same on one line, with single spaces."""
+    """Return the text as `checked_text` does, but on one line with single spaces."""
     return checked_text(" ".join(text.split()), if_empty, max_length)
 
 
@@ -81,8 +82,8 @@ def is_utf8(text: str) -> bool:
 class ModerationService(Actions):
     """The actions of owners and maintainers on submissions, judges and accounts.
 
-    The actions return their event. They raise KeyError for a submission or judge that does not exist,
-    PermissionDenied for an actor who may not do it, and SubmissionError if the status does not allow it.
+    Each action returns its event. It raises KeyError if the submission or judge does not exist,
+    PermissionDenied if the actor is not allowed to act, and SubmissionError if the status does not allow it.
     """
 
     def identify(self, actor: Actor, for_good: bool = False) -> Actor:
@@ -108,7 +109,7 @@ class ModerationService(Actions):
         return replace(actor, name=account, hub_name=name)
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
-        """Take a submission off the board permanently; its record and its share of the limits stay."""
+        """Take a submission off the board permanently; it stays recorded and counts towards the limits."""
         with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if status.is_withdrawn:
@@ -117,7 +118,7 @@ class ModerationService(Actions):
             return self._add(session, "withdrawn", actor, body)
 
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
-        """Rename a judge, given by its present name; it keeps its submissions."""
+        """Rename a judge, which keeps its submissions; ``judge`` is its present name."""
         with transaction(self.app.engine) as session:
             lock_event_log(session)
             found = current_statuses(session)
@@ -135,7 +136,7 @@ class ModerationService(Actions):
             return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
 
     def publish(self, submission_id: str, actor: Actor) -> Event:
-        """Make the row of a submission public in a suite with private labels; limited per year."""
+        """Make a submission's row public if the suite's labels are private. Also raises RateLimited."""
         if self.app.suite.labels_are_public:
             raise SubmissionError("rows of this suite are public from the start")
         with transaction(self.app.engine) as session:
@@ -148,10 +149,10 @@ class ModerationService(Actions):
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def refresh(self, submission_id: str, actor: Actor, label_version: str | None) -> Event:
-        """Show a submission's figures under the current labels, if a suite's labels are private.
+        """Show a submission's figures under the current labels, if the suite's labels are private.
 
-        It costs as much as a new file, and for a public row as much as a new row, since every figure that is
-        shown counts. Also raises RateLimited.
+        This costs as much leak budget as a new file and, if the row is public, as a new row in addition,
+        since every figure that is shown counts. Also raises RateLimited.
         """
         if self.app.suite.labels_are_public:
             raise SubmissionError("this suite's labels are public, so every score is shown at once")
@@ -180,8 +181,8 @@ class ModerationService(Actions):
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
         """Record a maintainer's decision on a submission.
 
-        Releasing a file charges for its figures, and raises RateLimited while they do not fit into what may
-        be shown in a year. Rejecting a file that was not scored yet refunds it.
+        Releasing a file charges its figures to the leak budget, and raises RateLimited if that is used up.
+        Rejecting a file that was not scored yet refunds it.
         """
         require_maintainer(actor)
         with transaction(self.app.engine) as session:
@@ -210,8 +211,8 @@ class ModerationService(Actions):
 
         A banned account cannot submit. Figures that it was shown stay charged. Its files without a score are
         refunded, and rows that nobody has seen yet do not become public. A confirmed account may use the
-        reserved part of the leak budget. An unknown name may be misspelt and is refused, unless
-        ``even_if_unknown``.
+        reserved part of the leak budget. A name that is not in the records may be misspelt and is refused,
+        unless ``even_if_unknown``.
         """
         require_maintainer(actor)
         account = account.strip()
@@ -236,7 +237,7 @@ class ModerationService(Actions):
     def _refund_account(
         self, session: Session, account: str, found: SubmissionStatuses, actor: Actor
     ) -> None:
-        """Refund what a banned account was not shown yet: its unscored files and its coming rows."""
+        """Refund the unscored files of a banned account; unpublish its rows that have not appeared yet."""
         policy = DisclosurePolicy(self.app.suite, None)
         round_now = policy.round(self.app.clock())
         for submission_id in self._submissions_of(session, account):
@@ -248,14 +249,14 @@ class ModerationService(Actions):
     def _refund(
         self, session: Session, submission_id: str, status: SubmissionStatus, actor: Actor, reason: str
     ) -> None:
-        """Stop counting a submission that has no score, whose figures nobody can have seen."""
+        """Refund a submission if it has no score, since nobody can have seen its figures."""
         if not (status.is_refunded or has_score(session, submission_id)):
             self._add(session, "refunded", actor, {"submission_id": submission_id, "reason": reason})
 
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
     ) -> tuple[Submission, SubmissionStatus]:
-        """Return a submission and its status; nobody else adds an event until the transaction ends."""
+        """Lock the log, and return a submission and its status. Raises KeyError, PermissionDenied."""
         lock_event_log(session)
         submission = session.get(Submission, submission_id)
         if submission is None or submission.suite != self.app.suite.name:
@@ -265,7 +266,7 @@ class ModerationService(Actions):
         return submission, current_statuses(session).of(submission_id)
 
     def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
-        """Raise RateLimited if the account's budget or a shared one is used up for this year."""
+        """Raise RateLimited if ``cost`` does not fit into the account's leak budget or a shared one now."""
         account = submission.judge.account.name
         fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
         if fits.own > now and fits.own >= fits.shared:
@@ -274,7 +275,7 @@ class ModerationService(Actions):
             raise _limited(suite_full_message(fits.is_reserved), fits.shared)
 
     def _check_public_row(self, session: Session, submission: Submission, cost: float) -> None:
-        """Raise RateLimited if the account has no public row left this year, or for its budget."""
+        """Raise RateLimited if the account has used up its public rows or its leak budget for the year."""
         account, now = submission.judge.account.name, self.app.clock()
         most = self.app.suite.rules.public_rows_a_year
         rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
@@ -284,7 +285,7 @@ class ModerationService(Actions):
         self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
-        """Yield when rows of an account were made public, or when public rows got newer labels."""
+        """Yield the times at which an account's rows were made public or got figures under newer labels."""
         found = current_statuses(session)
         for submission_id in self._submissions_of(session, account):
             if (at := found.of(submission_id).published_at) is not None:

@@ -1,4 +1,4 @@
-"""Names that can be confused: a judge must not pass for another account's judge by look-alike letters.
+"""Detection of look-alike names, so that a judge cannot pass for a judge of another account.
 
 Each character is replaced by one that represents all characters that look like it, from Unicode's table of
 confusables (Unicode Technical Standard 39, in the package `confusable_homoglyphs`). Invisible characters,
@@ -21,13 +21,13 @@ _BETWEEN_DIGITS: Final = re.compile(r"(?<=\d)[\s_\-\u00ad]+(?=\d)")
 _SEPARATORS: Final = re.compile(r"[\s_'\"`´‘’“”«»]+")
 _DASHES: Final = re.compile("[-\u00ad\u058a\u05be\u2010-\u2015\u2043\u2212\u30fc\ufe58\ufe63\uff0d]")
 _DIRECTION_MARKS: Final = "\u200e\u200f"
-"""The table has these marks around Arabic characters."""
+"""Marks that the table puts around Arabic characters."""
 _KEPT_DASH: Final = "\x00"
 """Replaces a dash between digits while the other dashes are removed; no name contains it."""
 
 
 def skeletons_of(name: str) -> frozenset[str]:
-    """Return the shapes of a name, as written and in lower case; two names look alike if they share one.
+    """Return the skeletons of a name, as written and in lower case; names look alike if they share one.
 
     Case makes no difference, nor do `I`, `l`, `1` and `|`, `O` and `0`, `rn` and `m`, or letters of other
     scripts and styles with the same shape.
@@ -35,7 +35,7 @@ def skeletons_of(name: str) -> frozenset[str]:
     plain = _without_unseen(unicodedata.normalize("NFKC", _without_unseen(name)))
     plain = _BETWEEN_DIGITS.sub(_KEPT_DASH, _DASHES.sub("-", plain))
     plain = _SEPARATORS.sub("", plain.replace("-", ""))
-    # An I looks like an l but an i does not, so both shapes are needed.
+    # An I looks like an l but an i does not, so both skeletons are needed.
     return frozenset((_prototypes(_prototypes(plain).casefold()), _prototypes(plain.casefold())))
 
 
@@ -50,8 +50,8 @@ def _prototypes(text: str) -> str:
 @lru_cache(maxsize=10_000)
 def _prototype(character: str) -> str:
     """Return the character or characters that represent all that look like this one."""
-    # Each group is a star in the table: every member names the middle, and the middle names all members. A
-    # sequence of characters is always a middle (`rn` for m). In a pair of characters either may be it.
+    # In the table, a group of look-alikes is a star: each member lists the middle, which lists all members. A
+    # sequence of characters (`rn` for m) is always a middle. In a group of two, either may be the middle.
     alike = [found["c"].strip(_DIRECTION_MARKS) for found in confusables_data.get(character, ())]
     middles = [found for found in alike if len(found) > 1]
     if middles:

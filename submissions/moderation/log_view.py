@@ -24,19 +24,19 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "rescored": ("from", "to", "submissions", "ranks"),
     }
 )  # fmt: skip
-"""The fields that are shown of kinds that hold labels, or figures that reveal them (counts by task)."""
+"""Kind to the fields to show, for kinds whose other fields hold labels or figures that reveal labels."""
 
 
 def read_log(
     session: Session, before: int | None = None, kind: str | None = None, most: int = 50
 ) -> list[dict[str, Any]]:
-    """Return at most ``most`` events before a sequence, newest first, optionally of only one kind."""
+    """Return up to ``most`` events before number ``before`` as JSON, newest first, optionally of one kind."""
     kinds = None if kind is None else [kind]
     return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
 
 
 def event_to_response(event: Event) -> dict[str, Any]:
-    """Return an event as JSON without its nonce and anything made from labels."""
+    """Return an event as JSON without its nonce and without fields that are made from labels."""
     body = {name: event.body[name] for name in PUBLIC_FIELDS.get(event.kind, tuple(event.body))}
     return {
         "sequence": event.sequence,

@@ -1,6 +1,6 @@
-"""What maintainers look after: lists of submissions, decisions, and flags on what needs a review.
+"""The maintainers' overview: submissions, decisions, and flags on submissions that need a review.
 
-Flags are on held files, confusable names, equal verdicts, missing scores and refunds.
+Flags mark held files, look-alike names, equal verdicts, missing scores and refunds.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ class ListedSubmission:
 
 @dataclass(frozen=True)
 class Flag:
-    """Why a maintainer should look at a submission, in a sentence or two."""
+    """A reason why a maintainer should look at a submission, in a sentence or two."""
 
     submission: ListedSubmission
     kind: FlagKind
@@ -59,11 +59,11 @@ def flags_of(
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> list[Flag]:
-    """Return what needs a review, held files first.
+    """Return the flags on submissions that need a review, held files first.
 
     ``looked_at`` says when a maintainer last decided on a submission, and ``named_at`` when a judge (account,
-    first name) got its present name. Names and equal verdicts that a maintainer has reviewed are not flagged
-    again. Withdrawn submissions are never flagged.
+    original name) got its present name. Names and equal verdicts that a maintainer has reviewed are not
+    flagged again. Withdrawn submissions are never flagged.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
     return [
@@ -79,7 +79,7 @@ def _alike(
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> Iterable[Flag]:
-    """Flag the newest submission of each judge whose name looks like an older one of another account."""
+    """Flag the newest submission of each judge whose name looks like an older judge of another account."""
     newest = {(each.account, each.first_name): each for each in submissions}
     since: dict[tuple[str, str], datetime] = {}
     for each in submissions:
@@ -125,12 +125,12 @@ def _reasons(each: ListedSubmission) -> str:
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
 """Kinds of events that show that a maintainer has reviewed a submission."""
 _WAITING: Final = ("held", "unscored", "given back")
-"""Kinds of flags on files that wait for a decision, which those of banned accounts do not need."""
+"""Kinds of flags on files that wait for a decision; left out for banned accounts, which need none."""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """Everything that maintainers look after: submissions in order of arrival, flags, account decisions."""
+    """All submissions in order of arrival, the flags on them, and the banned and confirmed accounts."""
 
     submissions: tuple[ListedSubmission, ...]
     flags: tuple[Flag, ...]
@@ -164,14 +164,14 @@ def overview(session: Session, suite: str, label_version: str | None) -> Overvie
 
 
 def decisions_on(session: Session, submission_id: str) -> list[Event]:
-    """Return every decision on a submission, in order."""
+    """Return every event that affects the status of a submission, in order."""
     return [event for event in events_of_submission(session, submission_id) if event.kind in STATUS_KINDS]
 
 
 def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the exact overall cell of each label by submission; for maintainers if labels are private."""
+    """Return exact overall cells by submission id and label; only for maintainers if labels are private."""
     wanted = select(ScoreRow.submission_id, ScoreRow.report).where(
         ScoreRow.submission_id.in_(ids),
         ScoreRow.label_version == (label_version or ""),
@@ -184,7 +184,7 @@ def exact_figures(
 
 
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
-    """Return the present names of judge and account by the id of the submission."""
+    """Return the present names of judge and account, by submission id."""
     found = current_statuses(session)
     return {
         each.id: (found.name_of(each.account, each.judge), found.current_name(each.account))

@@ -29,8 +29,8 @@ REASON_LENGTH: Final = 1_000
 class ReaderActions(Actions):
     """Disputes and error tags of a suite.
 
-    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied for an actor who may
-    not do it, RateLimited at the limit of the day, and SubmissionError if the state does not allow it.
+    Every action raises KeyError for an unknown trajectory or dispute, PermissionDenied if the actor is not
+    allowed to act, RateLimited at the daily limit, and SubmissionError if the state does not allow it.
     """
 
     def disputes(self) -> list[Dispute]:
@@ -39,7 +39,7 @@ class ReaderActions(Actions):
             return list(self._disputes(session).values())
 
     def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
-        """Ask for a second look at the answer to a question on a trajectory."""
+        """File a dispute of the answer to a question on a trajectory, and return its event."""
         trajectory, suite = self._trajectory(trajectory_id), self.app.suite
         if suite.question(question) is None:
             names = ", ".join(each.name for each in suite.questions)
@@ -115,9 +115,9 @@ class ReaderActions(Actions):
             raise SubmissionError(f"answer: a correction needs the right one of {', '.join(answers)}")
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
-        """Record the category of a judge's error. Also raises ErrorTagInvalid.
+        """Record the category of a judge's error and return the tag. Also raises ErrorTagInvalid.
 
-        The caller has to check that there is such an error, since the labels are not read here.
+        The caller has to check that the judge made this error, since this method does not read labels.
         """
         trajectory = self._trajectory(trajectory_id)
         if not may_see_errors(self.app.suite, trajectory.split):
@@ -144,7 +144,7 @@ class ReaderActions(Actions):
         return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.app.suite.name)
 
     def _published(self, session: Session, dispute: Dispute) -> str | None:
-        """Return the newest label version with the correction that was decided last, if any."""
+        """Return the newest label version that contains the last decision on a dispute, or None."""
         of_it = (dispute.dispute_id, dispute.decided and dispute.decided.sequence)
         for version in reversed(versions_at(session, self.app.suite.name)):
             if any((each.dispute_id, each.sequence) == of_it for each in version.corrections):
@@ -152,7 +152,7 @@ class ReaderActions(Actions):
         return None
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
-        """Raise unless the actor may add one more event of a kind; lock the log for the transaction."""
+        """Lock the log; raise PermissionDenied or RateLimited unless the actor may add an event of a kind."""
         lock_event_log(session)
         if current_statuses(session).is_banned(actor.name):
             raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")

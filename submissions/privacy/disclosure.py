@@ -2,8 +2,8 @@
 
 If the labels are public, everybody sees the exact report. If they are private, a board holds only the rows
 that owners made public, in rounds and with noise. The exact report stays in the records for maintainers.
-Everybody else sees a report of the same shape in which true positives have noise, and from which all other
-figures are computed:
+Everybody else sees a report of the same shape. Its counts of true positives have noise, and its other figures
+are computed from them:
 
 - The owner of a file sees its overall figures for each label, with ``private_noise``.
 - The public sees the overall figures with ``public_noise``, and each benchmark with the larger of the two.
@@ -12,11 +12,11 @@ figures are computed:
 `tests/attacks` measures what attackers gain from that, and docs/operate.md has the results.
 
 Two numbers have no noise, since the file and the label version determine them: how many trajectories of a
-cell are labelled, and how many the file calls positive. The number of positive labels has ``public_noise`` of
-its own, one draw per cell of a label version, the same for all files. Without it two versions would reveal a
-corrected label, which is disputed on a public page and adds one positive to the next version. If all labels
-of some benchmark are equal, its figures would still follow, so no benchmark is shown (the others and the sum
-would reveal it). A label is not shown at all if all its values are equal.
+cell are labelled, and how many the file calls positive. The number of positive labels has separate
+noise (``public_noise``), drawn once per cell of a label version and the same for all files. Without it, two
+versions would reveal a corrected label, which is disputed on a public page and adds one positive to the next
+version. If all labels of a benchmark are equal, noise does not hide them, so no benchmark is shown: the other
+benchmarks and the sum would reveal the missing one. A label is not shown if all its values are equal.
 
 Nobody can average the noise away. A draw is a pure function of the server's key, the label version and the
 figure, so the same verdicts show the same figure as long as the labels stay. A figure depends only on which
@@ -59,7 +59,7 @@ OVERALL: Final = "overall"
 
 
 class CellDigest(TypedDict):
-    """One cell of one label, with only what follows from the file.
+    """Facts about one cell of one label that depend only on the file.
 
     ``digest`` is the hexadecimal SHA-256 of the ids of the positives. ``rows``, ``positives`` (those that the
     file calls positive) and ``no_verdict`` count the cell's trajectories, including those with an unsure
@@ -77,12 +77,12 @@ Digests = Mapping[str, Mapping[str, CellDigest]]
 
 
 def benchmark_cell(benchmark: str) -> str:
-    """Return the name of a benchmark's cell; OVERALL is that of the whole split."""
+    """Return the name of a benchmark's cell; the cell of the whole split is named OVERALL."""
     return f"benchmark/{benchmark}"
 
 
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
-    """Return the cells of every label that the file answers, as plain dicts for the records.
+    """Return the digests by label and cell name, for every label that the file answers, as plain dicts.
 
     ``trajectories`` are those of the split in the order of the verdicts. Raises ValueError if their number
     differs.
@@ -124,9 +124,8 @@ def noisy_intervals(
     Two independent errors are added in quadrature on either side: the error of the sample of tasks (Wilson's
     interval with the design effects of published rows), and the noise, whose standard deviation is ``tp_sd``
     true positives and ``positives_sd`` positives. TP + FP has no noise, so the noise of precision is
-    tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is the noise of TP and R times that of the positives,
-    divided by TP + FN. For F1 = 2 TP / (2 TP + FP + FN) it is the noise of 2 TP and F1 times that of the
-    positives, divided by 2 TP + FP + FN.
+    tp_sd / (TP + FP). For recall R = TP / (TP + FN) it is hypot(tp_sd, R positives_sd) / (TP + FN). For
+    F1 = 2 TP / (2 TP + FP + FN) it is hypot(2 tp_sd, F1 positives_sd) / (2 TP + FP + FN).
     """
     predicted, positives, either = tp + fp, tp + fn, tp + fp + fn
     shares = {"precision": (tp, predicted), "recall": (tp, positives), "f1": (tp, either)}
@@ -160,8 +159,8 @@ LARGEST_DRAW: Final = -_STANDARD.inv_cdf(0.5**_BITS / 2)
 def keyed_normal(key: bytes, *what: str) -> float:
     """Return a standard normal draw that depends only on ``key`` and the words of ``what``.
 
-    It is the inverse of the normal distribution at the first 53 bits of HMAC-SHA256 (RFC 2104) of the words.
-    They are hashed as a JSON list, so that no two lists of words have the same bytes.
+    It is the inverse normal distribution function at the first 53 bits of HMAC-SHA256 (RFC 2104) of the
+    words. They are hashed as a JSON list, so that no two lists of words have the same bytes.
     """
     digest = hmac.new(key, json.dumps(what).encode(), hashlib.sha256).digest()
     whole = int.from_bytes(digest[:8], "big") >> (64 - _BITS)
@@ -171,10 +170,10 @@ def keyed_normal(key: bytes, *what: str) -> float:
 def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: float, audience: str) -> float:
     """Return noise of standard deviation ``wanted`` on a figure for an audience.
 
-    Somebody in two audiences could average independent noise: of 5 and 3 counts 2.6 would be left. So all
-    audiences share one draw of standard deviation ``finest``, and a coarser audience gets a second one of
-    sqrt(wanted^2 - finest^2) in addition. Both figures together then reveal no more than the finer one.
-    ``figure`` names label version, label, cell and digest. Raises ValueError if ``wanted`` is below
+    A person in two audiences could average two independent draws: noise of 5 and 3 counts would become 2.6.
+    So all audiences share one draw of standard deviation ``finest``, and an audience with coarser noise gets
+    a second draw of sqrt(wanted^2 - finest^2) in addition. Both figures then reveal no more than the finer
+    one. ``figure`` names label version, label, cell and digest. Raises ValueError if ``wanted`` is below
     ``finest``.
     """
     if wanted < finest:
@@ -196,11 +195,11 @@ def noisy_count(count: int, noise: float, least: int, most: int) -> int:
 
 Audience = Literal["owner", "public", "maintainer"]
 _KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
-"""Fields that are copied, since they follow from the file or the suite; listed so that no new field leaks."""
+"""Fields that depend only on the file or the suite. Only these are copied, so that no new field leaks."""
 
 
 def cell_noise(rules: SuiteRules) -> float:
-    """Return the standard deviation for one benchmark of a public row."""
+    """Return the standard deviation of the noise on one benchmark of a public row."""
     return max(rules.private_noise, rules.public_noise)
 
 
@@ -234,7 +233,7 @@ def disclose(
 
 @dataclass(frozen=True)
 class _Blur:
-    """The noise of one label version for one audience."""
+    """The noise that one audience gets under one label version."""
 
     rules: SuiteRules
     key: bytes
@@ -244,7 +243,7 @@ class _Blur:
     def label(
         self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
     ) -> dict[str, Any] | None:
-        """Return one label of the report, or None if all its labels are equal."""
+        """Return the cells of one label with noise, or None if all its values are equal."""
         if _follows_from_constants(exact["overall"]):
             return None
         is_public = self.audience == "public"
@@ -288,12 +287,12 @@ class _Blur:
 
 
 def _follows_from_constants(cell: Mapping[str, Any]) -> bool:
-    """Return whether the counts without noise already determine all labels of the cell."""
+    """Return whether all labels of a cell are equal, so that counts without noise would determine them."""
     return cell["positives"] in (0, cell["n"])
 
 
 def _share_of(n: int, count: int, rows: int) -> int:
-    """Return ``count`` of ``rows`` scaled to the ``n`` labelled ones, rounded to a whole number.
+    """Scale ``count`` out of ``rows`` trajectories to the ``n`` labelled ones, rounded to a whole number.
 
     The exact count over labelled rows would reveal whether the label of a single trajectory is "unsure".
     """
@@ -312,16 +311,15 @@ class DisclosurePolicy:
     key: bytes | None
 
     def report(self, score: ScoreRow, audience: Audience) -> Mapping[str, Any]:
-        """Return the score report that an audience may see."""
         if self.key is None or audience == "maintainer":
             return score.report
         half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
         return self._with_noise(half, audience)
 
     def ranking_report(self, half: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the report of the hidden half, which ranks.
+        """Return the report of the hidden half, by which rows are ranked.
 
-        It has noise too: otherwise the order of two rows that differ in one run would reveal its label.
+        It has noise too: otherwise the order of two rows that differ in one verdict would reveal a label.
         """
         return self._with_noise(half, "public")
 
@@ -331,7 +329,7 @@ class DisclosurePolicy:
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Return whether a scored submission has a row: by its status and, for private labels, its round."""
+        """Return whether a scored submission has a row, by its status and (for private labels) its round."""
         if not status.is_on_the_board:
             return False
         if self.key is None:
@@ -348,7 +346,7 @@ class DisclosurePolicy:
         return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
-        """Return when a row that was made public at a moment appears, or None in a suite without rounds."""
+        """Return when a row made public at ``published_at`` appears, or None if there are no rounds."""
         if self.key is None or published_at is None:
             return None
         return EPOCH + (self.round(published_at) + 1) * self._round_length
@@ -376,7 +374,7 @@ class DisclosurePolicy:
 
     def _counts_by_task(self, score: ScoreRow) -> dict[str, Any]:
         if self.key is not None:
-            return {}  # ties come from the intervals, which hold the noise
+            return {}  # ties come from the intervals, which include the noise
         # As lists of lists they would take fifty times the memory.
         return {label: n and np.array(n, dtype=np.int32) for label, n in score.counts_by_task.items()}
 
@@ -388,15 +386,15 @@ class DisclosurePolicy:
         return {label: found["overall"] for label, found in labels.items() if found}
 
 
-# If labels are private, the hidden half ranks by default: figures of the half that is shown then reveal
-# nothing about the ranking. What remains is the order of public rows, which `tests/attacks/versions.py`
-# measures. The price is an interval that is wider by sqrt(2).
+# If labels are private, rows are ranked by the hidden half by default, so that figures of the half that is
+# shown reveal nothing about the ranking. Only the order of public rows still reveals something, which
+# `tests/attacks/versions.py` measures. The price is intervals that are wider by sqrt(2).
 
 
 def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
-    """Return which rows of a split rank and are not shown (bool, one per trajectory).
+    """Return a mask of the trajectories that decide the ranks and are not shown (bool, one per trajectory).
 
-    It is half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
+    It selects half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
     benchmark and task under ``key`` (the server's key for "ranking-half"). Every second one is hidden,
     starting with the first, so that a benchmark with one task is ranked. The half does not depend on the
     label version: after a correction, a new half would rank by tasks whose figures had been shown.
@@ -410,7 +408,7 @@ def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
 
 
 def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
-    """Return the label set of some rows (bool of shape (n,)) under the same version."""
+    """Return the label set restricted to ``rows`` (bool of shape (n,)), under the same version."""
     return replace(
         labels,
         trajectories=tuple(itertools.compress(labels.trajectories, rows)),

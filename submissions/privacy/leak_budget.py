@@ -8,7 +8,7 @@ costs
     rho = 1 / (2 sd^2)
 
 of zero-concentrated differential privacy (Bun and Steinke 2016, proposition 1.6), and costs add up over
-figures (lemma 1.7), even if each file is made from the last answer. A budget rho means
+figures (lemma 1.7), even if each file is made in response to the previous figures. A budget rho means
 
     epsilon = rho + 2 sqrt(rho ln(1 / delta))
 
@@ -32,8 +32,8 @@ is not charged if it is held, was rejected before it was scored, or belongs to a
 before it saw the figures. All of this follows from the events, so a restart or a restore charges the same.
 
 ``file`` is the cost of an owner's overall figure, ``row`` what a public row adds (`file_cost`, `row_cost`).
-The order of public rows follows from overall figures of the hidden half with the public noise; a label is in
-one half only, and no row costs it more there than in the other.
+The order of public rows follows from overall figures of the hidden half with the public noise; each label is
+in one half only, and a row never costs a label more in the hidden half than in the half that is shown.
 """
 
 import threading
@@ -65,11 +65,11 @@ from submissions.resources import Resources
 DELTA: Final = 1e-6
 _ROUNDING: Final = 1e-9
 RANKING: Final = "ranking"
-"""The cell of an overall figure of the hidden half, which is visible only in the order of rows."""
+"""The cell name of overall figures of the hidden half, which are visible only in the order of rows."""
 
 
 class Disclosure(NamedTuple):
-    """One noisy figure that somebody was shown: the true positives of a cell; others follow from it."""
+    """One noisy figure that was shown: the true positives of a cell, from which its other figures follow."""
 
     account: str
     judge: str
@@ -92,7 +92,7 @@ class Leak:
 
     @property
     def epsilon(self) -> float:
-        """The bound at DELTA; see the module."""
+        """The bound on epsilon at DELTA; see the module docstring."""
         return self.rho + 2 * sqrt(self.rho * log(1 / DELTA)) if self.rho < inf else inf
 
 
@@ -139,7 +139,7 @@ def _rho(sd: float) -> float:
 
 
 def _worst(cells: Mapping[str, float]) -> float:
-    """Return the most that one label can have lost, in the half that ranks or in the half that is shown."""
+    """Return the highest cost for a single label, in the half that ranks or the half that is shown."""
     benchmarks = [rho for cell, rho in cells.items() if cell not in (OVERALL, RANKING)]
     return max(cells.get(OVERALL, 0.0) + max(benchmarks, default=0.0), cells.get(RANKING, 0.0))
 
@@ -150,7 +150,7 @@ def file_cost(rules: SuiteRules) -> float:
 
 
 def row_cost(rules: SuiteRules) -> float:
-    """Return what a public row adds in rho: a finer overall figure, and one figure of each benchmark."""
+    """Return the additional cost of a public row in rho: a finer overall figure and one per benchmark."""
     is_finer = rules.public_noise < rules.private_noise
     finer = _rho(rules.public_noise) - _rho(rules.private_noise) if is_finer else 0.0
     return finer + _rho(cell_noise(rules))
@@ -162,22 +162,22 @@ def _times(number: float, cost: float) -> float:
 
 
 def account_budget(rules: SuiteRules) -> float:
-    """Return what an account may be shown in a year, in rho."""
+    """Return the leak budget of an account per year, in rho."""
     return _times(rules.files_a_year, file_cost(rules)) + _times(rules.public_rows_a_year, row_cost(rules))
 
 
 def common_budget(rules: SuiteRules) -> float:
-    """Return what all accounts together may be shown in a year, in rho."""
+    """Return the leak budget of all accounts together per year, in rho."""
     return _times(rules.accounts_a_year, account_budget(rules))
 
 
 def strangers_budget(rules: SuiteRules) -> float:
-    """Return what all accounts that no maintainer confirmed may be shown in a year, in rho."""
+    """Return the leak budget of all unconfirmed accounts together per year, in rho."""
     return _times(1 - rules.reserved_share, common_budget(rules))
 
 
 class Charge(NamedTuple):
-    """Something that was asked for and charged, in rho."""
+    """One charge to the leak budget, in rho."""
 
     at: datetime
     account: str
@@ -188,7 +188,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Return every charge of a suite, oldest first.
 
-    The sum of charges is at least the `leak_of` what was shown, since equal verdicts are charged each time.
+    The charges add up to at least the `leak_of` all shown figures: equal verdicts are charged each time.
     """
     rules = suite.rules
     charges = []
@@ -207,7 +207,7 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older than that.
+    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older.
 
     If it never does, return the last moment of the calendar.
     """
@@ -222,7 +222,7 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
 
 
 class FitsFrom(NamedTuple):
-    """When something fits into the budgets: the account's own budget, and those that it shares."""
+    """When a cost fits into the account's own budget, and into the budgets that it shares."""
 
     own: datetime
     shared: datetime
@@ -233,7 +233,7 @@ class FitsFrom(NamedTuple):
 def budget_fits_from(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, cost: float, now: datetime
 ) -> FitsFrom:
-    """Return when something fits into what may be shown in a year."""
+    """Return from when ``cost`` fits into the yearly leak budgets."""
     rules, charges = suite.rules, charges_in(session, suite, found)
     own = [charge for charge in charges if is_same_name(charge.account, account)]
     everybody = strangers = fits_from(charges, cost, common_budget(rules), now)
@@ -248,7 +248,7 @@ def budget_fits_from(
 def quota_of(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
 ) -> AccountQuota:
-    """Return what is left to an account: by the number of files and, if labels are private, by the budget."""
+    """Return how many files an account may still send, by its limits and, for private labels, its budget."""
     came = queries.counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
@@ -262,13 +262,13 @@ def quota_of(
 
 @dataclass(frozen=True)
 class LeakReport:
-    """The leak so far, in all and in parts."""
+    """The leak so far, in total and by label version, account and judge."""
 
     total: Leak
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
-    """By account and judge."""
+    """(account, judge) to the leak of that judge's figures."""
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
@@ -288,7 +288,7 @@ def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], An
 
 
 class LeakBudget:
-    """The count of what a suite with private labels has shown of them. Safe for threads.
+    """A counter of what a suite with private labels has revealed about them. Thread-safe.
 
     It counts every figure that may have been seen. The owner of a score could see it as soon as it was
     made. Everybody could see a public row from its round on, even if it was hidden or withdrawn later.
@@ -323,7 +323,7 @@ class LeakBudget:
         return [disclosure for key in seen for disclosure in self._seen[key]]
 
     def _visible_scores(self, session: Session) -> list[tuple[int, Audience]]:
-        """Return the id of every score that was shown, with the audience."""
+        """Return (score id, audience) for every score that was shown."""
         policy = self._app.disclosure_policy
         found, now = queries.current_statuses(session), policy.round(self._app.clock())
         seen: list[tuple[int, Audience]] = []
@@ -339,7 +339,7 @@ class LeakBudget:
         return seen
 
     def _disclosures_of(self, score: ScoreRow, audience: Audience) -> list[Disclosure]:
-        """Return the figures of a score that an audience is shown, which never change."""
+        """Return the noisy figures of a score that an audience is shown; they never change."""
         policy, judge = self._app.disclosure_policy, score.submission.judge
         digests = (score.halves.get("shown") or {"digests": score.digests})["digests"]
         owner = (judge.account.name, judge.name)

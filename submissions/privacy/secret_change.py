@@ -1,6 +1,6 @@
 """Showing figures of hidden labels again after the server's secret was replaced.
 
-Another secret draws other noise, other names of label versions and another hidden half. Showing a file's
+A new secret draws new noise, new names of label versions and a new hidden half. Showing a file's
 figures again therefore reveals as much about the labels as showing them the first time. They stay withdrawn
 until an operator accepts that. The charge is recorded as a ``refreshed`` event for each file whose figures
 were shown before, which the leak budget counts like a request of its owner.
@@ -25,14 +25,14 @@ WITHDRAWN: Final = (
 
 @dataclass(frozen=True)
 class AcceptedCharge:
-    """The files whose figures are shown again, and what that costs of the leak budget, in rho."""
+    """The ids of submissions whose figures are shown again, and the charge to the leak budget in rho."""
 
     submissions: tuple[str, ...]
     rho: float
 
 
 def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
-    """Show figures again that were withdrawn because the secret was replaced, and record the charge.
+    """Show figures again that were withdrawn because the secret was replaced; record the charge.
 
     Every file is scored with the new secret first.
 

@@ -1,9 +1,9 @@
 """The server's secret: where it comes from, how strong it has to be, and the keys derived from it.
 
-Two derivations exist. Records name the one that their figures were drawn with, so that an upgrade changes
-none:
+There are two derivations. Records name the one that their noise was drawn with, so that an upgrade does not
+change their figures:
 
-1. HMAC-SHA256 of a purpose under the secret; records of commit 7d56a80 and older.
+1. HMAC-SHA256 of a purpose under the secret, for records of versions up to commit 7d56a80.
 2. HKDF-SHA256 (RFC 5869) for a purpose from the secret stretched by scrypt (RFC 7914).
 
 What others can see (the public key of receipts, session cookies, addresses of items to annotate) comes from
@@ -48,7 +48,7 @@ IF_REPLACED: Final = (
 
 
 class SecretUnavailable(RecordsUnavailable):
-    """Raised when the secret is missing. The message says why and what to do; it holds no secret."""
+    """Raised when the secret is missing. The message says why and what to do; it never contains a secret."""
 
 
 class SecretRefused(RecordsUnavailable):
@@ -69,7 +69,7 @@ class SecretChanged(SecretRefused):
     """Raised when the secret is not the one that the records were made with."""
 
     def __init__(self, accept: str | None = None) -> None:
-        """Make the message; ``accept`` is the check value of the secret that is here, if any."""
+        """Build the message; ``accept`` is the check value of the present secret, None if there is none."""
         problem = "The secret that these records were made with is missing."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:
@@ -82,7 +82,7 @@ class SecretChanged(SecretRefused):
 
 
 class KnownSecret(NamedTuple):
-    """What records say about their secret; ``check_value`` is None if they say nothing."""
+    """What the records state about their secret; ``check_value`` is None if they do not name it."""
 
     check_value: str | None
     derivation: int
@@ -97,11 +97,11 @@ class ServerSecret:
 
     @classmethod
     def of(cls, settings: Settings, may_make: bool = True) -> "ServerSecret":
-        """Return ARB_SECRET, or else the content of a file in the state folder, which is made if absent.
+        """Return ARB_SECRET, or else the content of a file in the state folder, which is created if absent.
 
         Raises:
-            SecretUnavailable: The secret is missing and may not be made. It has to be set on a Space, whose
-                disk does not last.
+            SecretUnavailable: The secret is missing and must not be created. On a Space without permanent
+                storage ARB_SECRET has to be set.
             SecretTooWeak: It has less than `LEAST_BITS` of entropy.
         """
         path = settings.state_dir / FILE_NAME
@@ -131,16 +131,16 @@ class ServerSecret:
         return replace(self, derivation=derivation)
 
     def is_known_as(self, known: KnownSecret) -> bool:
-        """Return whether records that say this may have been made with this secret."""
+        """Return whether records that name the secret ``known`` may have been made with this one."""
         return known.check_value in (None, self.under(known.derivation).check_value)
 
     @property
     def check_value(self) -> str:
-        """16 hexadecimal digits that differ from secret to secret."""
+        """16 hexadecimal digits that identify the secret without revealing it."""
         return self.key("check").hex()[:16]
 
     def key(self, purpose: Purpose) -> bytes:
-        """Return 32 bytes for one purpose."""
+        """Return the 32-byte key for one purpose."""
         if self.derivation == 1 and purpose in _OF_RECORDS:
             return self.old_key(purpose)
         derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
@@ -152,9 +152,9 @@ class ServerSecret:
 
 @lru_cache(maxsize=8)
 def _stretch(value: bytes) -> bytes:
-    """Return 32 bytes that take 0.2 s and 32 MiB to compute; a process computes them once."""
-    # N, r and p are those of OWASP's password storage cheat sheet. The salt is fixed, since the keys follow
-    # from the secret only; a secret of 128 bits is in no table.
+    """Return 32 bytes that scrypt derives from the secret in 0.2 s with 32 MiB; cached per process."""
+    # N, r and p are those of OWASP's password storage cheat sheet. The salt is fixed, since the keys must
+    # depend on the secret only; no precomputed table can cover secrets of 128 bits.
     return Scrypt(salt=b"AgentRewardBench server secret 2", length=32, n=2**15, r=8, p=3).derive(value)
 
 
@@ -176,9 +176,9 @@ def estimated_bits(secret: str) -> float:
     """Return a cautious estimate of the entropy of a secret, in bits.
 
     It is the number of characters times log2 of the alphabet that they seem to come from. A repeated part and
-    a sequence such as ``123456`` count as one character, an alphabet of which few characters occur only has
-    those, and a text of words has 12 bits per word. Random values of 32 hexadecimal digits or 22 characters
-    of base64 reach 128 bits, a UUID does not (122 bits).
+    a sequence such as ``123456`` count as one character, an alphabet of which few characters occur counts
+    only these, and a text of words has 12 bits per word. Random values of 32 hexadecimal digits or 22
+    characters of base64 reach 128 bits, a UUID does not (122 bits).
     """
     if _UUID.fullmatch(secret):
         return _UUID_BITS
@@ -219,7 +219,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the content of the file. It is made whole and once, also if several processes start together."""
+    """Return the content of the file, which is created atomically if absent, even by several processes."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

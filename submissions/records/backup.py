@@ -51,10 +51,10 @@ class BackupError(RecordsUnavailable):
 
 @dataclass(frozen=True)
 class Backup:
-    """The contents of a folder.
+    """A summary of a backup folder: the numbers of its records and files.
 
     ``missing`` has the SHA-256 of files that could not be copied. ``names_secret`` says whether the folder
-    names the secret of its records, which exports of 7d56a80 do not.
+    has the check value of the secret, which exports of versions up to commit 7d56a80 lack.
     """
 
     records: int
@@ -64,7 +64,7 @@ class Backup:
 
 
 def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
-    """Write everything that is needed to restore into a new folder, as a whole. Raises BackupError."""
+    """Write everything that a restore needs into a new folder, all or nothing. Raises BackupError."""
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BackupError(f"{folder.name!r} exists already and is not empty; name a new folder")
@@ -92,8 +92,8 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     labels.
 
     Raises:
-        BackupError: The folder has problems, or its secret is not the one that is here.
-        NotEmpty: There are records here already.
+        BackupError: The folder has problems, or its records were made with another secret.
+        NotEmpty: The database has records already.
         SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
     """
     events, known = _read_records(folder), _read_secret_check(folder)
@@ -133,7 +133,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
 
 
 def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> ServerSecret:
-    """Return the secret for restored records. Raises BackupError if it is not theirs."""
+    """Return the server's secret for the restored records. Raises BackupError if they need another one."""
     try:
         secret = ServerSecret.of(settings, may_make=new_secret)
     except SecretUnavailable as problem:
@@ -157,7 +157,7 @@ SECRET_NEEDED: Final = (
 def _write(service: SubmissionsApp, folder: Path) -> Backup:
     board = service.records.board()
     with suppress(SecretUnavailable, SecretRefused):
-        service.secret  # noqa: B018 - noted with the records at first use
+        service.secret  # noqa: B018 - its first use stores its check value with the records
     with snapshot(service.engine) as session:
         events, known = event_log.events_after(session), known_secret(session)
     atomic_write(folder / RECORDS, event_log.to_lines(events))
@@ -178,7 +178,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
 
 
 def _read_secret_check(folder: Path) -> KnownSecret | None:
-    """Return what an export says about its secret, if anything. Raises BackupError."""
+    """Return what an export states about its secret, or None. Raises BackupError if that is invalid."""
     try:
         fields = json.loads((folder / SECRET_CHECK).read_bytes())
         return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))

@@ -1,7 +1,7 @@
 """The database of records: tables, connections, transactions and migrations, for SQLite and PostgreSQL.
 
-The events are the truth. The tables of accounts, judges, submissions and scores are for lookups: each row is
-made from an event, in the same transaction (`event_log`), and is never edited.
+The events are authoritative. The tables of accounts, judges, submissions and scores are for lookups: each row
+is made from an event, in the same transaction (`event_log`), and is never edited.
 """
 
 import json
@@ -52,12 +52,12 @@ _POSTGRESQL_ARGUMENTS = {
     "keepalives_count": 2,
     "tcp_user_timeout": 10_000,
 }
-"""Timeouts for a server that is away, in seconds; the last one is in milliseconds."""
+"""Timeouts for a server that does not answer, in seconds; the last one is in milliseconds."""
 WAIT_FOR_CONNECTION_SECONDS = 10
 _SQLITE_AWAY = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 )
-"""Error codes for a file that cannot be used at the moment; other operational errors are bugs of ours."""
+"""Error codes for a file that cannot be used at the moment; other operational errors are our bugs."""
 _READS_ONLY = "reads_only"
 
 
@@ -128,7 +128,7 @@ def migrate(engine: Engine) -> None:
 
 @contextmanager
 def transaction(engine: Engine) -> Iterator[Session]:
-    """Open a session and commit its work at the end, as a whole or not at all. Raises DatabaseAway."""
+    """Yield a session; commit at the end, or roll back if the block raises. Raises DatabaseAway."""
     try:
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
@@ -139,18 +139,18 @@ def transaction(engine: Engine) -> Iterator[Session]:
 
 
 def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
-    """Return whether the database cannot be reached or used now; if not, a statement of ours is wrong."""
+    """Return whether the database cannot be reached or used now; any other error is a bug."""
     if isinstance(error, NoFreeConnection):
         return True
     if isinstance(error.orig, sqlite3.Error):
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended part
+        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # drop the extended error code
         return code in _SQLITE_AWAY
     return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
 
 
 @contextmanager
 def snapshot(engine: Engine) -> Iterator[Session]:
-    """Open a read-only session that sees the records as of one moment and blocks no writer."""
+    """Yield a read-only session that sees the records as of one moment and blocks no writer."""
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
@@ -172,19 +172,19 @@ class Moment(TypeDecorator[datetime]):
 
 
 class Changes:
-    """A detector of writes to the records. Not safe for threads."""
+    """A detector of writes to the records. Not thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._connection: PoolProxiedConnection | None = None
         if engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:"):
-            # This connection never writes, so every change that SQLite reports to it is by another one.
+            # This connection never writes, so SQLite reports every change of the other connections to it.
             self._connection = engine.raw_connection()
             self._connection.detach()
 
     def seen(self) -> int | None:
-        """Return a number that changes with every commit, within microseconds.
+        """Return a number that changes with every commit; reading it takes microseconds.
 
-        None on PostgreSQL, where only the tables can tell. See
+        On PostgreSQL it is None, and only the tables show changes. See
         https://sqlite.org/pragma.html#pragma_data_version.
         """
         if self._connection is None:
@@ -241,7 +241,7 @@ def _use_immediate_transactions(engine: Engine) -> None:
     reraise=True,
 )
 def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
-    """Set WAL mode, with retries, since SQLite does not wait for the lock here."""
+    """Set WAL mode, with retries because SQLite does not wait for a lock in this statement."""
     connection.execute("PRAGMA journal_mode=WAL")
 
 
@@ -293,7 +293,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def file_sha256(self) -> str | None:
-        """The stored file of a submission or a label set; other events have None."""
+        """The SHA-256 of the stored file of a submission or label set; None for other events."""
         return self.body.get("file_sha256")
 
     @property
@@ -311,7 +311,6 @@ class Event(MappedAsDataclass, Base):
         return canonical({**self.hashed_fields(), "hash": self.hash})
 
     def hashed_fields(self) -> dict[str, Any]:
-        """Return everything that the hash covers."""
         fields = {
             "sequence": self.sequence,
             "kind": self.kind,
@@ -324,7 +323,7 @@ class Event(MappedAsDataclass, Base):
 
 
 class Commit(Base):
-    """A commit on the Hub that contains every record up to a sequence."""
+    """A commit on the Hub that contains every record up to ``through_sequence``."""
 
     __tablename__ = "commits"
     through_sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
@@ -333,7 +332,7 @@ class Commit(Base):
 
 
 class StoredFile(Base):
-    """An uploaded file or a published label set, byte for byte, if DATABASE_URL names the database."""
+    """An uploaded file or a published label set, byte for byte; only used if DATABASE_URL is set."""
 
     __tablename__ = "files"
     sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
@@ -360,7 +359,7 @@ class AccessToken(Base):
 
 
 class SecretCheck(Base):
-    """The check value of the secret that the records were made with, and its derivation; one row."""
+    """The check value and the derivation of the secret in use; the table has one row."""
 
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -369,7 +368,7 @@ class SecretCheck(Base):
 
 
 class Account(Base):
-    """An account that submits; without a sign-in (a Space on loopback) the name that the submitter gives."""
+    """An account that submits. Without sign-in (on loopback) its name is the one that the submitter gave."""
 
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -378,7 +377,7 @@ class Account(Base):
 
 
 class JudgeRow(Base):
-    """A judge, which is what boards rank: a name within one account."""
+    """A judge, identified by its account and its original name. Boards rank judges."""
 
     __tablename__ = "judges"
     __table_args__ = (UniqueConstraint("account_id", "name"),)
@@ -390,7 +389,7 @@ class JudgeRow(Base):
 
 
 class Submission(Base):
-    """A prediction file of a judge, as it was declared."""
+    """A submitted prediction file of a judge, with its declaration."""
 
     __tablename__ = "submissions"
     __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)

@@ -39,7 +39,7 @@ ANNOTATION_KINDS: Final = frozenset(
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
-"""Events that let somebody see figures and charge for them; figures are shown once these are durable."""
+"""Kinds of events that reveal figures and charge for them; figures are shown once these are durable."""
 STATUS_KINDS: Final = (
     KINDS
     - ANNOTATION_KINDS
@@ -49,7 +49,7 @@ STATUS_KINDS: Final = (
 )
 """Events that decide the statuses of submissions and accounts, the names of judges and the leak budget."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
-"""No board depends on these, so it is not rebuilt when annotators save."""
+"""Kinds that no board depends on, so that boards are not rebuilt when annotators save."""
 NO_HASH: Final = "0" * 64
 """The previous hash of the first event."""
 
@@ -69,11 +69,11 @@ SCORED = ("submission_id", "label_version", "policy", "report", "counts_by_task"
 
 
 class EventLogBroken(Exception):
-    """Raised for events that differ from what was written; the message names the first one."""
+    """Raised for an event that is invalid or was changed; the message names the problem."""
 
 
 class NotEmpty(RecordsUnavailable):
-    """Raised when records are restored into a place that already has some."""
+    """Raised when records are restored into a database that already has some."""
 
     def __init__(self) -> None:
         super().__init__("there are records already; restore into an empty ARB_STATE_DIR or DATABASE_URL")
@@ -84,7 +84,7 @@ def random_nonce() -> bytes:
 
 
 def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict[str, Any]) -> Event:
-    """Add an event and the rows that follow from it; other writers wait until the transaction ends."""
+    """Lock the log, add an event and the rows that follow from it, and return the event."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind of event {kind!r}")
     lock_event_log(session)
@@ -96,14 +96,14 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 
 def lock_event_log(session: Session) -> None:
-    """Keep others from adding events until the transaction ends, so that counts stay true until then."""
+    """Keep other transactions from adding events until this one ends, so that counts stay valid."""
     if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
 
 def insert(session: Session, event: Event) -> Event:
     """Store a complete event and the rows that follow from it, and return the stored event."""
-    event = replace(event)  # the caller's may belong to another database
+    event = replace(event)  # the caller's object may belong to another session
     session.add(event)
     session.flush()
     _apply(session, event)
@@ -111,7 +111,7 @@ def insert(session: Session, event: Event) -> Event:
 
 
 def _apply(session: Session, event: Event) -> None:
-    """Write the rows that follow from an event; most kinds have none and are folded by `statuses`."""
+    """Write the rows that follow from an event; most kinds have none and only affect `statuses`."""
     body = event.body
     if event.kind == "submitted":
         judge = _find_or_add_judge(session, body["account"], body["judge"], event.at)
@@ -147,14 +147,14 @@ def head(session: Session) -> tuple[int, str]:
 
 
 def number_of_events(session: Session) -> int:
-    """Return the sequence of the last event, which changes with every event."""
+    """Return the sequence of the last event, or 0; it grows with every event."""
     return session.scalar(select(func.max(Event.sequence))) or 0
 
 
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
-    """Return the events after a sequence in order, optionally only some kinds or at most ``most``."""
+    """Return the events after ``sequence`` in order, optionally only some kinds or at most ``most``."""
     wanted = _events_of(kinds).where(Event.sequence > sequence).order_by(Event.sequence)
     return list(session.scalars(wanted.limit(most)))
 
@@ -162,7 +162,7 @@ def events_after(
 def events_before(
     session: Session, sequence: int | None = None, kinds: Iterable[str] | None = None, most: int = 50
 ) -> list[Event]:
-    """Return the ``most`` events before a sequence, newest first; None starts at the last event."""
+    """Return up to ``most`` events before ``sequence``, newest first; None starts at the last event."""
     wanted = _events_of(kinds).order_by(Event.sequence.desc()).limit(most)
     return list(session.scalars(wanted if sequence is None else wanted.where(Event.sequence < sequence)))
 
@@ -179,7 +179,7 @@ def events_of_submission(session: Session, submission_id: str) -> list[Event]:
 
 
 def parse_event(line: bytes) -> Event:
-    """Parse a line of a copy. Raises EventLogBroken if it is not an event or its hash does not match."""
+    """Parse a line of a copied log. Raises EventLogBroken if it is no event or its hash does not match."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
@@ -223,7 +223,7 @@ def hash_of(event: Event) -> str:
 
 
 def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
-    """Return a judge by its account and the name under which it was first submitted."""
+    """Return the judge of an account that was first submitted under this name, or None."""
     found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
 

@@ -57,7 +57,7 @@ class FileStore:
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
 
     def remove_leftovers(self) -> None:
-        """Remove the partial files of killed processes; those of the last hour may still be in use."""
+        """Remove partial files of killed processes; files of the last hour stay, since they may be in use."""
         for part in self.folder.glob(f"*/{PART_PREFIX}*"):
             with suppress(FileNotFoundError):  # another process finished or removed it meanwhile
                 if time.time() - part.stat().st_mtime >= LEFTOVER_AFTER_SECONDS:
@@ -65,7 +65,7 @@ class FileStore:
 
 
 class DatabaseFiles(FileStore):
-    """Files in the database of the records; the folder has copies of those that are read by path."""
+    """Files stored in the database of the records; the folder has copies of files that are read by path."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
@@ -73,7 +73,7 @@ class DatabaseFiles(FileStore):
 
     def keep(self, content: bytes) -> str:
         sha256 = hashlib.sha256(content).hexdigest()
-        with suppress(IntegrityError), transaction(self._engine) as session:  # a replica may store it now
+        with suppress(IntegrityError), transaction(self._engine) as session:  # another replica may be first
             session.merge(StoredFile(sha256=sha256, content=content))
         return sha256
 
@@ -85,7 +85,7 @@ class DatabaseFiles(FileStore):
         return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
-        """Return the path of a copy in the folder, which is made if the database has the file."""
+        """Return the path of the local copy, which is created if the database has the file."""
         local = super().path(sha256)
         if not local.is_file() and not self.absent([sha256]):
             FileStore(self.folder).keep(self.read(sha256))

@@ -42,9 +42,9 @@ TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 @dataclass(frozen=True)
 class Verification:
-    """The number of checked things, and every problem, including anything that could not be checked.
+    """The numbers of checked records, files and scores, and all problems, including checks that failed.
 
-    ``scores_of_replaced_secrets`` counts the scores that were made with a secret that was replaced. Their
+    ``scores_of_replaced_secrets`` counts the scores that were made with a secret replaced since. Their
     halves cannot be computed again, and they are not shown any more.
     """
 
@@ -57,7 +57,7 @@ class Verification:
 
 
 def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None) -> Verification:
-    """Check everything without changing anything. Raises SecretRefused."""
+    """Check all records, files and scores without changing anything. Raises SecretRefused."""
     with snapshot(service.engine) as session:
         events = event_log.events_after(session)
     submitted = {event.body["submission_id"]: event for event in events if event.kind == "submitted"}
@@ -97,7 +97,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 def _label_sets(
     service: SubmissionsApp, scored: Sequence[Event], retired: set[str]
 ) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the test labels of every version scored under, and a problem for each that is not here."""
+    """Return the test labels by version for all scores, and a problem for each version that is missing."""
     versions = Counter(event.body["label_version"] for event in scored)
     labels, problems = {}, []
     served = service.labels.test
@@ -108,7 +108,7 @@ def _label_sets(
             problems.append(f"{_count(number, 'score')} could not be checked: {problem}")
             continue
         if found is None and version in retired and served is not None:
-            found = replace(served, version=version)  # no key is left that gives labels this name
+            found = replace(served, version=version)  # its name came from the replaced secret
         if found is None:
             why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(
@@ -158,7 +158,7 @@ def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple
 def _problem_of_score(
     service: SubmissionsApp, scored: Event, submitted: Event, labels: LabelSet, is_retired: bool
 ) -> str | None:
-    """Compute a score again from its file and its labels; return what is wrong, without any figure.
+    """Recompute a score from its file and labels; return what is wrong (without figures), or None.
 
     The halves are not compared if the score was made with a secret that was replaced.
     """
@@ -184,7 +184,7 @@ def _problem_of_score(
 
 
 def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a score whose reports have only the fields of a version of the metric."""
+    """Return a score with its reports reduced to the fields of one version of the metric."""
     halves = {
         name: {**half, "report": report_of_version(half["report"], version)}
         for name, half in score["halves"].items()
@@ -193,7 +193,7 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> list[str]:
-    """Restore the records into an empty database and compare its tables with those in use."""
+    """Return a problem for each table that differs from the same table restored from the records."""
     restored = open_database("sqlite://")
     try:
         with transaction(restored) as session:
@@ -209,7 +209,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
 
 
 def _rows(session: Session, table: type[Base]) -> list[Any]:
-    """Return the rows of a table, sorted, without the numbers that the database gives them."""
+    """Return the rows of a table, sorted, without the ids that the database assigns."""
     numbers = {"judge_id", "account_id"} if table is Submission else {"id", "judge_id", "account_id"}
     columns = [column for column in table.__table__.columns if column.name not in numbers]
     return sorted(session.execute(select(*columns)).all(), key=repr)

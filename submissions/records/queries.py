@@ -1,4 +1,4 @@
-"""Lookups in the records."""
+"""Queries of the records: accounts, submissions, label versions, and the scores that may be shown."""
 
 import hashlib
 import re
@@ -22,7 +22,7 @@ from submissions.records.statuses import SubmissionStatuses, fold_statuses
 
 SCORES_AT_ONCE = 500
 POLICY: Final = "strict"
-"""The policy that every submission is scored with, so no query asks for it."""
+"""The policy that every submission is scored with, so queries need not filter by it."""
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -32,10 +32,10 @@ def current_statuses(session: Session) -> SubmissionStatuses:
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
     """Return the name that an actor's account has in the records.
 
-    An id of the Hub that was seen before decides. Records that are older than the ids belong to the account
-    of their name, unless that account was created after them. In that case, and if the name belongs to
-    another id, the actor gets a new account whose name has a suffix. Without an id (on one's own machine)
-    only the name counts.
+    If the records contain the actor's id on the Hub, they also name its account. Records from before ids were
+    stored belong to the account of the same name, unless that account was created after them. In that case,
+    and if the name belongs to another id, the actor gets a new account whose name has a suffix. Without an id
+    (on a local Space) only the name counts.
     """
     if actor.subject is None:
         return actor.name
@@ -73,7 +73,7 @@ def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
 def counted_submissions(
     session: Session, suite: str, account: str, found: SubmissionStatuses
 ) -> list[datetime]:
-    """Return when each test file was sent that counts towards an account's limits.
+    """Return the times of the test files that count towards an account's limits.
 
     A refunded file does not count; if it is scored later, it counts from then on. A file counts once more
     each time its owner asks for metrics under newer labels.
@@ -101,7 +101,7 @@ def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
 
 
 def public_score(session: Session, submission_id: str, statuses: SubmissionStatuses) -> ScoreRow | None:
-    """Return the score of a submission that its owner may see if labels are private."""
+    """Return the score of a submission that its owner may see if labels are private, or None."""
     history = disclosure_history(scores_of(session, submission_id), statuses, submission_id)
     return current_score(history, statuses)
 
@@ -124,7 +124,7 @@ AnyScore = TypeVar("AnyScore", ScoreRow, ScoreLine)
 def disclosure_history(
     scores: Sequence[AnyScore], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[AnyScore, datetime]]:
-    """Return the scores of a submission that were shown under private labels, each with the moment.
+    """Return the scores of a submission that were shown under private labels, with the times.
 
     Every figure of hidden labels that is shown costs the account some of its budget. A correction of labels
     must not spend it, so a submission keeps the figures of the labels under which it was first scored until
@@ -139,8 +139,8 @@ def disclosure_history(
 def current_score(history: Sequence[tuple[AnyScore, datetime]], found: SubmissionStatuses) -> AnyScore | None:
     """Return the last score of a `disclosure_history`, which is the one that is shown now.
 
-    None if it was scored with a secret that was replaced, or if figures are withdrawn until an operator
-    accepts the charge: the noise would be drawn again.
+    It is None if it was scored with a secret that was replaced, or if figures are withdrawn until an operator
+    accepts the charge, since showing it would draw its noise again.
     """
     if not history or found.are_figures_withdrawn:
         return None
@@ -185,7 +185,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
 
 
 def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
-    """Return the submissions whose figures must stay hidden until events after ``through`` are durable."""
+    """Return the ids of submissions whose figures stay hidden until events after ``through`` are durable."""
     waiting = select(Event.subject).where(Event.sequence > through, Event.kind.in_(FIGURE_KINDS))
     return frozenset(session.scalars(waiting))
 
@@ -207,7 +207,7 @@ def state_of_board(session: Session) -> int:
 
 
 def fullest_label_version(session: Session, suite: str) -> str | None:
-    """Return the label version with the most scores (the newest of several) for a board without labels.
+    """Return the label version with the most scores, or the newest of several, to use if there are no labels.
 
     An interrupted re-scoring has fewer scores than the previous version.
     """

@@ -1,7 +1,8 @@
-"""The records about the server's secret: the check value of the first one, and every replacement.
+"""What the records hold about the server's secret: its check value, and every replacement.
 
-The first secret is a row of the table ``secret``; an export and the Hub's ``writer.json`` hold it too. Each
-later one is an event ``secret_replaced``, which is in every copy of the log.
+The table ``secret`` has the check value of the secret in use, and an export has a copy of it; the Hub's
+``writer.json`` has that of the first secret. Each replacement is an event ``secret_replaced``, which is in
+every copy of the log.
 """
 
 from collections.abc import Callable, Iterable
@@ -29,22 +30,22 @@ THE_OPERATOR: Final = "the operator"
 
 
 def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
-    """Return the secret of the last event that replaced one, if any."""
+    """Return the secret that the last ``secret_replaced`` event names, or None."""
     replaced = [event.body["check_value"] for event in events if event.kind == "secret_replaced"]
     return KnownSecret(replaced[-1], NEWEST_DERIVATION) if replaced else None
 
 
 def known_secret(session: Session) -> KnownSecret | None:
-    """Return what the records say about their secret; None if they were made without one so far."""
+    """Return what the records state about their secret, or None if they have not needed one so far."""
     if (row := session.get(SecretCheck, 1)) is not None:
         return KnownSecret(row.check_value, row.derivation)
-    # A submission needs a secret for its receipt; 7d56a80 noted the secret only when a server started.
+    # Each submission uses a secret, but commit 7d56a80 stored its check value only when a server started.
     has_records = session.scalar(select(exists().where(Event.kind == "submitted")))
     return KnownSecret(None, 1) if has_records else None
 
 
 def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetime]) -> ServerSecret:
-    """Return the server's secret with the derivation of its records, and note it with them at first use.
+    """Return the server's secret with the derivation of the records; store its check value at first use.
 
     Raises:
         SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
@@ -59,7 +60,7 @@ def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetim
         if known is None or settings.secret is not None or not settings.disk_is_lasting:
             raise
         raise SecretChanged from None
-    with suppress(IntegrityError), transaction(engine) as session:  # another replica may note it now
+    with suppress(IntegrityError), transaction(engine) as session:  # another replica may be first
         if session.get(SecretCheck, 1) is None:
             note_secret(session, secret.under(known.derivation if known else NEWEST_DERIVATION))
     with transaction(engine) as session:

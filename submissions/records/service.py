@@ -18,7 +18,7 @@ from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdic
 
 
 class RecordsService:
-    """The service that reads the records of one suite. Safe for threads."""
+    """The service that reads the records of one suite. Thread-safe."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app
@@ -31,12 +31,12 @@ class RecordsService:
     def submission(self, submission_id: str, actor: Actor, is_new: bool = False) -> SubmissionView:
         """Return what the owner of a submission, or a maintainer, may see of it now.
 
-        It does not wait until the events are durable, but shows no figures before: if the events were lost,
-        nobody would have been charged for them. ``is_new`` goes into the receipt.
+        This does not wait until the events are durable, but leaves figures out until then: if the events were
+        lost, nobody would have been charged for the figures. ``is_new`` goes into the receipt.
 
         Raises:
             KeyError: The submission does not exist.
-            PermissionDenied: The actor is somebody else.
+            PermissionDenied: The actor is neither the owner nor a maintainer.
         """
         app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
         with snapshot(app.engine) as session:
@@ -89,7 +89,7 @@ class RecordsService:
     def board_under(self, label_version: str | None) -> Board:
         """Return the board of the present scores under a label version.
 
-        It is for maintainers if labels are private, since it has figures that nobody was shown.
+        If labels are private, it is only for maintainers, since it has figures that were not disclosed.
         """
         with snapshot(self._app.engine) as session:
             return BoardMaker(self._app).make(session, label_version, is_current=False)
@@ -113,7 +113,7 @@ class RecordsService:
         labels are private, no page shows verdicts.
 
         Raises:
-            KeyError: The row has no file here.
+            KeyError: This server has no file of the row.
             VerdictsUnavailable: The stored file cannot be read.
         """
         if (of_paper := self.paper_verdicts.get(row_id)) is not None:
@@ -129,6 +129,6 @@ class RecordsService:
 
 
 def _figures_through(events: Sequence[Event]) -> int:
-    """Return the event up to which all must be durable before a submission's figures may be shown."""
+    """Return the number of the last event that must be durable before a submission's figures are shown."""
     first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))

@@ -1,4 +1,4 @@
-"""The statuses of submissions and accounts, and error tags: pure folds over events."""
+"""The statuses of submissions and accounts, and error tags, computed from the events."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -31,7 +31,7 @@ _CHANGES: Final = MappingProxyType(
 
 @dataclass(frozen=True)
 class SubmissionStatus:
-    """The status of one submission; ``reasons`` are those of its events, newest last."""
+    """The status of one submission; ``reasons`` are the reasons given in its events, newest last."""
 
     is_refunded: bool = False
     is_held: bool = False
@@ -53,19 +53,19 @@ _INITIAL: Final = SubmissionStatus()
 
 @dataclass
 class SubmissionStatuses:
-    """All statuses at one moment."""
+    """The statuses of all submissions and accounts at one moment."""
 
     submissions: dict[str, SubmissionStatus] = field(default_factory=dict)
     banned: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(account, first name of a judge) to the name that the judge has now."""
+    """(account, original name of a judge) to the present name of the judge."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
     """Submission id to the moment at which a refunded file counted again."""
     released_at: dict[str, datetime] = field(default_factory=dict)
     """Submission id to the moment at which a held file was released."""
     refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
-    """Submission id to the newer label versions that were asked for, oldest first."""
+    """Submission id to its owner's requests for newer labels as (time, label version), oldest first."""
     accounts: dict[str, str] = field(default_factory=dict)
     """Account ids of the Hub to the names of these accounts in the records."""
     hub_names: dict[str, str] = field(default_factory=dict)
@@ -79,7 +79,7 @@ class SubmissionStatuses:
         return self.submissions.get(submission_id, _INITIAL)
 
     def current_name(self, account: str) -> str:
-        """Return the name to show: the account's name on the Hub, unless another account had it before."""
+        """Return the name to show: the name on the Hub, unless another account in the records has it."""
         name = self.hub_names.get(account, account)
         others = (other for other in self.accounts.values() if other != account)
         is_of_another = any(is_same_name(name, other) for other in others)
@@ -107,14 +107,14 @@ class SubmissionStatuses:
         return self.names.get((account, judge), judge)
 
     def first_name_of(self, account: str, name: str) -> str:
-        """Return the name under which a judge was first submitted, from its present one."""
+        """Return the name under which the judge now called ``name`` was first submitted."""
         for (owner, first), now in self.names.items():
             if owner == account and now == name:
                 return first
         return name
 
     def add(self, event: Event) -> None:
-        """Apply the next event; events of other kinds are ignored."""
+        """Apply the next event; kinds of events that change no status are ignored."""
         body = event.body
         match event.kind:
             case "banned":
@@ -164,7 +164,7 @@ def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
 
 
 def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
-    """Return every tag of a suite in order; a person's later tag of the same error counts."""
+    """Return every error tag of a suite in order; a person's last tag on an error is the one that counts."""
     with snapshot(engine) as session:
         events = events_after(session, kinds=ERROR_TAG_KINDS)
     tags = []

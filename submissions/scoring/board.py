@@ -1,7 +1,7 @@
 """The current board, which is rebuilt only if the records have changed, and its reference rows.
 
-The row of the second annotators is made from the labels. It holds exact counts over single trajectories, so a
-board has it only if the labels are public.
+The reference row of the second annotators is made from the labels. It has exact counts over single
+trajectories, so a board has it only if the labels are public.
 """
 
 import threading
@@ -38,13 +38,13 @@ class BoardState(NamedTuple):
 
 
 class BoardMaker:
-    """A maker of a suite's boards, which keeps the record of each score, since reading it takes long."""
+    """A builder of a suite's boards, which caches the record of each score, since reading one is slow."""
 
     def __init__(self, app: Resources) -> None:
         self._app = app
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
-        """Score id to the status and names that the record depends on, and the record."""
+        """Score id to (status and names, record), since the record depends on the status and the names."""
         self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
 
     def round(self) -> int:
@@ -60,15 +60,15 @@ class BoardMaker:
         return BoardState(version, queries.state_of_board(session), self.round(), self._not_durable(session))
 
     def _not_durable(self, session: Session) -> frozenset[str]:
-        """Return the submissions that have no row yet, since their records could still be lost."""
+        """Return the ids of submissions that get no row yet, since their records could still be lost."""
         through = self._app.durability.through(session)
         return frozenset() if through is None else queries.submissions_not_durable(session, through)
 
     def make(self, session: Session, version: str | None, is_current: bool = True) -> Board:
-        """Return the board of a label version at the session's moment.
+        """Return the board of a label version as of the session's snapshot.
 
-        If labels are private, the current board has the score of each submission that was shown, under any
-        label version.
+        If labels are private, the current board has each submission's last disclosed score, whatever its
+        version.
         """
         labels = self._app.labels
         references, by_task = self._of_labels(session, labels, version)
@@ -85,7 +85,7 @@ class BoardMaker:
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
         """Return the records of the rows in order of arrival.
 
-        They are the scores under a label version, or else the score of each submission that its owner sees.
+        They are the scores under ``version`` if ``by_version``, or else the scores that the owners see now.
         """
         statuses = queries.current_statuses(session)
         policy, now = self._app.disclosure_policy, self._app.clock()
@@ -124,8 +124,8 @@ class BoardMaker:
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:
         """Return the date, the authors and the link of the reference row.
 
-        On the official suite they are those of the published row that it replaces. On other suites only the
-        date is known, on which the label set was published.
+        On the official suite they are those of the published row that it replaces. On other suites there is
+        only the date on which the label set was published.
         """
         for row in self._published:
             if row.row_id == SECOND_ANNOTATOR:
@@ -136,7 +136,7 @@ class BoardMaker:
 
 
 class CurrentBoard:
-    """The newest board and the state that it was made from. Safe for threads and other writing processes."""
+    """A cache of the newest board. Thread-safe; it also notices changes by other processes."""
 
     def __init__(self, engine: Engine, maker: BoardMaker) -> None:
         self._engine, self._maker = engine, maker
@@ -147,9 +147,9 @@ class CurrentBoard:
         self._away_until = -inf
 
     def get(self) -> Board:
-        """Return the board of the records as of the call; making one can take seconds.
+        """Return the board of the present records; building one can take seconds.
 
-        While the database is away, return the last board, or raise DatabaseAway before the first one.
+        While the database does not answer, return the last board, or raise DatabaseAway if there is none.
         """
         with self._lock:
             if self._cached is not None and time.monotonic() < self._away_until:
@@ -161,14 +161,14 @@ class CurrentBoard:
                 except DatabaseAway:
                     if self._cached is None:
                         raise
-                    # Each attempt can take seconds, so nobody else waits for the database.
+                    # Each attempt can take seconds, so the next calls return the last board without trying.
                     self._away_until = time.monotonic() + AWAY_SECONDS
                     return self._cached[1]
                 self._seen = seen
             return self._cached[1]
 
     def cached(self) -> Board | None:
-        """Return the same board if that takes only microseconds, as an event loop needs it; else None."""
+        """Return the present board if that takes only microseconds, else None; for use in an event loop."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -179,12 +179,12 @@ class CurrentBoard:
 
     @property
     def latest(self) -> Board | None:
-        """The last board, which newer records may have outdated; None before the first one."""
+        """The last board, which may be outdated; None if none was built yet."""
         cached = self._cached
         return cached and cached[1]
 
     def _now(self) -> tuple[int, int] | None:
-        """Return a value that differs after every change, or None if only the records can tell."""
+        """Return a value that differs after every change, or None if only the records show changes."""
         changes = self._changes.seen()
         return None if changes is None else (changes, self._maker.round())
 

@@ -71,10 +71,9 @@ class Rescoring:
 class JudgeEffect:
     """The effect of new labels on the exact figures of a submission for one question.
 
-    ``places`` are the places by precision before and after, among the rows of the board. If labels are
-    private, they are among all submissions that may be on the board, unlike the places that it shows.
-    ``to_wrong`` counts verdicts that were right and are now wrong, ``to_right`` the opposite. A verdict on a
-    label that is unsure before or after counts in neither.
+    ``places`` are the places by precision before and after: among the rows of the board or, if labels are
+    private, among all submissions that may be on it. ``to_wrong`` counts verdicts that were right and are now
+    wrong, ``to_right`` the opposite. A verdict on a label that is unsure before or after counts in neither.
     """
 
     id: str
@@ -86,11 +85,11 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""Each scored question whose labels differ, to the effects on rows in the order of their new places."""
+"""Each scored question whose labels differ, to the effects on submissions in the order of new places."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
-    """Compute what another label set would change for each submission scored under ``before``.
+    """Return what the label set ``after`` would change for each submission scored under ``before``.
 
     Nothing is recorded. A submission whose file cannot be read is left out.
     """
@@ -152,7 +151,7 @@ def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
 
 
 def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """Return the place of each row that represents its judge."""
+    """Return row id to place by precision, for the rows that represent their judges."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
@@ -168,8 +167,8 @@ def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[Boa
 def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     """Score every submission under the current labels, and record the effect on ranks and figures.
 
-    After an interruption, a second call continues. A repeated call adds no second record. Raises
-    SubmissionError without labels.
+    After an interruption, call this again to continue. Repeated calls record the effect only once. Raises
+    SubmissionError if there are no labels.
     """
     version = service.label_version
     if version is None:
@@ -190,7 +189,7 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
 
 
 def finish(service: SubmissionsApp) -> None:
-    """Finish what a stop interrupted: scores, and the record of what newly published labels changed."""
+    """Finish interrupted work: missing scores, and the record of the effect of the newest labels."""
     service.intake.finish_scoring()
     versions = published_versions(service.engine, service.suite.name)
     if not versions:
@@ -203,7 +202,7 @@ def finish(service: SubmissionsApp) -> None:
 
 
 def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
-    """Return the effects of the present labels as an event holds them; None if the old ones are gone."""
+    """Return the effects of the present labels as JSON for an event, or None if the old ones are missing."""
     old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
         return None
@@ -233,7 +232,7 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
 def _version_before(service: SubmissionsApp, version: str) -> str | None:
     """Return the version that was served before the present labels were published.
 
-    Without a record of that it is the version under which submissions were scored before, if any.
+    If the records do not name it, return the last other version that submissions were scored under, or None.
     """
     published = published_versions(service.engine, service.suite.name)
     if published and published[-1].version == version and published[-1].replaces:
@@ -247,7 +246,7 @@ def _version_before(service: SubmissionsApp, version: str) -> str | None:
 
 
 def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
-    """Return the places of every scored row on two boards, in the order of the newer one."""
+    """Return the places of every scored row on two boards, in the order of the newer board."""
     changes = []
     for row in after.rows:
         if row.provenance == "scored":
@@ -291,11 +290,11 @@ def publish(
     corrections: Sequence[Decision] = (),
     since: int | None = None,
 ) -> LabelVersion:
-    """Make a file in the released format the newest label set of the suite.
+    """Publish a file in the released format as the suite's newest label set, and return its version.
 
     Existing scores stay; `rescore` scores everything under the new set. Publishing the newest set again
-    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set was published or a
-    dispute was decided after the event ``since``, nothing is published.
+    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set
+    was published or a dispute was decided after the event ``since``, nothing is published.
 
     Raises PermissionDenied, and SubmissionError naming every bad row, but no label.
     """
@@ -334,7 +333,7 @@ def publish(
 
 
 def _require_none_since(session: Session, sequence: int) -> None:
-    """Raise SubmissionError if labels were published or a dispute was decided after an event."""
+    """Raise SubmissionError if labels were published or a dispute was decided after event ``sequence``."""
     for event in events_after(session, sequence, ("labels_published", "dispute_decided"), most=1):
         what = f"decided dispute {event.body.get('dispute_id')}"
         if event.kind == "labels_published":
@@ -343,10 +342,10 @@ def _require_none_since(session: Session, sequence: int) -> None:
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
-    """Publish a file on this machine, which may have no unknown column.
+    """Publish a local file of labels as the newest label set; unknown columns are an error.
 
-    Parquet files of ours are converted to the released format, and titles of a suite's own answers, which may
-    change, to values. Any other file is published unchanged.
+    A Parquet file is converted to the released format. So is any file if the suite has questions of its own,
+    since titles of answers may change but their values do not. Any other file is published unchanged.
     """
     suite = service.suite
     try:
@@ -361,7 +360,7 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """Return the previous label set: the newest published one if such are served, else the present one."""
+    """Return the previous label set: the newest published one if such are served, else the served one."""
     if not (known and serves_records(service.settings)):
         return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

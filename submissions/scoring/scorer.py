@@ -43,13 +43,13 @@ def record_submission(
     label_version: str,
     reasons_to_hold: Sequence[str] = (),
 ) -> tuple[Submission, bool]:
-    """Record a judge's test file unless it is recorded already; limits count in the same transaction.
+    """Record a judge's test file unless it is recorded already; limits are checked in the same transaction.
 
     Returns:
         The submission, and whether it is new.
 
     Raises:
-        RateLimited, PermissionDenied: The file is new, and the account has no file left or is closed.
+        RateLimited, PermissionDenied: The file is new, and the account has used up its quota or is banned.
     """
     suite, account = app.suite.name, declaration.account
     with transaction(app.engine) as session:
@@ -76,7 +76,7 @@ def record_submission(
 def _require_open_account(
     app: Resources, session: Session, account: str, found: SubmissionStatuses, now: datetime
 ) -> None:
-    """Raise PermissionDenied for an account that is closed, and RateLimited if it has no file left."""
+    """Raise PermissionDenied if the account is banned, and RateLimited if it has used up its quota."""
     if found.is_banned(account):
         raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
     require_quota(quota_of(session, app.suite, account, found, now), app.suite.rules)
@@ -85,8 +85,8 @@ def _require_open_account(
 def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
     """Score verdicts and record the score unless another process did; return whether there is a score.
 
-    Held, rejected and refunded submissions get no score: nobody may see figures that were not
-    charged, and a maintainer may have decided while the file was read.
+    Held, rejected and refunded submissions get no score, since nobody may see figures that were not charged.
+    This is checked again at the end, since a maintainer may have decided meanwhile.
     """
     with snapshot(app.engine) as session:
         if queries.find_score(session, submission.id, labels.version) is not None:
@@ -150,9 +150,9 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 def submission_body(
     suite: str, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
 ) -> dict[str, Any]:
-    """Return the body of a ``submitted`` event; ``judge`` is the name under which it was first submitted.
+    """Return the body of a ``submitted`` event; ``judge`` is the judge's original name.
 
-    The id has 128 bits and follows from account, judge, suite, split and file.
+    The id has 128 bits and is a hash of account, judge, suite, split and file.
     """
     verdicts = upload.check.aligned
     if verdicts is None:
@@ -179,7 +179,7 @@ def _id_of(*parts: str) -> str:
 
 
 def _free_id(session: Session, body: dict[str, Any]) -> str:
-    """Return the id of a new submission, hashed again as long as another submission has it."""
+    """Return the id for a new submission; an id that is taken is hashed again until it is free."""
     found = body["submission_id"]
     while session.get(Submission, found) is not None:
         found = _id_of(found)
@@ -189,9 +189,10 @@ def _free_id(session: Session, body: dict[str, Any]) -> str:
 def finish_scoring(app: Resources) -> int:
     """Score every recorded submission without a score under the present labels; return how many were scored.
 
-    A process that was killed between recording and scoring leaves such submissions. One that cannot be scored
-    because its stored file is damaged is logged and refunded. A refunded submission counts again, and waits
-    if its account has no file left. Held, rejected and withdrawn submissions are left alone.
+    A process that was killed between recording and scoring leaves such submissions. A submission whose stored
+    file is missing or damaged is logged and refunded. A refunded submission counts towards the limits again
+    before it is scored, and waits if its account has used up its quota. Held, rejected and withdrawn
+    submissions are left alone.
     """
     app.files.remove_leftovers()
     labels = app.labels.test
@@ -236,7 +237,7 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
 def _count_again(app: Resources, submission: Submission) -> None:
     """Count a refunded file towards its account's limits again, before it is scored after all.
 
-    Raises SubmissionError if the account has no file left or is closed.
+    Raises SubmissionError if the account has used up its quota or is banned.
     """
     with transaction(app.engine) as session:
         lock_event_log(session)
@@ -248,10 +249,10 @@ def _count_again(app: Resources, submission: Submission) -> None:
 
 
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
-    """Return the score of a file's verdicts as an event holds it.
+    """Return the score of a file's verdicts as the body of a ``scored`` event without the submission's id.
 
-    ``halves`` has a report and digests for the half that is shown and the one that ranks. Without a
-    key it is empty.
+    ``halves`` has a report and digests for the half that is shown and the half that ranks; empty without a
+    key.
     """
     return {
         "label_version": labels.version,

@@ -34,8 +34,8 @@ class VerdictsUnavailable(Exception):
 def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
     """Read a stored file and check it against a split, as when it was submitted.
 
-    The size limit does not apply, since the file met that of its day. Raises OSError or ValueError if the
-    file is missing or damaged.
+    The size limit does not apply, since the file was within the limit when it was submitted. Raises OSError
+    or ValueError if the file is missing or damaged.
     """
     content = app.files.read(sha256)
     limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
@@ -44,7 +44,7 @@ def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: b
 
 
 def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions:
-    """Return the columns of a stored file in the order of the split, with its texts unless they are too long.
+    """Return the columns of a stored file in the order of the split, with reasoning unless it is too long.
 
     Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
     """
@@ -60,9 +60,9 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """Read the test verdicts in ARB_PAPER_VERDICTS; each file is named for the row of its judge.
+    """Return the test verdicts in ARB_PAPER_VERDICTS by row id, which is the stem of each file name.
 
-    Files that cannot be used are logged. Without such a folder, and on other suites, the result is empty.
+    Unusable files are logged. The result is empty if no folder is set or the suite is not the official one.
     """
     found: dict[str, Predictions] = {}
     if settings.paper_verdicts is None or suite.name != OFFICIAL:
@@ -89,7 +89,7 @@ def verdict_cache() -> ByteCache[Predictions]:
 
 
 def _size(verdicts: Predictions) -> int:
-    """Estimate the bytes in memory: the numbers, the texts, and a word for each id and state."""
+    """Estimate the bytes in memory: the arrays, the texts, and 8 bytes for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))

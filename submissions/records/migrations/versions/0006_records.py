@@ -1,4 +1,4 @@
-"""The tables of commit 7d56a80, the oldest records that are read. New databases never run this."""
+"""The tables as of commit 7d56a80, the oldest version that can be upgraded. New databases skip this."""
 
 revision = "0006"
 down_revision = None

@@ -1,4 +1,4 @@
-"""Ids of submissions with 32 hexadecimal digits (older ones keep their 12), and access tokens of accounts."""
+"""Widen submission ids to 32 hexadecimal digits (older ids keep 12), and add the table of access tokens."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -1,4 +1,4 @@
-"""The derivation of the keys that records were made with, next to the check value of their secret."""
+"""Store the key derivation that the records were made with, next to the check value of their secret."""
 
 import sqlalchemy as sa
 from alembic import op
