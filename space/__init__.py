@@ -1,1 +1,4 @@
-"""The pages, REST, Gradio and MCP of the leaderboard. The rules of submitting are in `submissions`."""
+"""The leaderboard's web server: pages, REST API, Gradio app and MCP server.
+
+`submissions` has the rules of submitting.
+"""

@@ -1,6 +1,6 @@
 """REST routes that check and submit files and estimate success rates from files.
 
-The size of requests is limited before they get here; see `space.web.body_limits`.
+`space.web.body_limits` limits the size of requests before they reach these routes.
 """
 
 import logging
@@ -70,7 +70,10 @@ File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL,
 
 
 def _form_field(name: str) -> Any:
-    """Return a text field of the form. It accepts any text, as `declare` checks all fields at once."""
+    """Return the type and the pydantic field of one text field of the form.
+
+    It accepts any text, so that `declare` can report the problems of all fields together.
+    """
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
     extra = {"enum": choices} if choices else None
@@ -89,7 +92,10 @@ else:
 
 
 def build_submission_router(services: Services) -> APIRouter:
-    """Return the routes, whose request bodies `BodyLimits` has limited."""
+    """Return the routes for templates, checks, estimates and submissions.
+
+    `BodyLimits` has limited the bodies of their requests.
+    """
     router = APIRouter(form_limits=FORM_LIMITS)
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]

@@ -1,12 +1,12 @@
-"""Security headers on every response, and the routes of Gradio that are closed.
+"""Middleware that adds security headers to every response and closes routes of Gradio.
 
 The Content-Security-Policy allows our script files, and inline scripts by the hash of their text, so that
 injected markup cannot run scripts. Only the page /submit gets 'unsafe-eval', because Gradio 6 makes its
 `js_on_load` handlers with `new Function`.
 
-Only the routes of Gradio that the page /submit or ``gradio_client`` use are open. Others are expensive to
-hold open (``dev/reload`` looks at the disk twenty times a second per connection), fetch addresses, or serve
-development.
+Of Gradio's routes, only those that the page /submit or ``gradio_client`` uses are open. The others are
+expensive to keep open (``dev/reload`` looks at the disk twenty times a second per connection), fetch URLs, or
+are only for development.
 """
 
 import base64
@@ -64,12 +64,12 @@ def script_hashes(html: str) -> tuple[str, ...]:
 POLICY: Final = "Content-Security-Policy"
 _FILES: Final = "/file="
 _NOTHING: Final = "default-src 'none'; sandbox"
-"""The policy of uploaded files, in case one is opened as a page."""
+"""The policy of uploaded files, in case a browser opens one as a page."""
 _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 
 
 class SecurityHeaders:
-    """Middleware that adds the headers. A policy that a response has already stays."""
+    """Middleware that adds the headers. It keeps the policy that a response has, unless it is an upload."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app = app
