@@ -1,4 +1,1 @@
-"""The leaderboard's web server: pages, REST API, Gradio app and MCP server.
-
-`submissions` has the rules of submitting.
-"""
+"""The leaderboard's web server: pages, REST, Gradio and MCP. `submissions` has the rules of submitting."""

@@ -101,10 +101,7 @@ def serve(
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
-    """Convert a source of runs, and return settings that show only these runs.
-
-    The settings use no labels, no records and no repositories on the Hub.
-    """
+    """Convert a source; return settings that show only its runs, without labels, records and the Hub."""
     built = dataset_commands.read_source(source)
     changes = {
         "suite": str(built.suite_folder),

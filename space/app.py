@@ -236,10 +236,7 @@ def is_expensive(path: str) -> bool:
 async def lifespan(
     service: SubmissionsApp, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
 ) -> AsyncIterator[None]:
-    """Call the sweeps regularly while the server runs.
-
-    When it stops, delete all uploads and send the records that are still waiting to the Hub.
-    """
+    """Call the sweeps regularly; at shutdown delete all uploads and send waiting records to the Hub."""
     tidying = asyncio.create_task(tidy(sweeps))
     yield
     tidying.cancel()

@@ -70,10 +70,7 @@ File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL,
 
 
 def _form_field(name: str) -> Any:
-    """Return the type and the pydantic field of one text field of the form.
-
-    It accepts any text, so that `declare` can report the problems of all fields together.
-    """
+    """Return (type, field) of a form field, which accepts any text: `declare` checks all fields together."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
     extra = {"enum": choices} if choices else None
@@ -92,10 +89,7 @@ else:
 
 
 def build_submission_router(services: Services) -> APIRouter:
-    """Return the routes for templates, checks, estimates and submissions.
-
-    `BodyLimits` has limited the bodies of their requests.
-    """
+    """Return the routes for templates, checks, estimates and submissions; see `BodyLimits` for limits."""
     router = APIRouter(form_limits=FORM_LIMITS)
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]

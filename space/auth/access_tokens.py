@@ -26,7 +26,7 @@ class AccessTokens:
         self._engine = engine
 
     def make(self, account: str) -> str:
-        """Create a token for an account and return it. It cannot be shown again: only its digest is stored."""
+        """Return a new token for an account. It cannot be shown again, since only its digest is stored."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine) as session:
             session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))

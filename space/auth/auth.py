@@ -110,8 +110,8 @@ class Auth:
     def actor_of(self, request: Request) -> Actor | None:
         """Return the account that makes the request, or None if the caller is not signed in.
 
-        A session does not count if a page of another site made the request, except to read. Raise
-        InvalidToken or HubUnavailable if the request has a token that cannot be confirmed.
+        Sessions count only for reading and for requests from our own pages. Raise InvalidToken or
+        HubUnavailable if the request has a token that cannot be confirmed.
         """
         if self.mode == "hub" and (token := bearer_token(request.headers)) is not None:
             return self._with_role(self._identify(self.tokens.holder(token), False))
@@ -172,10 +172,7 @@ class Auth:
         return actor is not None and actor.is_maintainer
 
     def submitter_of(self, request: Request) -> Actor | None:
-        """Return the account that submits, or raise as `require_actor` does.
-
-        The result is None only in mode ``local``, where the name in the form is enough.
-        """
+        """Return the account that submits; None only in mode ``local``, where the form's name is enough."""
         return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:

@@ -100,11 +100,7 @@ class _Login:
         )
 
     async def start(self, request: Request) -> Response:
-        """Redirect to the Hub.
-
-        A request under a custom domain is first redirected to the Space's own address, the only one that the
-        Hub knows.
-        """
+        """Redirect to the Hub; from a custom domain, first to the Space's own domain, which the Hub knows."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)

@@ -43,9 +43,8 @@ SUITE_FILES: Final = (
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """Return the files to send, by path: code with its data, and the suite's own part.
+    """Return the files to send, by path: code, data, and the built documentation or a suite of one's own.
 
-    This is the built documentation for the official suite, and the suite's files for one that is not shipped.
     Raise PublishError with the names of all files that are missing or do not belong on a Space.
     """
     found: dict[str, Path] = {}

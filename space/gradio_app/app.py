@@ -1,4 +1,4 @@
-"""Builds the ``gr.Blocks`` with the named endpoints and the form of /submit, and adapts Gradio to the Space."""
+"""Builds the ``gr.Blocks`` with the named endpoints and the form of /submit, and adapts how Gradio works."""
 
 import json
 import warnings
@@ -80,8 +80,7 @@ def make_calls_cheap(blocks: gr.Blocks) -> None:
     """Remove work on the event loop that Gradio 6.31 does for every call and that is not needed here.
 
     On the first call of a session Gradio describes all components again (10 ms and 200 kB). Before each call
-    it sets up matplotlib if that is installed, and importing matplotlib blocks the event loop for half a
-    second.
+    it sets up matplotlib, if installed; importing matplotlib blocks the event loop for half a second.
     """
     for part in blocks.blocks.values():
         changed: Any = part  # its method is replaced

@@ -120,8 +120,7 @@ class Endpoints:
     def submitter(self, request: AnyRequest) -> Actor | None:
         """Return the account that submits, or None if the name in the declaration is enough.
 
-        Raise one of `CALL_ERRORS` if the sender is unknown or over the limit, or if a page of another site
-        calls.
+        Raise one of `CALL_ERRORS` if the sender is unknown, over the limit, or a page of another site.
         """
         plain = _plain(request)
         if plain.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -243,10 +242,7 @@ def with_declaration(
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    """Return a field of the declaration as a function's parameter.
-
-    The account is optional, since a Space knows who is signed in.
-    """
+    """Return a declaration field as a parameter; the account is optional, as a Space knows the caller."""
     choices = ("yes", "no") if name == "test_labels_used" else declared_fields()[name].get("enum")
     is_optional = name == "account" or name not in REQUIRED
     return inspect.Parameter(

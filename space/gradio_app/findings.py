@@ -51,7 +51,7 @@ class FindingView:
 
 
 def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
-    """Return the findings by the title of their kind. Kinds with errors come first, and errors in each kind."""
+    """Return the findings by the title of their kind. Kinds with errors, and errors in a kind, come first."""
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):

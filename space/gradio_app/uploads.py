@@ -79,10 +79,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME in the folder and return its path.
-
-        Raise HTTPException if the file is too large or there is no room for it.
-        """
+        """Store a file as HASH/NAME and return its path; raise HTTPException if it does not fit the limits."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:

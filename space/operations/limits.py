@@ -120,8 +120,7 @@ class CounterStorage(MemoryStorage):
 class CheckLimit:
     """The limit of checks per address and per account, with a sliding window in memory.
 
-    At most ``most_addresses`` senders are counted separately. While that many are active, all new senders
-    share one count.
+    At most ``most_addresses`` senders are counted separately; while all are active, new ones share one count.
     """
 
     def __init__(

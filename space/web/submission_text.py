@@ -46,10 +46,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return an account's limits and what is left of them as JSON.
-
-    ``left`` is None on a Space without labels.
-    """
+    """Return an account's limits as JSON. ``left``, what remains, is None on a Space without labels."""
     message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,

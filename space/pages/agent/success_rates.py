@@ -48,8 +48,7 @@ PRINTED = (
 NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
-"""The most judges in the table on rejection fine-tuning, which has those with the fewest wrong trajectories.
-"""
+"""The most judges in the table on rejection fine-tuning: those with the fewest wrong trajectories."""
 N_LABELS: Final = 60
 OFFERED: Final = (15, 30, 60, 100, 150)
 FEWEST_LABELS, MOST_LABELS = 10, 300
@@ -161,7 +160,7 @@ class RateSources:
     def _estimate(
         self, split: str, judges: Sequence[tuple[str, str]], n_labels: int
     ) -> dict[str, Any] | None:
-        """Return the template's values for estimates with judges (name, id), or None if anything is missing."""
+        """Return the template's values for estimates with these (name, id), or None if labels are missing."""
         labels = self._verdicts.labels(split) if judges else None
         board = self._service.records.board()
         columns: dict[str, np.ndarray] = {}

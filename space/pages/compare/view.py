@@ -109,10 +109,7 @@ def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """Return the ensembles of judges on dev, or None for fewer than two judges.
-
-    ``columns`` has each judge's verdicts in the order of the split.
-    """
+    """Return ensembles on dev, or None for one judge or none; ``columns`` are in the order of the split."""
     if len(columns) < FEWEST:
         return None
     single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]

@@ -93,9 +93,8 @@ def queue_page(
     """Return the template's values for one page of a judge's errors.
 
     An empty text in ``wanted`` selects every kind, benchmark or agent. ``counts`` (by kind) and ``n_tagged``
-    are those of the whole split. A line's ``entry`` is None if the trajectory cannot be shown. ``n_later``
-    counts the tags of others that the reader sees only after tagging the error. Errors in ``bare`` have no
-    run, reasoning or tags.
+    are those of the whole split. ``entry`` is None if the trajectory cannot be shown. ``n_later`` counts tags
+    that the reader sees after tagging the error. ``bare`` has errors without run, reasoning and tags.
     """
     verdicts = services.verdicts
     every = errors_of(services, column, split, reader.blind)

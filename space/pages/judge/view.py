@@ -23,10 +23,7 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A row as the judge page shows it under one label.
-
-    ``human`` is the second annotator's overall cell, if there is one.
-    """
+    """A row as its page shows it under one label. ``human`` is the second annotator's overall cell."""
 
     row: BoardRow
     label: str

@@ -13,8 +13,7 @@ WIDTH: Final = 860
 ROW_HEIGHT: Final = 26
 LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
 SHORTEST_GAP: Final = 40
-"""The smallest distance between two days in pixels, unless the gaps would fill more than half of the width.
-"""
+"""The smallest distance between two days in pixels, unless the gaps would fill over half of the width."""
 
 DATE_WIDTH: Final = 84
 BEND: Final = 9

@@ -49,9 +49,7 @@ ERRORS_BEHIND: Final[Mapping[str, str]] = {
 }
 """The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""A function that returns the address of the errors behind a row's metric, or an empty text if the errors
-cannot be seen.
-"""
+"""A function that returns the address of the errors behind a row's metric; empty if they are hidden."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:

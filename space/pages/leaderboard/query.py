@@ -105,8 +105,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
     """Return a range of rows in whole steps of ``PAGE_ROWS``, with at most ``MOST_ROWS`` rows.
 
-    So there are few ranges, and a page can be cached for each. A range beyond ``n_rows`` becomes the last
-    step.
+    So pages can be cached for the few ranges there are. A range beyond ``n_rows`` becomes the last step.
     """
     first, last = (max(1, min(number, n_rows)) for number in rows)
     first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
@@ -150,10 +149,9 @@ def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | N
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
     """Return the rows that fit the choice, in its order or, by default, best first by the chosen metric.
 
-    A judge has only one row, the submission that represents it by this metric, unless every submission is
-    chosen. References come last and are never filtered out. If an agent is chosen, the order is still that of
-    the metric over all agents, like the ranks; rows without a metric for the agent, such as those of papers,
-    come after the other judges.
+    Unless every submission is chosen, a judge has one row, which represents it by this metric. References
+    come last and are never filtered out. If an agent is chosen, the order is still that over all agents, like
+    the ranks; rows without a metric for the agent, such as those of papers, come after the other judges.
     """
     ranks = board.ranks(choice.label, choice.figure)
     rows = [

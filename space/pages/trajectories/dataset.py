@@ -147,8 +147,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
-    A blind story has no labels, no verdicts and no other runs of the task. ``version`` is that of the
-    dataset.
+    A blind story has no labels, verdicts or other runs of the task. ``version`` is that of the dataset.
     """
 
     version: str
@@ -165,8 +164,7 @@ class Story:
 class Explorer:
     """Read-only access to the trajectories that can be shown. One instance per process; thread-safe.
 
-    Its methods raise KeyError if no dataset has the item, and TrajectoriesUnavailable if files cannot be
-    read.
+    Methods raise KeyError if no dataset has the item, and TrajectoriesUnavailable if files cannot be read.
     """
 
     def __init__(self, settings: Settings, service: SubmissionsApp) -> None:
@@ -256,8 +254,7 @@ class Explorer:
         """Return a screenshot by the number of its step, or a goal image by its index.
 
         A ``num`` of None means the last picture, a ``width`` of None the picture as recorded; other widths
-        are those of WIDTHS. Raise NoPicture if there is no such picture, BrokenPicture if it cannot be
-        resized.
+        are those of WIDTHS. Raise NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)

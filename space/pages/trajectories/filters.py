@@ -67,8 +67,7 @@ class TrajectoriesQuery:
     def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
         """Return the choice that a query string makes; invalid values (see `refused`) become the default.
 
-        ``known`` has the valid values of the fields that are chosen from a list; ``task`` and ``search`` take
-        any text.
+        ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` take any text.
         """
         parameters = parameters_in(query)
         found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}

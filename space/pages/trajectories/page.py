@@ -193,8 +193,7 @@ def build_trajectories_router(
 ) -> APIRouter:
     """Return the route of the list and of a story.
 
-    Its pages are the same for every reader and are cached. Pages for annotators with open items bypass the
-    cache.
+    Its pages are the same for every reader and are cached, except for annotators with open items.
     """
     router = APIRouter()
 
