@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.001
 """How long a busy thread runs before Python lets another thread run."""
 LAST_ANSWERS_SECONDS = 10
-"""How long a server that stops waits for the responses that it has begun."""
+"""How long the server waits, when it stops, for responses that are still being sent."""
 TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another with --port"
 PUBLISHED = (
     "Other machines can reach this Space. Everybody may read it; accounts with an access token may submit. "
@@ -101,7 +101,7 @@ def serve(
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
-    """Convert a source; return settings that show only its runs, without labels, records and the Hub."""
+    """Convert a source, and return settings that show only its runs: no labels, records or repositories."""
     built = dataset_commands.read_source(source)
     changes = {
         "suite": str(built.suite_folder),

@@ -167,7 +167,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """The function that counts a request and refuses it over the limit, by path."""
+        """The functions, by path, that count a request and refuse it over the limit."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,

@@ -1,4 +1,4 @@
-"""Estimates agents' success rates from uploaded files, for the REST API and the page."""
+"""Estimates agents' success rates from uploaded files, for the REST API and the page ``/rates``."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -43,7 +43,7 @@ ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_F
 
 
 class FileEstimates:
-    """Makes estimates from uploaded files, for the REST API and the page.
+    """The service that estimates success rates from uploaded files.
 
     Each file counts as one check. The files are read in the upload queue, and nothing of them is stored.
     """

@@ -29,7 +29,7 @@ METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1",
 
 
 def judges_response(board: Board) -> dict[str, Any]:
-    """Return what ``/api/judges`` responds: the judges in the order of the board, without reference rows."""
+    """Return the response of ``/api/judges``: the judges in the order of the board, without references."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
@@ -40,7 +40,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Group scored rows by account and judge; every row from a paper is a group of its own."""
+    """Return the rows grouped by account and judge; every row from a paper is a group of its own."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)

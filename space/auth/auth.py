@@ -139,7 +139,7 @@ class Auth:
         self.cookie.write(response, actor, token)
 
     def sign_out(self, request: Request, response: Response) -> None:
-        """End the session of a request, and so all copies of its cookie, and delete the browser's cookie."""
+        """End the session of a request, with all copies of its cookie, and clear the browser's cookie."""
         if self.sessions is not None and (session := self.session_of(request)):
             self.sessions.end(session)
         self.cookie.clear(response)
@@ -150,7 +150,7 @@ class Auth:
         return signed_in[1] if signed_in is not None else None
 
     def require_actor(self, request: Request) -> Actor:
-        """Return the account that makes the request; raise NotSignedIn if there is none, or as `actor_of`."""
+        """Return the account that makes the request; raise NotSignedIn, or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
             raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()
@@ -172,7 +172,7 @@ class Auth:
         return actor is not None and actor.is_maintainer
 
     def submitter_of(self, request: Request) -> Actor | None:
-        """Return the account that submits; None only in mode ``local``, where the form's name is enough."""
+        """Return who submits; None only in mode ``local``, where the name in the form is enough."""
         return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:

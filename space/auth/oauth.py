@@ -116,7 +116,7 @@ class _Login:
             return self._problem("silent", next_path, 503)
 
     async def finish(self, request: Request) -> Response:
-        """Exchange the code for the account's name, sign it in, and redirect to the page it came from."""
+        """Exchange the code for the account's name, sign the account in, and redirect to the page before."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)

@@ -1,4 +1,4 @@
-"""Reads bearer tokens from requests and lets the Hub confirm them. Its answers are kept for a minute."""
+"""Reads bearer tokens from requests and confirms them with the Hub, whose answers are cached for a minute."""
 
 import hashlib
 import hmac

@@ -43,7 +43,7 @@ MOUNTED_AT: Final = "/dataset"
 MANAGED_VARIABLES: Final = (
     "ARB_SUITE", "ARB_LABELS", "ARB_DATA_DIR", "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
 )  # fmt: skip
-"""Variables that a deployment sets or deletes; it leaves others on the Space alone."""
+"""Variables that a deployment sets or deletes. Other variables of the Space stay as they are."""
 
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
@@ -218,7 +218,7 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Create the repositories of records (private), board and Space if missing; return the new ones."""
+        """Create the repositories of records (private), board and Space if missing; return their names."""
         made: list[str] = []
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
             (deployment.private, "dataset", {"private": True}),
@@ -237,7 +237,7 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ, delete `MANAGED_VARIABLES` that are not wanted; return all names."""
+        """Set variables that differ and delete unwanted `MANAGED_VARIABLES`; return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
         gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]

@@ -35,7 +35,7 @@ SUFFIXES: Final = frozenset(
 NOT_NEEDED: Final = frozenset(
     ("dataset_script/sample/annotations.csv", *(f"{package}/py.typed" for package in PACKAGES))
 )
-"""Files that are not sent: the labels from which the sample's data was built, and type checkers' markers."""
+"""Files that are not sent: the labels from which the sample's data was built, and files for type checkers."""
 
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
@@ -43,7 +43,7 @@ SUITE_FILES: Final = (
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """Return the files to send, by path: code, data, and the built documentation or a suite of one's own.
+    """Return the files to send, by path: code, data, and the documentation or a suite that is not shipped.
 
     Raise PublishError with the names of all files that are missing or do not belong on a Space.
     """
@@ -100,7 +100,7 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """Return the files of a suite that is not shipped, by path, and the problem (or None) with sending it.
+    """Return the files of a suite that is not shipped, by path, and why it cannot be sent (or None).
 
     The paths are those that a shipped suite would have, so that the Space finds the suite by its name.
     """

@@ -79,7 +79,7 @@ class Endpoints:
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
         """Count one check for an account, or else for the address; raise TooManyChecks over the limit.
 
-        A request that was counted for its address before is not counted for it again.
+        A request whose address was counted before its body was read is not counted again for the address.
         """
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
@@ -131,7 +131,7 @@ class Endpoints:
         return submitter
 
     def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
-        """Submit a file and return what ``POST /api/submissions`` responds.
+        """Submit a file and return the response of ``POST /api/submissions``.
 
         ``read`` returns the checked file; it is called only after the submitter is known. ``fields`` are
         those of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
@@ -144,11 +144,11 @@ class Endpoints:
         return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
     def board(self) -> dict[str, Any]:
-        """Return what ``GET /api/board.json`` responds."""
+        """Return the response of ``GET /api/board.json``."""
         return json.loads(self.service.records.board().to_bytes())
 
     def judges(self) -> dict[str, Any]:
-        """Return what ``GET /api/judges`` responds."""
+        """Return the response of ``GET /api/judges``."""
         return judges_response(self.service.records.board())
 
 

@@ -153,7 +153,7 @@ class StreamLimits:
 UNREAD_SECONDS: Final = 60
 UNREAD_BYTES: Final = 4_000_000
 UNREAD_BYTES_EACH: Final = 1_000_000
-"""The most bytes of unread results as JSON, in total and per address. Memory holds ten times as much."""
+"""The most bytes of unread results as JSON, total and per address. They take ten times as much memory."""
 SMALLEST_RESULT: Final = 16_000
 """Each result counts as at least this many bytes, so there are at most 250 results, and 62 per address."""
 

@@ -159,7 +159,7 @@ def _button_heading(split: str) -> str:
 
 
 def _declaration_fields(asks_name: bool) -> list[gr.Component]:
-    """Add the fields of the declaration to the page and return them; ``asks_name`` shows the account."""
+    """Add the declaration's fields to the page and return them; ``asks_name`` makes the account visible."""
     with gr.Row():
         account = _text_field("account", visible=asks_name)
         judge = _text_field("judge")

@@ -65,7 +65,7 @@ class UploadStore:
         """Make room for a sender's next file of ``size`` bytes.
 
         If all files together take too much, delete the oldest files of the sender that stores the most. Raise
-        TooManyUploads if this sender has no room left, or if no other sender stores more than it.
+        TooManyUploads if this sender has no room left or would itself store the most.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:
@@ -79,7 +79,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME and return its path; raise HTTPException if it does not fit the limits."""
+        """Store a file as HASH/NAME and return its path; raise HTTPException if it exceeds the limits."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:

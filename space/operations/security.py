@@ -31,9 +31,9 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
     """Return the value of the Content-Security-Policy header.
 
     Args:
-        on_space: Lets the Hub show our pages in its frame.
+        on_space: Whether the Hub may show our pages in its frame.
         script_hashes: The hashes of the inline scripts that may run; see `script_hashes`.
-        evaluates: Lets scripts make functions from text, as Gradio's do.
+        evaluates: Whether scripts may make functions from text, as Gradio's do.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -69,7 +69,7 @@ _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone",
 
 
 class SecurityHeaders:
-    """Middleware that adds the headers. It keeps the policy that a response has, unless it is an upload."""
+    """Middleware that adds the headers. It keeps a policy that a response already has, except for uploads."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app = app

@@ -46,7 +46,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return an account's limits as JSON. ``left``, what remains, is None on a Space without labels."""
+    """Return an account's limits as JSON; ``left``, its remaining quota, is None without labels."""
     message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
@@ -70,7 +70,7 @@ def receipt_link(receipt: Receipt) -> str:
 
 
 WAITING_SECONDS: Final = 2
-"""How long a client waits before it asks again whether a record is durable, about as long as a commit."""
+"""How long a client waits before it asks again whether a record is durable; a commit takes as long."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:

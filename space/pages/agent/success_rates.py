@@ -127,7 +127,7 @@ class RateSources:
         return tuple(split for split in SPLITS if split in self._verdicts.splits())
 
     def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (name, id) of judges that judged every run; on test only the best and the chosen ones."""
+        """Return (name, id) of judges with verdicts on every run; on test, the best and the chosen ones."""
         if split == "test":
             ranked = self._service.records.board().ranking("success")
             best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
@@ -160,7 +160,7 @@ class RateSources:
     def _estimate(
         self, split: str, judges: Sequence[tuple[str, str]], n_labels: int
     ) -> dict[str, Any] | None:
-        """Return the template's values for estimates with these (name, id), or None if labels are missing."""
+        """Return the template's values for estimates with these judges, or None if labels are missing."""
         labels = self._verdicts.labels(split) if judges else None
         board = self._service.records.board()
         columns: dict[str, np.ndarray] = {}

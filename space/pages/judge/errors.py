@@ -195,7 +195,7 @@ def count_tables(
 
 
 def category_title(category: str) -> str:
-    """Return the title of a category of the paper, or the words of a custom one."""
+    """Return the title of a category from the paper, or a custom category in words."""
     known = CATEGORIES.get(category)
     return known.title if known else category.replace("_", " ").capitalize()
 

@@ -61,7 +61,7 @@ def y(share: float) -> float:
 
 
 def _apart(places: list[float]) -> list[float]:
-    """Return the places, some moved down so that names do not overlap, in the same order."""
+    """Return the positions in the same order, some of them moved down so that names do not overlap."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
     for above, below in pairwise(order):

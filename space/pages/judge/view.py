@@ -40,7 +40,7 @@ class JudgeView:
 
     @property
     def yes_shares(self) -> tuple[float, float] | None:
-        """The fractions of yes by the judge and by the experts, or None if the counts are not known."""
+        """The fractions of runs with a yes from the judge and from the experts; None without their counts."""
         n, positives, tp, fp = (self.overall[name] for name in ("n", "positives", "tp", "fp"))
         if not n or positives is None or tp is None or fp is None:
             return None

@@ -105,7 +105,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
     """Return a range of rows in whole steps of ``PAGE_ROWS``, with at most ``MOST_ROWS`` rows.
 
-    So pages can be cached for the few ranges there are. A range beyond ``n_rows`` becomes the last step.
+    Pages are cached per range, so there are only a few. A range beyond ``n_rows`` becomes the last step.
     """
     first, last = (max(1, min(number, n_rows)) for number in rows)
     first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
@@ -149,7 +149,7 @@ def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | N
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
     """Return the rows that fit the choice, in its order or, by default, best first by the chosen metric.
 
-    Unless every submission is chosen, a judge has one row, which represents it by this metric. References
+    Unless every submission is chosen, a judge has only the row that represents it by this metric. References
     come last and are never filtered out. If an agent is chosen, the order is still that over all agents, like
     the ranks; rows without a metric for the agent, such as those of papers, come after the other judges.
     """

@@ -163,7 +163,7 @@ class StoryStep(Step):
 
 
 def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[StoryStep, ...]:
-    """Return the steps of a trajectory from its rows in `steps`; ``sizes`` are screenshots' by step."""
+    """Return a trajectory's steps from its rows in `steps`; ``sizes`` has screenshot sizes by step number."""
     steps = []
     for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1):
         size, box = sizes.get(row["num"]), row["box"]

@@ -45,7 +45,7 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, without its texts; ``places`` are rows by trajectory id."""
+    """A judge's verdicts on the test split, without its texts; ``places`` maps trajectory ids to rows."""
 
     row: BoardRow
     verdicts: Predictions
