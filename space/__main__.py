@@ -160,7 +160,7 @@ def _serve(
         log_config=None,  # `configure_logs` has set up logging
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # a client can forge them; `client_address` reads them where they are true
+        proxy_headers=False,  # clients can forge them; `client_address` reads them only on a Space
         server_header=False,
         timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
     )
@@ -168,7 +168,7 @@ def _serve(
     try:
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
-    except OSError:  # another program that held the same address listened first
+    except OSError:  # another program bound the same address and listened first
         stop(TAKEN.format(port=listener.getsockname()[1], host=host))
     if not server.started:
         stop("the Space did not start; the lines above say why")

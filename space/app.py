@@ -148,7 +148,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, pages))
     _add_middleware(app, settings, services, pages, counts, streams)
-    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost
+    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost middleware
     gradio_app = mount_gradio(app, services, settings, pages)
     add_error_handlers(gradio_app, service, pages.problem)  # Gradio answers every address that is not ours
     sweeps.append(UnreadResults(gradio_app.get_blocks()._queue, counts.sender).sweep)

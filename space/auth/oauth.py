@@ -95,7 +95,7 @@ class _Login:
                 "scope": settings.oauth_scopes,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT,
-                "verify": httpx2.create_ssl_context(),  # made once, as it takes longer than a call
+                "verify": httpx2.create_ssl_context(),  # made once, as making it takes longer than a call
             },
         )
 

@@ -259,7 +259,7 @@ class Deployer:
         others = [volume for volume in there if volume.mount_path != MOUNTED_AT]
         try:
             self.hub.set_space_volumes(space, [*others, ours])
-        except HTTPError as error:  # not every plan allows it; the Space then shows the sample
+        except HTTPError as error:  # not every plan of the Hub allows it; the Space then shows the sample
             self.say(
                 f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
                 "the Space's settings. Until then the Space shows the sample's trajectories"

@@ -95,7 +95,7 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
 
 def _is_ignored(path: Path) -> bool:
     if path.parts[:2] in {("arb", name) for name in (*BESIDE, SITE)}:
-        return True  # an installed `arb` holds these; they are sent from there under their own names
+        return True  # a wheel has these within `arb`; they are sent under their own names
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 

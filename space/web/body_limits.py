@@ -110,7 +110,7 @@ class BodyLimits:
         except TemporarilyClosed as error:
             headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
             await self._answer(scope, 503, str(error), headers)(scope, receive, send)
-        except HTTPException as error:  # also from a middleware inside that has not begun to answer
+        except HTTPException as error:  # also raised by an inner middleware that has not responded yet
             headers = dict(error.headers or {})
             if delay_s := getattr(error, "delay_s", 0.0):
                 headers["Connection"] = "close"  # otherwise the server would read the rest of the body

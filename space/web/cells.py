@@ -217,7 +217,7 @@ class Axis:
     def over(cls, low: int, high: int) -> "Axis":
         """Return an axis from ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
         every = max(1, ceil((high - low) / MOST_TICKS))
-        if low < 0 < high:  # a tick on zero
+        if low < 0 < high:  # puts a tick on zero
             places = sorted({*range(0, high + 1, every), *range(0, low - 1, -every)})
         else:
             places = list(range(low, high + 1, every))

@@ -185,7 +185,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
     worst, the pairs that it swaps compared with the reference).
     """
     reference = evaluators[0]
-    ordered = ranking(reference, benchmark)  # the reference's order, then agents without a rate there
+    ordered = ranking(reference, benchmark)  # agents without a rate by the reference follow
     others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
     agents: dict[str, int] = {}
     ends: list[float | None] = []

@@ -171,7 +171,7 @@ class Explorer:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        # Readers who load one picture of a trajectory soon load the next one.
+        # All pictures of a trajectory are cached: readers who load one soon load the next.
         self._recorded: ByteCache[Pictures] = ByteCache(
             RECORDED_BYTES, lambda pictures: sum(len(each.content) for each in pictures.values()) + 1_000
         )

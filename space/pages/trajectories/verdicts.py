@@ -163,7 +163,7 @@ def experts_of(
     if entry.split != DEV or entry.labels is None:
         return ()
     rows = dataset.rows_of("annotations", entry.trajectory_id)
-    own = [question.name for question in questions if question.is_own]  # the dataset may be older than these
+    own = [question.name for question in questions if question.is_own]  # an older dataset may lack them
     found = [Expert(r["annotation"], labels_of(r), {name: r.get(name) for name in own}) for r in rows]
     return tuple(sorted(found, key=lambda expert: expert.annotation)) or (Expert(1, entry.labels, {}),)
 
