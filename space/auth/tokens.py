@@ -94,7 +94,7 @@ def _day(text: Any) -> date | None:
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the Hugging Face token of a request, or None.
 
-    Raise InvalidToken for a bearer token of another kind, which the Hub must not see.
+    Raise InvalidToken for any other bearer token, which must not be sent to the Hub.
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):

@@ -105,7 +105,7 @@ class Deployment:
 
     @property
     def labels_repo(self) -> str | None:
-        """The Hub repository of the labels, or None if they are not in one."""
+        """The Hub repository of the labels, or None if the labels are not on the Hub."""
         kind, _, place = self.labels.partition(":")
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
 

@@ -93,7 +93,7 @@ class RateSources:
         return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
 
     def default(self) -> list[str]:
-        """Return the ids of the evaluators shown by default: those of the paper, on the official suite."""
+        """Return the ids of the evaluators shown by default: the paper's on the official suite, else none."""
         return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
 
     def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
@@ -361,7 +361,7 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the route of the page, and that of its form, which estimates rates from uploaded files."""
+    """Return the routes of the page and of its form, which estimates rates from uploaded files."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
     files = FileEstimates(service, services.uploads, services.checks)

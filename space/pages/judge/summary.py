@@ -160,7 +160,7 @@ def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str
 
 
 def judge_bibtex(row: BoardRow, suite: Suite) -> str:
-    """Return a BibTeX entry for the row, then that of the suite. Submitters' text is escaped for LaTeX."""
+    """Return BibTeX entries for the row and for the suite. Submitters' text is escaped for LaTeX."""
     is_official = suite.name == OFFICIAL
     if is_official and row.id.startswith(("paper/", "reference/")):
         return PAPER_BIBTEX  # its metrics are those of the paper

@@ -56,7 +56,7 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
     """Return the template's values for a queue, without lines if a maintainer does not annotate.
 
     A line has a task and the parts of its trajectory's id. ``next`` is the address of the first trajectory
-    that is not done, ``undo`` that of the one that was saved last; both may be None.
+    that is not done, ``undo`` the address of the trajectory saved last; both may be None.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
@@ -109,7 +109,7 @@ CONTRADICTIONS: Final = (
 
 
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
-    """Return those of `CONTRADICTIONS` whose answers the released questions of a suite allow."""
+    """Return the `CONTRADICTIONS` between answers that a suite's released questions allow."""
     known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 

@@ -147,7 +147,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
-    A blind story has no labels, verdicts or other runs of the task. ``version`` is that of the dataset.
+    A blind story has no labels, verdicts or other runs of the task. ``version`` is the dataset's version.
     """
 
     version: str

@@ -178,7 +178,7 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
-    """Return the choice that a query makes; its suite is empty if it is that of the default dataset."""
+    """Return the choice that a query makes; its ``suite`` is empty for the default dataset."""
     suites = [dataset.suite for dataset in explorer.datasets()]
     choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)

@@ -62,7 +62,7 @@ class SubmittedJudges:
         self._known: tuple[object, tuple[SubmittedJudge, ...]] = ("", ())
 
     def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
-        """Return the best judges on the board; none if another suite is served or its labels are private."""
+        """Return the best judges on the board; none for another suite or if the labels are private."""
         suite = self._service.suite
         if suite.name != suite_name or not suite.labels_are_public:
             return ()
@@ -106,7 +106,7 @@ class SubmittedJudges:
 
 
 def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
-    """Return the votes of the dataset's judges together with those of submitted judges."""
+    """Return the votes of the dataset's judges and of submitted judges on each trajectory."""
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
         codes = judge.verdicts.codes("success").tolist()
@@ -131,8 +131,8 @@ class Expert:
 class JudgeVerdict:
     """A judge's verdict on a trajectory.
 
-    ``key`` names the judge in the URL of its reasoning, ``row_id`` in that of its page. ``differs`` says on
-    dev whether the verdict contradicts the experts on success; it is None if that is not known.
+    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` says
+    on dev whether the verdict contradicts the experts on success; it is None if that is not known.
     """
 
     key: str
@@ -174,7 +174,7 @@ def judges_of(
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
-    """Return the verdicts in the dataset, the rule-based one first, then those of submitted judges.
+    """Return the verdicts in the dataset, the rule-based one first, then the verdicts of submitted judges.
 
     ``rows_of_board`` holds the ids of the judges that have a page.
     """
