@@ -1,1 +1,1 @@
-"""The pages, REST, Gradio and MCP of the leaderboard. The rules of submitting are in `submissions`."""
+"""The leaderboard's web server: pages, REST, Gradio and MCP. `submissions` has the rules of submitting."""

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from arb.core.settings import Settings
 
 SWITCH_SECONDS = 0.001
-"""How long a busy thread runs before another one may."""
+"""How long a busy thread runs before Python lets another thread run."""
 LAST_ANSWERS_SECONDS = 10
-"""How long the server waits at its end for responses that have begun."""
+"""How long the server waits, when it stops, for responses that are still being sent."""
 TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another with --port"
 PUBLISHED = (
     "Other machines can reach this Space. Everybody may read it; accounts with an access token may submit. "
@@ -72,7 +72,7 @@ def serve(
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
-    # Requests are answered in parallel, so threads of linear algebra would only wait for each other.
+    # Requests are already answered in parallel, so more threads for linear algebra would only slow them down.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     keep_memory_small()
     settings = read_settings()
@@ -85,8 +85,8 @@ def serve(
     if source is not None:
         settings = _settings_of_source(source, settings)
 
-    # Nothing that is imported here is garbage. Looking for it would take a sixth of the start, and later
-    # sometimes 0.2 s of a request.
+    # Nothing imported here is garbage. Searching it for garbage would take a sixth of the startup time, and
+    # later up to 0.2 s during a request.
     gc.disable()
     try:
         built = space_app.create_app(settings, wait_s=0)
@@ -101,7 +101,7 @@ def serve(
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
-    """Return settings that show only a source's runs and use neither our records nor our repositories."""
+    """Convert a source, and return settings that show only its runs: no labels, records or repositories."""
     built = dataset_commands.read_source(source)
     changes = {
         "suite": str(built.suite_folder),
@@ -117,7 +117,7 @@ def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket that holds the address and does not listen yet, or stop the command."""
+    """Return a socket that is bound to the address but does not listen yet; stop the command on failure."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # Without IPPROTO_TCP asyncio does not set TCP_NODELAY. Each page on an open connection would then come
     # 40 ms late, as Nagle's algorithm waits for a delayed acknowledgement.
@@ -136,9 +136,9 @@ def _bind(host: str, port: int) -> socket.socket:
 def _serve(
     application: "ASGIApp", listener: socket.socket, host: str, path: str, end_streams: Callable[[], None]
 ) -> None:
-    """Answer requests until Ctrl-C, and print the address with ``path`` once the server has started.
+    """Serve the application until Ctrl-C. Print its address, followed by ``path``, once it has started.
 
-    ``end_streams`` is called before the server stops, as it would wait for open event streams.
+    ``end_streams`` closes the open event streams; otherwise a server that stops would wait for them.
     """
     # With the default of 5 ms, a thread that reads a file would delay every step of every response by 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -157,10 +157,10 @@ def _serve(
 
     config = uvicorn.Config(
         application,
-        log_config=None,  # ours is used
+        log_config=None,  # `configure_logs` has set up logging
         log_level="warning",
         access_log=False,
-        proxy_headers=False,  # a client can forge them; `client_address` reads them where they are true
+        proxy_headers=False,  # clients can forge them; `client_address` reads them only on a Space
         server_header=False,
         timeout_graceful_shutdown=LAST_ANSWERS_SECONDS,
     )
@@ -168,7 +168,7 @@ def _serve(
     try:
         with suppress(KeyboardInterrupt):
             server.run(sockets=[listener])
-    except OSError:  # another program that held the same address listened first
+    except OSError:  # another program bound the same address and listened first
         stop(TAKEN.format(port=listener.getsockname()[1], host=host))
     if not server.started:
         stop("the Space did not start; the lines above say why")

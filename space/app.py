@@ -1,4 +1,4 @@
-"""The Space: one application with pages, REST, Gradio and MCP."""
+"""The Space's FastAPI application: pages, REST API, Gradio, MCP, middleware and regular clean-up."""
 
 import asyncio
 import math
@@ -60,13 +60,13 @@ from submissions.app import SubmissionsApp
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""How many other requests with a body an address may send per file that it may have checked."""
+"""How many other requests with a body an address may send for each file that it may have checked."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
-    """Add pages and REST. ``/api`` lists the routes in this order."""
+    """Add the routes of the pages and of the REST API. ``/api`` lists the REST routes in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     rest = (
@@ -106,10 +106,9 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
 
 
 def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> FastAPI:
-    """Return the application for these settings: open labels and records, and finish unfinished scoring.
+    """Open the labels and the records, finish unfinished scoring, and return the application.
 
-    Call ``state.end_streams`` of the application before stopping the server, which would wait for open event
-    streams.
+    Call ``app.state.end_streams()`` before stopping the server, which otherwise waits for open event streams.
 
     Args:
         settings: The settings.
@@ -149,15 +148,15 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, pages))
     _add_middleware(app, settings, services, pages, counts, streams)
-    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost
+    app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost middleware
     gradio_app = mount_gradio(app, services, settings, pages)
-    add_error_handlers(gradio_app, service, pages.problem)  # it answers every address that is not ours
+    add_error_handlers(gradio_app, service, pages.problem)  # Gradio answers every address that is not ours
     sweeps.append(UnreadResults(gradio_app.get_blocks()._queue, counts.sender).sweep)
     return app
 
 
 class RequestCounts:
-    """The counts of requests with a body, by account or by address, taken before the body is read."""
+    """Counters that limit requests with a body, by account or by address, before the body is read."""
 
     def __init__(self, settings: Settings, metrics: Metrics, uploads: UploadStore) -> None:
         self.files = CheckLimit(settings, metrics)
@@ -168,7 +167,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """The function that counts a request, by path."""
+        """The functions, by path, that count a request and refuse it over the limit."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,
@@ -196,7 +195,7 @@ def _add_middleware(
     counts: RequestCounts,
     streams: OpenStreams,
 ) -> None:
-    """Add the middleware from the inside out."""
+    """Add all middleware except `RequestLog`, from the innermost to the outermost."""
     on_space = settings.space_id is not None
 
     def count_submitter(request: Request) -> None:
@@ -209,7 +208,8 @@ def _add_middleware(
 
     app.add_middleware(Admission, uploads=services.uploads, sender=account_or_address, admits=is_expensive)
     app.add_middleware(StreamLimits, streams=streams, sender=counts.sender)
-    # Without it Gradio would add its own, which lets the pages of any site read our responses.
+    # Otherwise Gradio would add CORS middleware of its own, which lets the pages of any site read our
+    # responses.
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )
@@ -228,7 +228,7 @@ def _add_middleware(
 
 
 def is_expensive(path: str) -> bool:
-    """Return whether a POST to the path waits in the queue: files, estimates, MCP and calls of Gradio."""
+    """Return whether a POST to the path waits in the upload queue: files, estimates, MCP, Gradio calls."""
     return path in (*FORM_ROUTES, MCP_PATH) or path.startswith("/gradio_api/")
 
 
@@ -236,7 +236,7 @@ def is_expensive(path: str) -> bool:
 async def lifespan(
     service: SubmissionsApp, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
 ) -> AsyncIterator[None]:
-    """Call ``sweeps`` regularly; at the end delete all uploads and send waiting records to the Hub."""
+    """Call the sweeps regularly; at shutdown delete all uploads and send waiting records to the Hub."""
     tidying = asyncio.create_task(tidy(sweeps))
     yield
     tidying.cancel()
@@ -245,7 +245,7 @@ async def lifespan(
 
 
 async def tidy(sweeps: Sequence[Callable[[], object]]) -> None:
-    """Call each function regularly, and return memory to the system whenever the server has grown."""
+    """Call the sweeps regularly, until cancelled, and return memory to the system if the server has grown."""
     least = math.inf
     while True:
         await asyncio.sleep(TIDY_EVERY_SECONDS)

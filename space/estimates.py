@@ -1,4 +1,4 @@
-"""Success rates of agents, estimated from a reader's files, for REST and the page."""
+"""Estimates agents' success rates from uploaded files, for the REST API and the page ``/rates``."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -43,9 +43,9 @@ ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_F
 
 
 class FileEstimates:
-    """Estimates from a reader's files, for REST and the page.
+    """The service that estimates success rates from uploaded files.
 
-    Each file counts as one that is checked. The upload queue reads them, and nothing of them is stored.
+    Each file counts as one check. The files are read in the upload queue, and nothing of them is stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
@@ -62,8 +62,8 @@ class FileEstimates:
         """Return the estimate from the files of a form.
 
         Raises:
-            TooManyChecks: The sender has used up the checks of the day.
-            QueueFull: Too many files wait to be read.
+            TooManyChecks: The sender has reached its limit of checks per minute.
+            QueueFull: Too many files are waiting to be read.
         """
         if self._checks is not None:
             for _ in verdicts:  # the form itself was counted before it was read

@@ -1,4 +1,4 @@
-"""What routes and pages of the Space use, built once."""
+"""The services that routes and pages of the Space share, each built once."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from submissions.moderation.reader_actions import ReaderActions
 
 @dataclass(frozen=True)
 class Services:
-    """Every service. Without ``checks`` the number of checks is not limited."""
+    """The services of one application. If ``checks`` is None, the number of checks is not limited."""
 
     submissions: SubmissionsApp
     trajectories: Explorer
@@ -43,7 +43,7 @@ class Services:
 
     @cached_property
     def actions(self) -> ReaderActions:
-        """What any account may do: dispute labels, tag errors."""
+        """The service for what any account may do: dispute labels and tag errors."""
         return ReaderActions(self.submissions)
 
     @cached_property

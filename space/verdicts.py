@@ -1,8 +1,8 @@
-"""The verdicts of every judge, from one place for every page: `JudgeVerdicts`.
+"""Finds the verdicts of judges, for all pages.
 
-On test, a submission has the verdicts of its file. A row from a paper has those that the dataset carries if
-they cover every trajectory, else those of its file in ARB_PAPER_VERDICTS. On dev, only the dataset has
-verdicts. Single errors are given only if they may be seen: on dev, and on test if the labels are public.
+On test, a submission has the verdicts of its file. A row from a paper has those in the dataset if they cover
+every trajectory, else those of its file in ARB_PAPER_VERDICTS. On dev, only the dataset has verdicts. Single
+errors are given only if they may be seen: on dev, and on test if the labels are public.
 """
 
 from collections.abc import Collection, Mapping
@@ -30,9 +30,9 @@ from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
 MOST_SPLITS, MOST_FIGURES = 4, 64
-"""How many splits of a dataset have their verdicts cached, and how many rows of papers their figures."""
+"""The most splits whose verdicts are cached, and the most rows of papers whose metrics are cached."""
 LABEL: Final = "success"
-"""The label whose errors are read: the paper's categories are about it."""
+"""The label whose errors people read. The paper's categories of errors are about success."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -40,8 +40,8 @@ class JudgeColumn:
     """A judge with its verdicts, in the order of ``suite.split(split)``.
 
     ``judge`` is the id of its row on the board, or its name in the dataset if it has no row. ``dataset_name``
-    is None if the verdicts come from a file. Only a complete judge, which has judged every trajectory of the
-    split, may have figures over the split.
+    is None if the verdicts come from a file. ``is_complete`` says whether the judge has judged every
+    trajectory of the split; metrics over the split are shown only in this case.
     """
 
     judge: str
@@ -56,7 +56,7 @@ class JudgeColumn:
 
 
 class JudgeVerdicts:
-    """Finds the verdicts of judges, and reads them once per dataset and board. Safe for threads."""
+    """Finds the verdicts of judges, and reads them once per dataset and board. Thread-safe."""
 
     def __init__(self, service: SubmissionsApp, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
@@ -82,7 +82,7 @@ class JudgeVerdicts:
         return row.provenance == "scored" or self.for_row(row) is not None
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the verdicts on test of the rows from papers, by row id, as far as they are known."""
+        """Return the known verdicts on test of the rows from papers, by row id."""
         found = {}
         for row in self._service.records.board().rows:
             column = None if row.provenance == "scored" else self.for_row(row)
@@ -91,9 +91,9 @@ class JudgeVerdicts:
         return found
 
     def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return a row from a paper with figures computed from its verdicts, if these are known.
+        """Return the row, with metrics computed from its verdicts if it is from a paper and has verdicts.
 
-        Its ranks stay those of the board. Labels that its file does not answer keep the printed figures.
+        Its ranks stay those of the board. Labels without verdicts keep the printed metrics.
         """
         labels = self._service.labels_for_public_figures()
         if labels is None or row.provenance == "scored":
@@ -110,17 +110,17 @@ class JudgeVerdicts:
         return replace(row, protocol=STRICT, evidence="verdicts", labels=scores)
 
     def splits(self) -> tuple[str, ...]:
-        """Return the splits whose errors may be seen and whose labels are here."""
+        """Return the splits whose errors may be seen and whose labels are available."""
         return tuple(split for split in ("dev", "test") if self.labels(split) is not None)
 
     def labels(self, split: str) -> LabelSet | None:
-        """Return the labels of a split, or None if its errors may not be seen or its labels are not here."""
+        """Return the labels of a split, or None if its errors may not be seen or its labels are missing."""
         if not may_see_errors(self._service.suite, split):
             return None
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 
     def by_judge(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return every judge whose errors on a split may be seen; of the scored files only the best ones."""
+        """Return the judges whose errors on a split may be seen, by id; of those with files only the best."""
         if self.labels(split) is None:
             return {}
         carried = self._in_dataset(split)
@@ -133,7 +133,7 @@ class JudgeVerdicts:
         return {**carried, **{column.judge: column for column in found}}
 
     def find(self, judge: str, split: str) -> JudgeColumn | None:
-        """Return a judge by its row or its name in the dataset, even if its file is not among the best."""
+        """Return a judge by row id or name in the dataset, or None. Its file need not be among the best."""
         found = self.by_judge(split).get(judge)
         if found is None and split == "test" and self.labels(split) is not None:
             found = self._from_file(judge)

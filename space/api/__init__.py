@@ -1,1 +1,1 @@
-"""REST for everybody: the board, checking and submitting, and the page ``/api``."""
+"""The REST API (the board, checking, estimating and submitting) and its documentation at ``/api``."""

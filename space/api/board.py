@@ -1,4 +1,4 @@
-"""REST routes of the board, of its judges and of the boards of other label versions."""
+"""REST routes for the board, its judges, and the boards under other label versions."""
 
 import base64
 import json
@@ -25,11 +25,11 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a label's overall cell that ``/api/judges`` gives. The board has all of them."""
+"""The fields of a label's overall cell that ``/api/judges`` returns. The board has all fields."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
-    """Return the judges in the order of the board, without its reference rows."""
+    """Return the response of ``/api/judges``: the judges in the order of the board, without references."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
@@ -40,7 +40,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows of each judge; each row of a paper counts as a judge."""
+    """Return the rows grouped by account and judge; every row from a paper is a group of its own."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -94,10 +94,10 @@ BAD_CURSOR: Final = "cursor: is not one of this board; start again without a cur
 
 
 def board_page(board: Board, cursor: str, limit: int) -> bytes:
-    """Return the rows of the board after a cursor, and the cursor of the next page, as canonical JSON.
+    """Return a page of the board as canonical JSON: the rows after a cursor, and the cursor of the next page.
 
-    A cursor names the last row of a page and its place in the order, which counts if the row has left the
-    board. So a client gets every row once, even if others are added meanwhile.
+    A cursor contains the id and the sort key of the last row of a page. The sort key is used if that row has
+    left the board. So a client gets every row once, even if rows are added between its requests.
 
     Raises:
         ValueError: The cursor is not valid.
@@ -135,7 +135,7 @@ def _after(board: Board, cursor: str) -> int:
 
 
 def build_board_router(service: SubmissionsApp) -> APIRouter:
-    """Return the routes. They answer HEAD as well, since monitors often use it."""
+    """Return the routes of the board and its judges. Most answer HEAD, too, since monitors often use it."""
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
@@ -195,8 +195,8 @@ NO_BOARD = "there is no board for this label version"
 def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
     """Return the routes of the label versions and their boards.
 
-    If labels are private, the routes are for maintainers only: they show more metrics of a public row than
-    its owner has agreed to, one set for each version.
+    If labels are private, only maintainers may use these routes: they show a public row's metrics under every
+    label version, although its owner agreed to publish only one set of metrics.
     """
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)

@@ -1,4 +1,4 @@
-"""``/api``, the REST API in Swagger UI without a CDN, and ``/docs``, the built documentation."""
+"""The page ``/api`` (Swagger UI without a CDN) and the built documentation at ``/docs``."""
 
 import os
 from pathlib import Path
@@ -43,7 +43,7 @@ def add_api_page(app: FastAPI, on_space: bool) -> None:
 
 
 class Documentation(StaticFiles):
-    """The files of the built documentation (`make docs`), whose inline scripts are allowed by hash."""
+    """Static files of the built documentation (`make docs`). The content policy allows its inline scripts."""
 
     def __init__(self, folder: Path, on_space: bool) -> None:
         super().__init__(directory=folder, html=True)

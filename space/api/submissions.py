@@ -1,6 +1,6 @@
 """REST routes that check and submit files and estimate success rates from files.
 
-The size of requests is limited before they get here; see `space.web.body_limits`.
+`space.web.body_limits` limits the size of requests before they reach these routes.
 """
 
 import logging
@@ -70,7 +70,7 @@ File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL,
 
 
 def _form_field(name: str) -> Any:
-    """Return a text field of the form. It accepts any text, as `declare` checks all fields at once."""
+    """Return type and field of a text field, which accepts any text: `declare` checks all fields together."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
     extra = {"enum": choices} if choices else None
@@ -89,7 +89,7 @@ else:
 
 
 def build_submission_router(services: Services) -> APIRouter:
-    """Return the routes, whose request bodies `BodyLimits` has limited."""
+    """Return routes for templates, checks, estimates and submissions; `BodyLimits` limits their bodies."""
     router = APIRouter(form_limits=FORM_LIMITS)
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]

@@ -1,1 +1,1 @@
-"""Who makes a request: sessions, tokens, signing in with Hugging Face."""
+"""Authentication: sessions, tokens, and signing in with Hugging Face."""

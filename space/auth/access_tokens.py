@@ -1,7 +1,7 @@
-"""Access tokens of accounts, for a Space off the Hub that other machines reach.
+"""Access tokens for the accounts of a Space that runs outside the Hub and that other machines can reach.
 
-The operator of the Space makes one for each account and passes it on. Only a digest is stored, in the
-database of the records. Backups do not contain tokens.
+The operator of the Space makes a token for each account and passes it on. The database of the records stores
+only the token's digest. Backups do not contain tokens.
 """
 
 import hashlib
@@ -20,20 +20,20 @@ _TOKEN: Final = re.compile(r"arb_[A-Za-z0-9_-]{43}")
 
 
 class AccessTokens:
-    """The access tokens in the database. Safe for threads."""
+    """The access tokens in the database. Thread-safe."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def make(self, account: str) -> str:
-        """Return a new token of an account. It cannot be shown again."""
+        """Return a new token for an account. It cannot be shown again, since only its digest is stored."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine) as session:
             session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))
         return token
 
     def holder(self, token: str) -> Actor | None:
-        """Return the account of a token, or None if it is unknown or revoked."""
+        """Return the account that holds a token, or None if the token is unknown or revoked."""
         if not _TOKEN.fullmatch(token):
             return None
         with snapshot(self._engine) as session:
@@ -43,7 +43,7 @@ class AccessTokens:
             return Actor(found.account, since=found.made_at.date(), how="token")
 
     def revoke(self, account: str) -> int:
-        """Delete the tokens and sessions of an account; return the number of tokens."""
+        """Delete all tokens and sessions of an account; return the number of deleted tokens."""
         with transaction(self._engine) as session:
             same = func.lower(BrowserSession.account) == account.lower()
             session.execute(delete(BrowserSession).where(same))

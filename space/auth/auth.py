@@ -1,9 +1,9 @@
-"""Who makes a request: sessions, tokens and roles, for routes and page handlers.
+"""Authentication of requests by session or token, and roles, for routes and page handlers.
 
-On a Space a caller needs a session or a token that the Hub confirms. Off the Hub, a server that only this
-machine reaches believes every name. A server that others reach needs an access token, or signing in with
-Hugging Face if that is set up. The session cookie says who signed in, how and since when, and is signed by
-the server. It contains no token of the Hub.
+On a Space a caller needs a session or a token that the Hub confirms. Outside the Hub, a server that only this
+machine can reach believes every name. A server that other machines can reach requires an access token, or
+signing in with Hugging Face if that is set up. The server signs the session cookie, which says who signed in,
+how, and since when the account exists. The cookie contains no token of the Hub.
 """
 
 import re
@@ -31,24 +31,24 @@ NO_ACCESS_TOKEN: Final = (
 )
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
-"""A path of this site. Browsers drop tabs and line breaks and read ``\\`` as ``/``, so these are refused."""
+"""Matches a path of this site. Tabs, line breaks and ``\\`` do not match: browsers drop or replace them."""
 LONGEST_PATH = 2_000
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
 
 
 def local_path(path: str | None) -> str:
-    """Return the path (with query) if it is one of this site, else ``/``."""
+    """Return ``path`` (with its query) if it leads to a page of this site, else ``/``."""
     if path is None or len(path) > LONGEST_PATH or _LOCAL.fullmatch(path) is None:
         return "/"
     return path
 
 
 def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:
-    """Return whether a page of ours made this request, according to the browser.
+    """Return whether one of our own pages made this request, according to the browser.
 
-    Every browser sends ``Sec-Fetch-Site`` or, with each POST, ``Origin``. A request with neither counts as
-    foreign.
+    Every browser sends ``Sec-Fetch-Site`` or, with each POST, ``Origin``. A request without either header
+    counts as foreign.
 
     Args:
         headers: The headers of the request.
@@ -63,15 +63,15 @@ def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bo
 class Auth:
     """The authentication of one application, in one of three modes.
 
-    - ``hub``, on a Space (SPACE_ID) or if OAuth is set up. The caller has a session, made by signing in with
+    - ``hub``, on a Space (SPACE_ID) or if OAuth is set up. A caller has a session, made by signing in with
       Hugging Face, or a bearer token that the Hub confirms.
-    - ``tokens``, if other machines reach a server off the Hub. The caller has an access token, or a session
-      made with one. While there are no tokens the server is read-only.
-    - ``local``, if only this machine reaches the server (`Settings.is_local`). Every name is believed and the
-      Hub is never asked. Maintainers are those who signed in with a name of ARB_MAINTAINERS.
+    - ``tokens``, if a server outside the Hub can be reached from other machines. A caller has an access
+      token, or a session made with one. Until a token is made the server is read-only.
+    - ``local``, if only this machine can reach the server (`Settings.is_local`). Every name is believed and
+      the Hub is never asked. Callers who sign in with a name in ARB_MAINTAINERS are maintainers.
 
-    The methods with a request can be FastAPI dependencies: ``Depends(auth.require_actor)``. They may ask the
-    Hub, so call them in a thread.
+    Methods that take only a request can be FastAPI dependencies: ``Depends(auth.require_actor)``. They may
+    ask the Hub, so call them in a thread.
     """
 
     def __init__(
@@ -80,14 +80,14 @@ class Auth:
         engine: Engine | None = None,
         identify: Callable[[Actor, bool], Actor] = lambda actor, for_good: actor,
     ) -> None:
-        """Choose the mode.
+        """Choose the mode from the settings.
 
         Args:
             settings: The settings.
-            engine: The database of sessions and access tokens. Without it a session is only its cookie, and
-                there are no tokens.
-            identify: Gives an actor the name that its account has in the records. If its second argument is
-                True, it also records the account.
+            engine: The database of sessions and access tokens. If it is None, sessions exist only as
+                cookies, and there are no access tokens.
+            identify: A function that returns an actor under the name that its account has in the records.
+                If its second argument is True, it also records the account.
         """
         self.settings, self._identify = settings, identify
         self.sessions = Sessions(engine) if engine is not None else None
@@ -103,14 +103,15 @@ class Auth:
 
     @cached_property
     def space_hosts(self) -> tuple[str, ...]:
-        """The host names of the Space; on the Hub its own one, then its custom domains."""
+        """The host names of the Space. On the Hub, the Space's own name is first, then its custom domains."""
         hosts = tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
         return hosts or self.settings.allowed_host_names
 
     def actor_of(self, request: Request) -> Actor | None:
-        """Return who makes the request, or None for an unknown reader.
+        """Return the account that makes the request, or None if the caller is not signed in.
 
-        Raise InvalidToken or HubUnavailable if the request has a token that cannot be confirmed.
+        Sessions count only for reading and for requests from our own pages. Raise InvalidToken or
+        HubUnavailable if the request has a token that cannot be confirmed.
         """
         if self.mode == "hub" and (token := bearer_token(request.headers)) is not None:
             return self._with_role(self._identify(self.tokens.holder(token), False))
@@ -125,31 +126,31 @@ class Auth:
         return self._with_role(self._identify(actor, False))
 
     def holder(self, token: str) -> Actor:
-        """Return who holds an access token of this Space, or raise InvalidToken."""
+        """Return the account that holds an access token of this Space, or raise InvalidToken."""
         found = self.access_tokens.holder(token.strip()) if self.access_tokens is not None else None
         if found is None:
             raise InvalidToken("this is not an access token of this Space; it is mistyped or was revoked")
         return found
 
     def sign_in(self, response: Response, actor: Actor, browser: str = "") -> None:
-        """Begin a session of an account, which is recorded, and set its cookie."""
+        """Record the account, begin a session for it, and set the session cookie in the response."""
         actor = self._identify(actor, True)
         token = self.sessions.begin(actor.name, browser) if self.sessions is not None else None
         self.cookie.write(response, actor, token)
 
     def sign_out(self, request: Request, response: Response) -> None:
-        """End the session of a request, which also ends all copies of its cookie."""
+        """End the session of a request, with all copies of its cookie, and clear the browser's cookie."""
         if self.sessions is not None and (session := self.session_of(request)):
             self.sessions.end(session)
         self.cookie.clear(response)
 
     def session_of(self, request: Request) -> str | None:
-        """Return the token of the request's session, or None."""
+        """Return the token in the session cookie of the request, or None if there is no valid cookie."""
         signed_in = self.cookie.read(request.cookies)
         return signed_in[1] if signed_in is not None else None
 
     def require_actor(self, request: Request) -> Actor:
-        """Return who makes the request, or raise NotSignedIn or what `actor_of` raises."""
+        """Return the account that makes the request; raise NotSignedIn, or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
             raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()
@@ -163,7 +164,7 @@ class Auth:
         return actor
 
     def is_maintainer(self, request: Request) -> bool:
-        """Return whether a maintainer makes the request. A token that is not confirmed does not count."""
+        """Return whether a maintainer makes the request; False if its token cannot be confirmed."""
         try:
             actor = self.actor_of(request)
         except AccessRefused:
@@ -175,7 +176,7 @@ class Auth:
         return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:
-        """Return whether a page of this server made the request. Ask before changing anything."""
+        """Return whether a page of this server made the request. Check this before changing anything."""
         hosts = {request.headers.get("host", "").lower(), *self.space_hosts}
         return is_same_origin(request.headers, hosts)
 
@@ -185,10 +186,10 @@ class Auth:
 
 
 def with_checked_host(app: ASGIApp, settings: Settings) -> ASGIApp:
-    """Return the application; off the Hub it answers only under known host names.
+    """Return an application that, outside the Hub, answers requests only under known host names.
 
-    These are the names of this machine and those of ARB_ALLOWED_HOSTS. The check is needed because a page of
-    another site could let its own name point to this machine once it is loaded (DNS rebinding).
+    The known names are those of this machine, ``settings.host`` and ARB_ALLOWED_HOSTS. Otherwise a page of
+    another site could point its own host name to this machine and read the responses (DNS rebinding).
     """
     if settings.space_id:
         return app

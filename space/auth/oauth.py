@@ -53,9 +53,9 @@ def sign_in_page(
     mode: Mode | None = None,
     problem: str | None = None,
 ) -> HTMLResponse:
-    """Return the page ``/sign-in``: the form of a mode, or only a problem and a link to begin again.
+    """Return the page ``/sign-in`` with the form of a mode, or with only a problem and a link to start again.
 
-    ``problem`` is a text, or names one that the template has.
+    ``problem`` is a sentence, or the key of a problem that the template describes.
     """
     values = {"next_path": next_path, "mode": mode, "problem": problem}
     description = "Sign in to submit or to moderate."
@@ -63,11 +63,11 @@ def sign_in_page(
 
 
 def build_login(auth: Auth, pages: PageFrame) -> Starlette:
-    """Return the application under ``/login``: ``/start`` leads to the Hub, ``/callback`` comes back."""
+    """Return the application under ``/login``, which redirects to the Hub and back to ``/callback``."""
     login = _Login(auth, pages)
     routes = [Route("/start", login.start), Route("/callback", login.finish)]
-    # The state is kept for ten minutes in a separate cookie, only for /login. Coming back from the Hub is a
-    # navigation of the whole page, for which Lax is enough.
+    # The OAuth state is kept for ten minutes in a separate cookie, sent only to /login. SameSite=Lax is
+    # enough, because the Hub's redirect navigates the whole page.
     state = Middleware(
         SessionMiddleware,
         secret_key=session_key(auth.settings).hex(),
@@ -95,12 +95,12 @@ class _Login:
                 "scope": settings.oauth_scopes,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT,
-                "verify": httpx2.create_ssl_context(),  # made once, as it takes longer than a call
+                "verify": httpx2.create_ssl_context(),  # made once, as making it takes longer than a call
             },
         )
 
     async def start(self, request: Request) -> Response:
-        """Redirect to the Hub; from a custom domain first to the Space's own address, which the Hub knows."""
+        """Redirect to the Hub; from a custom domain, first to the Space's own domain, which the Hub knows."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -116,7 +116,7 @@ class _Login:
             return self._problem("silent", next_path, 503)
 
     async def finish(self, request: Request) -> Response:
-        """Exchange the code for the account's name, sign it in, and go back to the page."""
+        """Exchange the code for the account's name, sign the account in, and redirect to the page before."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -143,7 +143,7 @@ class _Login:
         return sign_in_page(self._pages, next_path, status, problem=problem)
 
     async def _person(self, request: Request) -> tuple[str, str]:
-        """Return the account's name and id, from the signed identity token or else from the Hub."""
+        """Return the account's name and id, from the signed identity token or, without it, from the Hub."""
         token = await self._hub.authorize_access_token(request)
         claims = token.get("userinfo") or await self._hub.userinfo(token=token)
         name, subject = claims["preferred_username"], claims["sub"]
@@ -155,9 +155,10 @@ class _Login:
 def build_auth_router(
     auth: Auth, pages: PageFrame, rules: SuiteRules, is_annotator: Callable[[str], bool] = lambda name: False
 ) -> APIRouter:
-    """Return the routes. In each mode ``/sign-in`` leads to the Hub, or asks for an access token or a name.
+    """Return the routes for signing in and out, for sessions and for ``/api/me``.
 
-    ``is_annotator`` says whether an account is invited to annotate.
+    Depending on the mode, ``/sign-in`` redirects to the Hub or asks for an access token or a name.
+    ``is_annotator`` returns whether an account is invited to annotate.
     """
     router = APIRouter()
     Known = Annotated[Actor, Depends(auth.require_actor)]
@@ -236,7 +237,7 @@ def _only_own_pages(auth: Auth, request: Request) -> None:
 
 
 def _account(actor: Actor | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return who it is and from which day the account may submit, with the reason if that is not today."""
+    """Return the account, the day from which it may submit, and the reason if it may not submit yet."""
     if actor is None:
         return {"name": None, "is_maintainer": False, "how": None, "may_submit_from": None, "problem": None}
     today = datetime.now(UTC).date()

@@ -1,4 +1,4 @@
-"""Sessions in the database, and the cookie that names one."""
+"""Sessions in the database, and the cookie that identifies a session."""
 
 import logging
 import secrets
@@ -22,12 +22,12 @@ Mode = Literal["local", "hub", "tokens"]
 """How an application knows who makes a request; see `space.auth.auth.Auth`."""
 SESSION_SECONDS: Final = 480 * 60
 HINT: Final = "arb-signed-in"
-"""A cookie for scripts: if it is set, ``/api/me`` may know who is signed in."""
+"""A cookie that scripts can read. Without it, nobody is signed in and ``/api/me`` need not be asked."""
 LONGEST_COOKIE: Final = 2_000
 
 
 def session_key(settings: Settings) -> bytes:
-    """Return the key that signs sessions; without a server secret it is valid in this process only."""
+    """Return the key that signs session cookies; without a server secret, a random key for this process."""
     try:
         return ServerSecret.of(settings).key("session")
     except SecretUnavailable as reason:
@@ -48,9 +48,10 @@ class SessionCookie:
         self.name = "__Host-arb-session" if self._is_hub else "arb-session"
 
     def read(self, cookies: Mapping[str, str]) -> tuple[Actor, str | None] | None:
-        """Return the account and the session's token, or None without a valid session.
+        """Return the account and the session's token, or None if the request has no valid cookie.
 
-        The cookie does not say whether the account is a maintainer: `Auth.actor_of` reads the settings.
+        The token is None if sessions are not stored. The cookie does not say whether the account is a
+        maintainer: `Auth.actor_of` reads the settings.
         """
         text = cookies.get(self.name, "")
         if not text or len(text) > LONGEST_COOKIE:
@@ -92,7 +93,7 @@ _BROWSER_LENGTH = 200
 
 @dataclass(frozen=True)
 class SessionLine:
-    """A session as its account sees it. ``id`` is enough to end the session, but not to use it."""
+    """A session in an account's list. The ``id`` suffices to end the session but not to sign in."""
 
     id: str
     begun_at: datetime
@@ -101,18 +102,18 @@ class SessionLine:
 
 
 class Sessions:
-    """The sessions in the database of the records. Safe for threads.
+    """The sessions in the database of the records. Thread-safe.
 
-    A cookie is valid until its session ends here. So signing out also ends copies of the cookie, on every
-    replica, and an account can see and end its sessions. If the database does not outlive a restart,
-    everybody has to sign in again.
+    A cookie is valid only while its session is in the database. So signing out also ends copies of the
+    cookie, on every replica, and an account can see and end its sessions. If the database does not outlive a
+    restart, everybody has to sign in again.
     """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def begin(self, account: str, browser: str) -> str:
-        """Begin a session and return its token for the cookie. Expired sessions are deleted."""
+        """Delete expired sessions, begin a session, and return its token for the cookie."""
         token = secrets.token_urlsafe(32)
         now = datetime.now(UTC)
         with transaction(self._engine) as session:
@@ -132,7 +133,7 @@ class Sessions:
             session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 
     def of(self, account: str, token: str | None) -> list[SessionLine]:
-        """Return the open sessions of an account, newest first; ``token`` is that of the current session."""
+        """Return the open sessions of an account, newest first. ``token`` identifies the current session."""
         this = digest_of(token) if token else None
         wanted = (
             select(BrowserSession)
@@ -146,7 +147,7 @@ class Sessions:
             ]
 
     def end_of(self, account: str, session_id: str | None) -> int:
-        """End one session of an account, or all of them; return their number."""
+        """End one session of an account, or all of them if the id is None; return how many were ended."""
         wanted = delete(BrowserSession).where(BrowserSession.account == account)
         if session_id is not None:
             wanted = wanted.where(BrowserSession.id == session_id)

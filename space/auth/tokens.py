@@ -1,4 +1,4 @@
-"""Bearer tokens: read from a request and confirmed by the Hub, whose answer is kept for a minute."""
+"""Reads bearer tokens from requests and confirms them with the Hub, whose answers are cached for a minute."""
 
 import hashlib
 import hmac
@@ -22,24 +22,25 @@ from submissions.intake.accounts import Actor
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 ASKED_AT_ONCE: Final = 8
-"""The most tokens that the Hub is asked about at the same time. More are refused for now, since each holds a
-thread that could answer pages."""
+"""The most tokens that the Hub is asked about at the same time. Further tokens are refused for the moment,
+since each call to the Hub keeps a thread from answering pages."""
 REMEMBERED_SECONDS: Final = 60.0
-"""How long an answer of the Hub counts, and so how long a revoked token may still work."""
+"""How long an answer of the Hub is used, and so how long a revoked token may still work."""
 MOST_REMEMBERED: Final = 5_000
 TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
 HEADERS: Final = ("authorization", "x-hf-authorization")
-"""``gradio_client`` sends its token in the second one."""
+"""The headers that may contain a token. ``gradio_client`` uses the second one."""
 
 
 class HubAccounts:
-    """The accounts of the Hub. The methods block, so call them in a thread."""
+    """Access to the accounts of the Hub. The methods block, so call them in a thread."""
 
     def person_of(self, token: str) -> tuple[str, str | None]:
         """Return the name and the id of the account that a token belongs to; the id outlives renames.
 
-        Only a token that its owner made by hand is valid. With a token that an app got when its users signed
-        in, the operator of that app could act here in their names.
+        The id is None if the Hub does not give one. Only a token that its owner made by hand is valid. With a
+        token that an app got when its users signed in, the operator of that app could act here in their
+        names.
 
         Raises:
             InvalidToken: The token is not valid.
@@ -61,7 +62,7 @@ class HubAccounts:
         return _person(found)
 
     def made_on(self, name: str) -> date | None:
-        """Return the day on which an account was made, or None if the Hub does not say."""
+        """Return the day on which an account was created, or None if the Hub does not say."""
         try:
             overview = HfApi().get_user_overview(name, token=False)
         except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
@@ -93,7 +94,7 @@ def _day(text: Any) -> date | None:
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the Hugging Face token of a request, or None.
 
-    Raise InvalidToken for a bearer token of another kind, which the Hub must not see.
+    Raise InvalidToken for any other bearer token, which must not be sent to the Hub.
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):
@@ -111,9 +112,9 @@ def sent_token(headers: Mapping[str, str]) -> str | None:
 
 
 class ConfirmedTokens:
-    """The holders of tokens that the Hub confirmed lately.
+    """A cache of the Hub's answers about tokens.
 
-    No token is stored: holders are found by an HMAC of the token, with a random key of this process.
+    No token is stored: answers are found by an HMAC of the token, with a random key of this process.
     """
 
     def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
@@ -124,7 +125,7 @@ class ConfirmedTokens:
         self._made_on: LRUCache[tuple[str, str | None], date] = LRUCache(MOST_REMEMBERED)
 
     def holder(self, token: str) -> Actor:
-        """Return who holds a token, or raise InvalidToken or HubUnavailable; remember it for a minute."""
+        """Return the account that holds a token; raise InvalidToken or HubUnavailable. Answers are cached."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
             found = self._remembered.get(digest)
@@ -137,7 +138,7 @@ class ConfirmedTokens:
         return found
 
     def _ask(self, token: str) -> Actor | str:
-        """Ask the Hub for the holder of a token; if the token is not valid, return why."""
+        """Ask the Hub for the account that holds a token; return it, or why the token is not valid."""
         if not self._room.acquire(blocking=False):
             raise HubUnavailable(TRY_LATER)
         try:
@@ -149,7 +150,7 @@ class ConfirmedTokens:
             self._room.release()
 
     def made_on(self, name: str, subject: str | None) -> date | None:
-        """Return the day on which an account was made. It never changes, so the Hub is asked once."""
+        """Return the day an account was created, or None. It never changes, so the Hub is asked only once."""
         with self._lock:
             known = self._made_on.get((name, subject))
         if known is None and (known := self._accounts.made_on(name)) is not None:

@@ -113,7 +113,7 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
 
 
 def checked_files(name: str, suite: "suites.Suite", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send; raise PublishError for a test label or a file that does not belong there."""
+    """Return the files to send, by path; raise PublishError if one has test labels or is not needed."""
     files = deploy_files.space_files(name)
     kind, _, place = settings.labels.partition(":")
     own_labels = Path(place).expanduser() if kind == "csv" and place else None

@@ -1,8 +1,8 @@
-"""A deployment (repositories, variables, mounted dataset, README) and how it is put on the Hub.
+"""Puts a deployment (repositories, variables, mounted dataset, files) on the Hub.
 
 Repeating a deployment changes nothing. Problems are found before anything is written. Variables and the
-mounted dataset are set before the files, so that the Space is built with them. Secrets are never sent, only
-named.
+mounted dataset are set before the files, so that the Space is built with them. Secrets are never sent: the
+result names those that are still to be set.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ MOUNTED_AT: Final = "/dataset"
 MANAGED_VARIABLES: Final = (
     "ARB_SUITE", "ARB_LABELS", "ARB_DATA_DIR", "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
 )  # fmt: skip
-"""Variables that a deployment sets or deletes; it leaves others on the Space alone."""
+"""Variables that a deployment sets or deletes. Other variables of the Space stay as they are."""
 
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
@@ -55,10 +55,10 @@ OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "lets a program 
 
 @dataclass(frozen=True)
 class Deployment:
-    """What to deploy where. Repositories are ``owner/name``.
+    """What to deploy, and the repositories (``owner/name``) to use.
 
-    ``suite`` is the name of a suite, ``labels`` the value of ARB_LABELS. Without ``board`` the public rows
-    are only on the Space itself.
+    ``suite`` is the name of a suite, ``labels`` the value of ARB_LABELS. If ``board`` is None, the public
+    rows are published only on the Space itself.
     """
 
     space: str
@@ -83,7 +83,7 @@ class Deployment:
         return {name: value for name, value in found.items() if value}
 
     def problems(self) -> list[str]:
-        """Return what is wrong with the deployment, as messages."""
+        """Return messages about options that are not valid, without asking the Hub."""
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}
         problems = [
@@ -105,7 +105,7 @@ class Deployment:
 
     @property
     def labels_repo(self) -> str | None:
-        """The repository of the labels, or None if they are elsewhere."""
+        """The Hub repository of the labels, or None if the labels are not on the Hub."""
         kind, _, place = self.labels.partition(":")
         return "/".join(place.split("/")[:2]) if kind == "hub" else None
 
@@ -147,14 +147,14 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Deployer:
-    """Puts a deployment on the Hub; ``say`` gets a line for every step and every pause."""
+    """Puts a deployment on the Hub; ``say`` is called with a line of text for every step and every pause."""
 
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
-        """Put the files and everything around them on the Hub, or raise PublishError or HubError."""
+        """Put the repositories, variables, dataset and files on the Hub; raise PublishError or HubError."""
         if not sys.stderr.isatty():
             disable_progress_bars()
         if not self.hub.token:
@@ -207,7 +207,7 @@ class Deployer:
             raise PublishError("; ".join(problems))
 
     def _found(self, repo: str, repo_type: str = "dataset") -> Any:
-        """Return the Hub's information on a repository, or None if there is none."""
+        """Return the Hub's information on a repository, or None if it does not exist."""
 
         def info() -> Any:
             try:
@@ -218,7 +218,7 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Make the missing repositories of records (private), board and Space; return their names."""
+        """Create the repositories of records (private), board and Space if missing; return their names."""
         made: list[str] = []
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
             (deployment.private, "dataset", {"private": True}),
@@ -237,7 +237,7 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set the variables that differ and delete ours that are not wanted; return their names."""
+        """Set variables that differ and delete unwanted `MANAGED_VARIABLES`; return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
         gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
@@ -259,7 +259,7 @@ class Deployer:
         others = [volume for volume in there if volume.mount_path != MOUNTED_AT]
         try:
             self.hub.set_space_volumes(space, [*others, ours])
-        except HTTPError as error:  # not every plan allows it; the Space then shows the sample
+        except HTTPError as error:  # not every plan of the Hub allows it; the Space then shows the sample
             self.say(
                 f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
                 "the Space's settings. Until then the Space shows the sample's trajectories"

@@ -1,4 +1,4 @@
-"""The files that the Space needs, by their path in its repository.
+"""Finds the files to deploy, by their path in the Space's repository.
 
 Unknown files are refused. All tables among the files are searched for test labels before anything is sent.
 """
@@ -22,7 +22,7 @@ ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("arb", "dataset_script", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
-"""Files that are made for a deployment."""
+"""Files that are rendered from templates for a deployment."""
 SITE: Final = "site"
 """The built documentation, if there is one (`make docs`; a wheel may contain it)."""
 
@@ -35,7 +35,7 @@ SUFFIXES: Final = frozenset(
 NOT_NEEDED: Final = frozenset(
     ("dataset_script/sample/annotations.csv", *(f"{package}/py.typed" for package in PACKAGES))
 )
-"""The labels from which the sample's data was built, and files that only type checkers read."""
+"""Files that are not sent: the labels from which the sample's data was built, and files for type checkers."""
 
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
@@ -43,9 +43,9 @@ SUITE_FILES: Final = (
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """Return the code, its data, and the documentation of the official suite or the files of another suite.
+    """Return the files to send, by path: code, data, and the documentation or a suite that is not shipped.
 
-    Raise PublishError with the names of all files that do not belong there.
+    Raise PublishError with the names of all files that are missing or do not belong on a Space.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
@@ -73,7 +73,7 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Return whether a path in the Space's repository belongs to a deployment; other files stay."""
+    """Return whether deployments manage a path in the Space's repository; other files stay as they are."""
     return path in (*BESIDE, *MADE) or path.split("/")[0] in (*PACKAGES, SITE)
 
 
@@ -82,7 +82,7 @@ def total_bytes(files: Mapping[str, Path]) -> int:
 
 
 def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
-    """Return the number of files and bytes by folder: packages, and a suite that is not in the checkout."""
+    """Return (number of files, bytes) by folder: per package, and for a suite outside the checkout."""
     found: dict[str, tuple[int, int]] = {}
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
@@ -95,14 +95,14 @@ def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
 
 def _is_ignored(path: Path) -> bool:
     if path.parts[:2] in {("arb", name) for name in (*BESIDE, SITE)}:
-        return True  # an installed `arb` holds these; they are sent from there under their own names
+        return True  # a wheel has these within `arb`; they are sent under their own names
     return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """Return a suite's files where a shipped one has them, so that the Space finds it by its name.
+    """Return the files of a suite that is not shipped, by path, and why it cannot be sent (or None).
 
-    The second value is the problem, if the suite cannot be sent.
+    The paths are those that a shipped suite would have, so that the Space finds the suite by its name.
     """
     folder = Path(suite)
     if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():
@@ -132,8 +132,8 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
 
     Args:
         files: The files to send.
-        suites: Their test trajectories are searched for.
-        labels: The configured file of labels on this machine, if there is one.
+        suites: The suites whose test trajectories are searched for.
+        labels: The file of labels on this machine that is configured, or None.
     """
     suites = tuple(suites)
     hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
@@ -168,7 +168,7 @@ def _is_answer(column: str, asked: Collection[str]) -> bool:
 
 
 def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    """Yield the rows of a table in any of the formats; none if the file is not a table."""
+    """Yield the rows of a CSV, TSV, JSON, JSON Lines or Parquet file; nothing if the text is not a table."""
     if path.suffix == ".parquet":
         places = {column for columns in PLACES for column in columns}
         names = parquet.read_schema(path).names

@@ -1,1 +1,1 @@
-"""Named endpoints, the same functions over MCP, and the page /submit, made with Gradio."""
+"""The Gradio app: the named endpoints and the page /submit. The same functions are served over MCP."""

@@ -1,4 +1,4 @@
-"""The ``gr.Blocks`` with the named endpoints and the form of /submit, and what is changed in Gradio."""
+"""Builds the ``gr.Blocks`` with the named endpoints and the form of /submit, and adapts how Gradio works."""
 
 import json
 import warnings
@@ -24,21 +24,21 @@ from space.services import Services
 from space.web.frame import PageFrame
 
 MOST_SESSIONS: Final = 32
-"""The most sessions whose changes of the form Gradio keeps, 0.2 MB each; no response depends on them."""
+"""The most sessions whose form state Gradio keeps, 0.2 MB each. No response depends on this state."""
 THEME: Final = Path(__file__).with_name("theme.json")
-"""The values of Gradio's variables; most are variables of ``static/tokens.css``."""
+"""The values of Gradio's theme variables; most of them refer to variables of ``static/tokens.css``."""
 
 
 def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> App:
     """Add the page /submit, the MCP server and Gradio, and return Gradio's own application.
 
-    Gradio is mounted at ``/`` after all other routes, so that ours come first.
+    Gradio is mounted at ``/`` after all other routes, so that our routes take precedence.
     """
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
     add_mcp(app, endpoints, settings, services.submissions.suite)
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="SSR mode is not supported")  # nor is it asked for
+        warnings.filterwarnings("ignore", message="SSR mode is not supported")  # we do not ask for it
         gr.mount_gradio_app(
             app,
             build_blocks(services, endpoints),
@@ -80,7 +80,7 @@ def make_calls_cheap(blocks: gr.Blocks) -> None:
     """Remove work on the event loop that Gradio 6.31 does for every call and that is not needed here.
 
     On the first call of a session Gradio describes all components again (10 ms and 200 kB). Before each call
-    it sets up matplotlib, if that is installed; importing it blocks the event loop for half a second.
+    it sets up matplotlib, if installed; importing matplotlib blocks the event loop for half a second.
     """
     for part in blocks.blocks.values():
         changed: Any = part  # its method is replaced
@@ -94,9 +94,9 @@ def _constant(config: dict[str, Any]) -> Callable[..., dict[str, Any]]:
 
 
 def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
-    """Make every call wait for a slot in the queue of all uploads.
+    """Make every call of Gradio wait for a slot in the upload queue.
 
-    The slot also covers what Gradio itself does with the inputs and outputs of a call.
+    The slot also covers the work that Gradio itself does on the inputs and outputs of a call.
     """
     process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
@@ -110,11 +110,11 @@ def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
 
 
 def take_uploads_only(part: gr.File) -> gr.File:
-    """Make a component accept only files in the folder for uploads, and return it.
+    """Make a component accept only files in the folder for uploads, and return the component.
 
-    The page sends back the path of its upload, but a stranger can send any path or address. Gradio 6.31 would
-    then read any file of the server if it is mounted on another app, as it checks paths only after its own
-    ``launch``, and would fetch addresses of any size. It would also make an empty temporary file per call.
+    The page sends back the path of its upload, but a stranger can send any path or URL. Gradio 6.31 checks
+    paths only after its own ``launch``. If it is mounted on another app, it would read any file of the
+    server. It would also fetch URLs of any size, and make an empty temporary file per call.
 
     The methods of the instance are replaced because Gradio writes a stub file next to the source of every
     subclass.

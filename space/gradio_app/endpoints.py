@@ -1,7 +1,7 @@
-"""Check, submit, board, judges: the functions behind the Gradio endpoints, the MCP tools and the form.
+"""The functions check, submit, board and judges, for the Gradio endpoints, the MCP tools and the form.
 
-They call the same services as REST, with the same limits. The caller is known by a Hugging Face token on a
-Space, and by a name on one's own machine.
+They call the same services as the REST API, with the same limits. A caller is identified by a Hugging Face
+token on a Space, and by the declared name on one's own machine.
 """
 
 import inspect
@@ -47,7 +47,7 @@ class CallRefused(SubmissionError):
 
 
 CALL_ERRORS: Final = (SubmissionError, DeclarationError, SenderRefused, AccessRefused)
-"""Exceptions whose text is for the caller."""
+"""Exceptions whose text is shown to the caller."""
 
 
 def error_text(error: Exception) -> str:
@@ -59,7 +59,7 @@ def error_text(error: Exception) -> str:
 
 @contextmanager
 def errors_as(make_error: Callable[[str], Exception]) -> Iterator[None]:
-    """Turn a refusal into the kind of exception whose text a server shows to the caller."""
+    """Re-raise one of `CALL_ERRORS` as the exception that ``make_error`` returns for its text."""
     try:
         yield
     except CALL_ERRORS as refused:
@@ -77,7 +77,10 @@ class Endpoints:
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
-        """Count one check of this address, or of an account; raise TooManyChecks over the limit."""
+        """Count one check for an account, or else for the address; raise TooManyChecks over the limit.
+
+        A request whose address was counted before its body was read is not counted again for the address.
+        """
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
             return
@@ -86,11 +89,11 @@ class Endpoints:
     async def run(
         self, request: AnyRequest, function: Callable[P, T], *args: P.args, **options: P.kwargs
     ) -> T:
-        """Call a function in a thread once the sender of the request has a slot, or raise QueueFull."""
+        """Call a function in a thread once the sender has a slot; return its result, or raise QueueFull."""
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
     def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
-        """Return a context that holds a slot of the queue, as `UploadQueue.slot` does."""
+        """Return a context that holds a slot of the upload queue, as `UploadQueue.slot` does."""
         return self._uploads.slot(self._sender(request))
 
     def _sender(self, request: AnyRequest) -> str:
@@ -106,7 +109,7 @@ class Endpoints:
         return self.service.intake.check(content, name, split, reads_apart())
 
     def check_path(self, path: Any, name: str, split: str) -> Upload:
-        """Check a file that was uploaded to this server, reading no more of it than the limit."""
+        """Check a file that was uploaded to this server; raise CallRefused if it is missing or too large."""
         try:
             with uploaded_path(path).open("rb") as file:
                 content = file.read(self.service.settings.max_upload_bytes + 1)
@@ -115,9 +118,9 @@ class Endpoints:
         return self.check(content, name, split)
 
     def submitter(self, request: AnyRequest) -> Actor | None:
-        """Return who submits, or None if the name in the declaration is enough.
+        """Return the account that submits, or None if the name in the declaration is enough.
 
-        Raise one of `CALL_ERRORS` for an unknown sender, one over the limit, or a page of another site.
+        Raise one of `CALL_ERRORS` if the sender is unknown, over the limit, or a page of another site.
         """
         plain = _plain(request)
         if plain.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
@@ -128,10 +131,10 @@ class Endpoints:
         return submitter
 
     def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
-        """Submit a file and return what ``POST /api/submissions`` gives.
+        """Submit a file and return the response of ``POST /api/submissions``.
 
-        ``read`` returns the checked file; it is called once it is known who submits. ``fields`` are the
-        declaration. Raise one of `CALL_ERRORS` if the submission is refused.
+        ``read`` returns the checked file; it is called only after the submitter is known. ``fields`` are
+        those of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
         """
         self.count(request)
         submitter = self.submitter(request)
@@ -141,16 +144,16 @@ class Endpoints:
         return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
     def board(self) -> dict[str, Any]:
-        """Return what ``GET /api/board.json`` gives."""
+        """Return the response of ``GET /api/board.json``."""
         return json.loads(self.service.records.board().to_bytes())
 
     def judges(self) -> dict[str, Any]:
-        """Return what ``GET /api/judges`` gives."""
+        """Return the response of ``GET /api/judges``."""
         return judges_response(self.service.records.board())
 
 
 def uploaded_path(path: Any) -> Path:
-    """Return the path of an upload; raise CallRefused for any other path, which a stranger can send."""
+    """Return the resolved path of an upload; raise CallRefused for any path outside the upload folder."""
     try:
         found = Path(path).resolve()
     except (TypeError, ValueError, OSError, RuntimeError):
@@ -205,7 +208,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
         with gradio_errors():
             return endpoints.judges()
 
-    # Gradio admits all calls with a file at once: they wait in the queue of all uploads.
+    # Gradio starts all calls with a file immediately; they wait in our upload queue instead.
     add_endpoint(check, api_name="check", concurrency_limit=MOST_WAITING, concurrency_id="files")
     add_endpoint(submit, api_name="submit", concurrency_limit=MOST_WAITING, concurrency_id="files")
     add_endpoint(board, api_name="board")
@@ -222,7 +225,7 @@ def with_declaration(
     """
     own = [each for each in inspect.signature(submit).parameters.values() if each.name != "fields"]
     parameters = [*own, *map(_parameter, declared_fields())]
-    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # those with a default last
+    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # defaults come last
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     async def call(*args: Any, **options: Any) -> dict[str, Any]:
@@ -239,7 +242,7 @@ def with_declaration(
 
 
 def _parameter(name: str) -> inspect.Parameter:
-    """Return a field of the declaration as a parameter. The account is optional, as a Space knows it."""
+    """Return a declaration field as a parameter; the account is optional, as a Space knows the caller."""
     choices = ("yes", "no") if name == "test_labels_used" else declared_fields()[name].get("enum")
     is_optional = name == "account" or name not in REQUIRED
     return inspect.Parameter(
@@ -257,7 +260,7 @@ def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:
 
 
 def _plain(request: AnyRequest) -> Request:
-    """Return the request of the server, which Gradio puts into one of its own."""
+    """Return the Starlette request, which Gradio wraps in a request object of its own."""
     if not isinstance(request, gr.Request):
         return request
     if request.request is None:

@@ -18,7 +18,7 @@ from arb.core.vocabulary import LABEL_TITLES, LABELS
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6
-"""The most rows that are shown of a finding; its message counts all of them."""
+"""The most rows that are shown for a finding. Its message counts all rows."""
 
 KINDS: Final[Mapping[str, str]] = {
     "file": "The file as a whole",
@@ -51,7 +51,7 @@ class FindingView:
 
 
 def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
-    """Return the findings by the title of their kind. Kinds with errors come first, and errors in each."""
+    """Return the findings by the title of their kind. Kinds with errors, and errors in a kind, come first."""
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):
@@ -75,7 +75,7 @@ def kind_of(finding: Finding) -> str:
 
 
 def message_html(finding: Finding) -> Markup:
-    """Return the message for the page, with a link to the template instead of the command that writes it."""
+    """Return the message as HTML, with a link to the template instead of the command that writes it."""
     html = str(escape(finding.message))
     html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template of \1</a>', html)
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
@@ -83,14 +83,14 @@ def message_html(finding: Finding) -> Markup:
 
 def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
     rows: tuple[tuple[int, str], ...] = ()
-    if kind != "ids":  # a message about ids quotes them itself
+    if kind != "ids":  # messages about ids already quote the ids
         around, numbers = finding.column or "", finding.rows[:MOST_ROWS]
         rows = tuple((n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
     return FindingView(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:
-    """Return the text of every row that will be shown, by number."""
+    """Return the text of every row that will be shown, by row number."""
     wanted = {number for finding in upload.check.findings for number in finding.rows[:MOST_ROWS]}
     if not wanted or not upload.content:
         return {}
@@ -99,7 +99,7 @@ def _texts(upload: Upload) -> Mapping[int, str]:
 
 
 def understood(upload: Upload) -> tuple[str, ...]:
-    """Return what a file says, in sentences: verdicts, other labels, scores, cost; none if it has errors."""
+    """Return sentences that sum up a file's verdicts, labels, scores and costs; none if it has errors."""
     aligned, result = upload.check.aligned, upload.check
     if aligned is None:
         return ()

@@ -1,6 +1,6 @@
 """Limits on what Gradio keeps for a stranger: open event streams, and results that nobody reads.
 
-Gradio 6.31 limits neither. Only `UnreadResults` uses the inside of Gradio's queue.
+Gradio 6.31 limits neither. Only `UnreadResults` relies on the internals of Gradio's queue.
 """
 
 import time
@@ -21,12 +21,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 K = TypeVar("K", bound=Hashable)
 Sender = Callable[[HTTPConnection], str]
-"""Returns the address that a request counts for."""
+"""A function that returns the address whose limits a request counts towards."""
 
 
 @dataclass(frozen=True)
 class Holding:
-    """One thing that the server keeps for a sender, with its size and the time when it began."""
+    """Something that the server keeps for a sender, with its size in bytes and the time when it was added."""
 
     sender: str
     size: int
@@ -34,7 +34,7 @@ class Holding:
 
 
 class Holdings(Generic[K]):
-    """The things that the server keeps, by key and by sender, in the order in which they began."""
+    """What the server keeps for senders (uploads or results), by key and by sender, oldest first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,17 +45,17 @@ class Holdings(Generic[K]):
         return key in self._held
 
     def __iter__(self) -> Iterator[K]:
-        """Iterate over the current keys. Holdings may end meanwhile."""
+        """Iterate over a copy of the keys, so that holdings can be removed meanwhile."""
         return iter(list(self._held))
 
     def add(self, key: K, sender: str, size: int) -> None:
-        """Record a holding that begins now; an earlier one of the same key ends."""
+        """Add a holding of ``size`` bytes. It replaces an earlier holding with the same key."""
         self.remove(key)
         self._held[key] = Holding(sender, size, self._clock())
         self._sizes[sender] += size
 
     def remove(self, key: K) -> None:
-        """End a holding, if there is one of this key."""
+        """Remove the holding with this key, if there is one."""
         holding = self._held.pop(key, None)
         if holding is not None:
             self._sizes[holding.sender] -= holding.size
@@ -77,7 +77,7 @@ class Holdings(Generic[K]):
         return max(self._sizes, key=self._sizes.__getitem__)
 
     def older_than(self, seconds: float) -> list[K]:
-        """Return the keys of all holdings that began more than ``seconds`` ago."""
+        """Return the keys of all holdings that were added more than ``seconds`` ago."""
         latest = self._clock() - seconds
         return [key for key, holding in self._held.items() if holding.since < latest]
 
@@ -85,26 +85,26 @@ class Holdings(Generic[K]):
 EVENT_STREAM: Final = "/gradio_api/queue/data"
 MOST_STREAMS: Final = 512
 MOST_STREAMS_EACH: Final = 32
-"""The most open streams, in total and of one address. A page or client of Gradio needs one while it waits."""
+"""The most open event streams, in total and per address. A client of Gradio needs one while it waits."""
 TOO_MANY_STREAMS: Final = "too many responses are open at the same time; try again in a few seconds"
 STREAM_RETRY_SECONDS: Final = 10
 
 
 class OpenStreams:
-    """The open event streams."""
+    """The open event streams: their number by sender, and the scopes that cancel them."""
 
     def __init__(self) -> None:
         self.by_sender: Counter[str] = Counter()
         self.scopes: set[CancelScope] = set()
 
     def end(self) -> None:
-        """Close all of them, so that the server can stop."""
+        """Close all event streams, so that the server can stop."""
         for scope in self.scopes:
             scope.cancel()
 
 
 class StreamLimits:
-    """Middleware that answers 503 if too many event streams are open."""
+    """Middleware that answers 503 if too many event streams are open, in total or for one address."""
 
     def __init__(self, app: ASGIApp, streams: OpenStreams, sender: Sender) -> None:
         self._app, self._streams, self._sender = app, streams, sender
@@ -140,7 +140,8 @@ class StreamLimits:
             try:
                 await self._app(scope, receive, watched)
             except RuntimeError as error:
-                # There is no such session. Gradio raises 404 although it has answered the client already.
+                # The session does not exist. Gradio raises a 404 although its response to the client has
+                # begun.
                 if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:
@@ -152,28 +153,28 @@ class StreamLimits:
 UNREAD_SECONDS: Final = 60
 UNREAD_BYTES: Final = 4_000_000
 UNREAD_BYTES_EACH: Final = 1_000_000
-"""The most bytes of unread results as JSON, in total and of one address. Objects take ten times as much."""
+"""The most bytes of unread results as JSON, total and per address. They take ten times as much memory."""
 SMALLEST_RESULT: Final = 16_000
-"""Each result counts at least this much, so there are at most 250, and 62 of one address."""
+"""Each result counts as at least this many bytes, so there are at most 250 results, and 62 per address."""
 
 
 class UnreadResults:
     """The unread results in Gradio's queue, limited in size, number and age.
 
-    A client normally reads a result at once. Over the limits the oldest results are dropped: first those of
-    the same sender, then those of the sender with the most. The session of a dropped result is dropped, too,
-    so a late reader gets an error. The latest result always stays, however large it is.
+    A client normally reads a result immediately. Over the limits the oldest results are dropped: first those
+    of the same sender, then those of the sender with the most bytes. The session of a dropped result is
+    dropped, too, so a late reader gets an error. The latest result is always kept, however large it is.
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
-        """Replace the method of the queue that passes a message to a session."""
+        """Replace ``send_message`` of the queue, which passes a message to a session, to count results."""
         self._queue, self._sender = queue, sender
         self._holdings: Holdings[tuple[str, str]] = Holdings(clock)
         self._pass_on = queue.send_message
         changed: Any = queue  # its methods are replaced
         changed.send_message = self._send_message
-        # For a page that is closed here, Gradio keeps a table of the last 10,000 calls and summarises it with
-        # pandas after each call.
+        # For its monitoring page, which is disabled here, Gradio keeps a table of the last 10,000 calls and
+        # summarises it with pandas after each call.
         changed.ANALYTICS_MAX_EVENTS = 1
         changed.compute_analytics_summary = lambda records: None
 
@@ -196,7 +197,7 @@ class UnreadResults:
             pass
 
     def _drop_oldest(self, sender: str, latest: tuple[str, str]) -> bool:
-        """Drop a sender's oldest result; return False if only the latest is left."""
+        """Drop a sender's oldest result other than the latest; return False if there is none."""
         key = next((key for key in self._holdings.of(sender) if key != latest), None)
         if key is not None:
             self._drop(key)
@@ -216,7 +217,7 @@ class UnreadResults:
                 self._holdings.remove((session, event_id))
 
     def sweep(self) -> None:
-        """Drop results that are too old, and sessions that wait for nothing any more."""
+        """Drop results that are too old, and sessions that no longer wait for a result."""
         self._remove_read()
         for key in self._holdings.older_than(UNREAD_SECONDS):
             self._drop(key)

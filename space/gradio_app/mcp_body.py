@@ -1,8 +1,8 @@
-"""The bodies of MCP calls: a file is taken out of the JSON before the MCP server parses it.
+"""Takes the file out of the JSON body of an MCP call before the MCP server parses the body.
 
-The MCP server parses a body on the event loop. A body of 4 MB can hold a million objects, which would block
-the loop for half a second. So a long body is parsed here, in a thread, by a parser that makes objects only of
-the fields of a tool call. The tool gets the file next to a short body.
+The MCP server parses a body on the event loop. A body of 4 MB can contain a million objects, which would
+block the loop for half a second. So a long body is parsed here, in a thread, by a parser that only makes the
+fields of a tool call. The MCP server gets a short body; the tool finds the file in the state of the request.
 """
 
 from typing import TYPE_CHECKING, Final, Literal
@@ -71,18 +71,18 @@ def without_content(body: bytes) -> tuple[bytes, str]:
 
 
 def content_of(request: HTTPConnection, content: str) -> str:
-    """Return the file of a call: the one that was taken out of its body, else the argument."""
+    """Return the file of a call, as it was taken out of the body, or else the tool's argument ``content``."""
     return getattr(request.state, "mcp_content", content)
 
 
 class ContentOutside:
-    """Middleware that gives the MCP server short bodies only."""
+    """Middleware that takes the file out of a long body, so that the MCP server parses only short bodies."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, without its file if its body is long, or answer 400."""
+        """Pass the request on, without the file if its body is long; answer 400 if that is not possible."""
         request = Request(scope, receive)
         body = await request.body()
         if len(body) > JSON_BYTES:

@@ -1,8 +1,8 @@
 """An MCP server at /mcp with the same functions as the Gradio endpoints.
 
-It is the server of the ``mcp`` package, because Gradio's own requires old versions of mcp and pydantic
-(``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is kept for a
-caller. Every request waits in the queue of all uploads; see `space.operations.upload_queue`.
+It uses the server of the ``mcp`` package, because Gradio's MCP server requires old versions of mcp and
+pydantic (``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is kept
+for a caller. Every request waits in the upload queue; see `space.operations.upload_queue`.
 """
 
 import base64
@@ -28,7 +28,7 @@ from submissions.intake.upload import Upload
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
-"""The most bytes of a call. Larger files go to the REST API."""
+"""The most bytes of a call. Larger files have to be sent to the REST API."""
 INSTRUCTIONS: Final = (
     "{title} ranks automatic judges of web agents against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
@@ -38,7 +38,7 @@ Encoding = Literal["text", "base64"]
 
 def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
     """Serve the tools at ``/mcp`` under the name of the suite."""
-    logging.getLogger("mcp").setLevel(logging.WARNING)  # it logs every request, as `RequestLog` does
+    logging.getLogger("mcp").setLevel(logging.WARNING)  # `RequestLog` already logs every request
     instructions = INSTRUCTIONS.format(title=suite.profile.title)
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
     for tool in _tools(endpoints):
@@ -57,7 +57,7 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
 
 
 def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
-    """Return the functions that are served. A client sees their names, types and docstrings."""
+    """Return the functions that are served as tools. A client sees their names, types and docstrings."""
 
     async def check(
         content: str, context: Context, split: Split = "test", encoding: Encoding = "text"
@@ -130,10 +130,10 @@ def _join(app: FastAPI, served: Starlette) -> None:
 
 
 def _allowed_callers(settings: Settings) -> TransportSecuritySettings:
-    """Return the host names and origins that may call if only this machine reaches the server.
+    """Return the host names and origins that may call if only this machine can reach the server.
 
-    In that case callers need no token, and a page of another site could let its own name point to this
-    machine (DNS rebinding).
+    Callers then need no token, so a page of another site could make calls by pointing its own host name to
+    this machine (DNS rebinding).
     """
     hosts = [f"{name}{port}" for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", ":*")]
     return TransportSecuritySettings(

@@ -35,10 +35,10 @@ SPLIT_TITLES: Final = {"test": "test: scored and ranked", "dev": "dev: dry run"}
 BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
 YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = tuple(declared_fields())
-"""The fields of the declaration, in the order of the page."""
+"""The fields of the declaration, in the order of the form."""
 SHOW_FORM: Final = "() => document.getElementById('submit-form')?.classList.add('is-ready')"
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
-"""Gradio's script for pages that embed an app; it imports the build by its hashed name."""
+"""Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
 
 
 def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -139,18 +139,18 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     files: dict[str, Any] = {"concurrency_limit": MOST_WAITING, "concurrency_id": "files"}
     followers = [declaration, heading, button]
     opened = blocks.load(open_page, None, [split, *followers], **at_once)
-    # Before this event the page loses events of components that it has drawn already.
+    # Until this event, Gradio's page loses events of components that it already shows.
     opened.then(None, None, None, js=SHOW_FORM, **at_once)
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
-    # In the browser: a response of the server could arrive after that of the button, and erase it.
+    # Done in the browser: a response of the server could arrive after the button's response, and erase it.
     gr.on(changes, None, None, outcome, js="() => ''", **at_once)
     button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
 
 
 def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
-    """Return a component of HTML without scripts and without Gradio's styles for running text."""
+    """Return an HTML component without scripts and without Gradio's text styles."""
     return gr.HTML(value, elem_id=elem_id, apply_default_css=False, js_on_load=None)
 
 
@@ -159,7 +159,7 @@ def _button_heading(split: str) -> str:
 
 
 def _declaration_fields(asks_name: bool) -> list[gr.Component]:
-    """Return the fields of the declaration. On a Space the account is hidden, as it is signed in."""
+    """Add the declaration's fields to the page and return them; ``asks_name`` makes the account visible."""
     with gr.Row():
         account = _text_field("account", visible=asks_name)
         judge = _text_field("judge")
@@ -188,13 +188,13 @@ def _choice_field(name: str) -> gr.Dropdown:
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
-    """Return an update of a field that shows its problem, without the field's name, or removes it."""
+    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it."""
     text = problem.partition(": ")[2] if problem else None
     return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
-    """Return the findings of an uploaded file, or a hint if there is no file."""
+    """Check an uploaded file and return its findings as HTML, or a hint if there is no file."""
     if path is None:
         return render("submit/no_file.html")
     try:
@@ -207,9 +207,9 @@ def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.R
 def submission_html(
     endpoints: Endpoints, path: str | None, split: str, fields: Sequence[Any], request: gr.Request
 ) -> tuple[str, Mapping[str, str]]:
-    """Return what the button shows, and the problems of the declaration by field.
+    """Submit a file, or try it on dev; return the outcome as HTML, and the declaration's problems by field.
 
-    The button shows a receipt with the scored row, a report on dev, or all problems at once.
+    The outcome is a receipt with the scored row, a report on dev, or all problems together.
     """
     problems: list[str] = []
     upload, declared = None, None
@@ -247,7 +247,7 @@ def submission_html(
 
 
 def findings_html(upload: Upload) -> str:
-    """Return the findings of a checked file with their rows, and what the file says."""
+    """Return HTML with the findings of a checked file, their rows, and what the file says."""
     return render(
         "submit/findings.html",
         upload=upload,
@@ -260,7 +260,7 @@ def findings_html(upload: Upload) -> str:
 
 
 def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView) -> str:
-    """Return what was recorded with its status and rank, and the metrics that its owner may see."""
+    """Return HTML with the receipt, its status and rank, and the metrics that its owner may see."""
     board, left = service.records.board(), service.records.quota(receipt.account)
     row = None
     if view.report is not None:

@@ -1,7 +1,7 @@
-"""Uploads of the page /submit and of ``gradio_client``: a route that replaces Gradio's.
+"""Uploads of the page /submit and of ``gradio_client``: a route that replaces Gradio's own.
 
 The files are kept in the state folder, which belongs to the user that runs the Space. Gradio's own folder is
-shared by all users of a machine. The bytes of one address and of all together are bounded.
+shared by all users of a machine. The bytes that are stored are limited, per address and in total.
 """
 
 import asyncio
@@ -29,15 +29,15 @@ KEPT_SECONDS: Final = 3600
 """How long an upload is kept."""
 MOST_FILES: Final = 200
 MOST_FILES_EACH: Final = 20
-"""The most files of the largest size that are kept, in total and of one address."""
+"""The most files of the largest size that are kept, in total and per address."""
 SMALLEST: Final = 4_096
-"""The least bytes that a file takes on a disk."""
+"""The bytes that even the smallest file takes on disk."""
 LEFT_OVER: Final = ""
-"""The sender of files that an earlier process left."""
+"""The sender under which files left by an earlier process are counted."""
 
 
 class TooManyUploads(SenderRefused):
-    """Raised when an address stores as much as it may (429), or all addresses together do (503)."""
+    """Raised when the uploads of one address (429) or of all addresses (503) take all the space allowed."""
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         problem = (
@@ -62,10 +62,10 @@ class UploadStore:
             self._holdings.add(path, LEFT_OVER, max(path.stat().st_size, SMALLEST))
 
     def require_room(self, sender: str, size: int = SMALLEST) -> None:
-        """Make room for a sender's next file.
+        """Make room for a sender's next file of ``size`` bytes.
 
-        If all files together take too much, the oldest ones of the sender that stores the most are deleted.
-        Raise TooManyUploads if the sender stores too much, or if no other one stores more.
+        If all files together take too much, delete the oldest files of the sender that stores the most. Raise
+        TooManyUploads if this sender has no room left or would itself store the most.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:
@@ -79,7 +79,7 @@ class UploadStore:
             self._delete(next(iter(holdings.of(heaviest))))
 
     async def save(self, sender: str, file: UploadFile) -> Path:
-        """Store a file as HASH/NAME in the folder and return its path; raise HTTPException without room."""
+        """Store a file as HASH/NAME and return its path; raise HTTPException if it exceeds the limits."""
         async with self._writing:
             content = await file.read(self._file_bytes + 1)
             if len(content) > self._file_bytes:
@@ -133,7 +133,8 @@ def build_upload_router(store: UploadStore, sender: Sender) -> APIRouter:
 
     @router.get(f"{PAGE_UPLOAD}_progress")
     def show_progress() -> Response:
-        # The page asks during an upload. Gradio's own route would keep its state for ever.
+        # The page asks for progress during an upload. Gradio's own route would keep the upload's state for
+        # ever.
         return Response(media_type="text/event-stream")
 
     return router

@@ -1,4 +1,4 @@
-"""The routes ``/healthz`` and ``/readyz``, for whatever restarts or watches the server."""
+"""The routes ``/healthz`` and ``/readyz``, for programs that monitor or restart the server."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -18,9 +18,9 @@ NOT_IN_TIME: Final = "the database does not answer in time"
 
 
 class Readiness:
-    """What ``/readyz`` says: whether requests can be served now, and facts about the service.
+    """The check behind ``/readyz``: whether requests can be served now, and facts about the service.
 
-    It has its own thread, so that it does not wait for uploads, pages or a board that is being made.
+    It has a thread of its own, so it does not wait for uploads, pages or a board that is being computed.
     """
 
     def __init__(self, service: SubmissionsApp) -> None:
@@ -54,7 +54,7 @@ class Readiness:
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
-    """Return the routes. They answer HEAD as well, since monitors often use it."""
+    """Return the two routes. They answer HEAD as well, since monitors often use it."""
     router = APIRouter()
     readiness = Readiness(service)
 

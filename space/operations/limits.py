@@ -1,6 +1,6 @@
-"""The limits of requests per sender and minute.
+"""Limits on the requests per minute of each sender.
 
-A sender is an account, or the address that connected (on a Space the one that the Hub's proxy saw).
+A sender is an account, or the address that connected (on a Space, the address that the Hub's proxy saw).
 """
 
 import math
@@ -20,17 +20,18 @@ from submissions.intake.accounts import Actor
 
 UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
-"""A household has a whole IPv6 network of this length, so its addresses count as one."""
+"""The prefix length of the IPv6 network that a household gets, so all its addresses count as one."""
 _SITE_BITS: Final = 48
-"""A customer may have 65,536 such networks, which share `TIMES_A_SITE` times the limit of one."""
+"""The prefix length of the largest IPv6 network that a customer may get. Its 65,536 networks of a household's
+size share `TIMES_A_SITE` times the limit of one."""
 TIMES_A_SITE: Final = 4
 
 
 def client_address(request: HTTPConnection, on_space: bool) -> str:
-    """Return the address that a request counts for.
+    """Return the address whose limits a request counts towards.
 
     On a Space this is the last hop of X-Forwarded-For, which the Hub's proxy wrote. A client can forge the
-    hops before it, and elsewhere the whole header.
+    hops before it and, without such a proxy, the whole header.
     """
     address = request.client.host if request.client else ""
     if on_space:
@@ -40,7 +41,7 @@ def client_address(request: HTTPConnection, on_space: bool) -> str:
 
 
 def counted_as(address: str) -> str:
-    """Return an IPv4 address as it is, an IPv6 address as its network, and anything else as `UNKNOWN`."""
+    """Return an IPv4 address as it is, an IPv6 address as its /64, and anything else as `UNKNOWN`."""
     try:
         found = ip_address(address.strip().partition("%")[0])
     except ValueError:
@@ -53,14 +54,14 @@ def counted_as(address: str) -> str:
 
 
 def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = None) -> str:
-    """Return what a request counts for: the account if it is known, else the address."""
+    """Return the sender whose limits a request counts towards: the account, or the address if it is None."""
     if actor is None:
         return client_address(request, on_space)
     return f"account {actor.subject or actor.name.casefold()}"
 
 
 def site_of(address: str) -> str | None:
-    """Return the IPv6 /48 of an address as `counted_as` spells it, or None for any other address."""
+    """Return the /48 of an IPv6 network as `counted_as` writes it, or None for any other address."""
     if not address.endswith(f"/{_NETWORK_BITS}"):
         return None
     return str(IPv6Network(address).supernet(new_prefix=_SITE_BITS))
@@ -70,16 +71,16 @@ MOST_ADDRESSES: Final = 10_000
 SWEEP_EVERY_SECONDS: Final = 1.0
 OTHERS: Final = "others"
 _COUNTERS: Final = 2
-"""The counters per address of a sliding window."""
+"""The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""Delay of each refusal once a sender was refused as often as it may send files. Without the delay, a client
-that never waits would be answered hundreds of times per second."""
+"""Delay of every refusal of a sender that was already refused as often as it may send files. Without the
+delay, a client that never waits would get hundreds of responses per second."""
 
 
 class SenderRefused(HTTPException):
-    """Raised when a sender has to come back later, after ``retry_after`` whole seconds.
+    """Raised when a sender has to wait ``retry_after`` whole seconds before it tries again.
 
-    The response waits `delay_s` seconds first if the sender continues in spite of many refusals.
+    The response is delayed by `delay_s` seconds if the sender continues in spite of many refusals.
     """
 
     def __init__(self, status: int, problem: str, retry_after: int, goes_on: bool = False) -> None:
@@ -96,16 +97,16 @@ class SenderRefused(HTTPException):
 
 
 class TooManyChecks(SenderRefused):
-    """Raised when one address or account asked too often (429)."""
+    """Raised when an address or account has reached its limit per minute (429)."""
 
     def __init__(self, limit: str, retry_after: int, goes_on: bool = False) -> None:
         super().__init__(429, f"{limit} per minute", retry_after, goes_on)
 
 
 class CounterStorage(MemoryStorage):
-    """Counters in memory that are swept while counting.
+    """Counters in memory whose expired entries are removed while counting.
 
-    The library would start a thread at every count to sweep them, and the event loop would wait for it.
+    The library `limits` would start a thread for this at every count, and the event loop would wait for it.
     """
 
     _swept = -math.inf
@@ -117,15 +118,15 @@ class CounterStorage(MemoryStorage):
 
 
 class CheckLimit:
-    """Counts of checks by address and by account, in a sliding window in memory.
+    """The limit of checks per address and per account, with a sliding window in memory.
 
-    At most ``most_addresses`` are counted separately. While as many are busy, all new ones share one count.
+    At most ``most_addresses`` senders are counted separately; while all are active, new ones share one count.
     """
 
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Count files, or with ``times`` other requests, of which a sender may send that many per file."""
+        """Limit files or, with ``times`` above 1, other requests: a sender may send ``times`` per file."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
@@ -137,9 +138,9 @@ class CheckLimit:
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check of this request's address, or of an account; raise TooManyChecks over the limit.
+        """Count one check for the account, or else for the address; raise TooManyChecks over the limit.
 
-        An IPv6 address counts for its /64 and for its /48.
+        An IPv6 address counts towards the limits of its /64 and of its /48.
         """
         sender = sender_of(request, self._on_space, actor)
         if len(self._storage.storage) >= _COUNTERS * self._most and not self._is_known(sender):
@@ -165,7 +166,7 @@ class CheckLimit:
 
 
 def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
-    """Count a request as a file before its body is read, so that its handler does not count it again."""
+    """Count a request as a file before its body is read, and mark it so that it is not counted again."""
     checks.take(request)
     request.state.is_counted = True
 

@@ -1,8 +1,8 @@
 """Logs as one JSON object per line, or as text on a terminal, without tokens, labels or contents of files.
 
-All loggers of the standard library are formatted here, including those of uvicorn. The log has the type of an
-exception and where it was raised. It does not have the message, because messages of libraries repeat values,
-such as whole rows of a database.
+All loggers of the standard library are formatted here, including those of uvicorn. For an exception the log
+has its type and where it was raised, but not its message, because messages of libraries repeat values, such
+as whole database rows.
 """
 
 import logging
@@ -28,7 +28,7 @@ from space.operations.metrics import Metrics
 from space.web.http_errors import RenderError, wants_page
 
 REQUEST_FIELDS: Final = frozenset({"method", "path", "status", "ms"})
-"""The fields in the line of a request, in addition to its id."""
+"""The fields in the log line of a request, in addition to the request's id."""
 HIDDEN: Final = "[hidden]"
 _TOKENS: Final = re.compile(r"hf_(?:oauth_)?[A-Za-z0-9_.\-]{8,}|(?i:bearer)\s+[^\s\"']+")
 _QUIET: Final = (
@@ -69,12 +69,12 @@ def configure_logs(
         logger.propagate = True
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.captureWarnings(True)  # else Python prints them between the lines
+    logging.captureWarnings(True)  # else Python prints warnings between the log lines
     handler.addFilter(lambda record: as_json or not _is_library_warning(record))
 
 
 def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
-    """Return a formatter for records of the standard library; ``hidden`` are values that no line may have."""
+    """Return a formatter for the standard library's records that hides the values in ``hidden``."""
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -92,7 +92,7 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
 
 
 class SecretFilter:
-    """A processor that removes tokens and known secrets from all texts of an event, and cuts long texts."""
+    """A structlog processor that hides tokens and known secrets in an event, and cuts long texts."""
 
     def __init__(self, hidden: Iterable[str]) -> None:
         self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
@@ -112,12 +112,12 @@ class SecretFilter:
 
 
 def _is_library_warning(record: logging.LogRecord) -> bool:
-    """Return whether a record is below an error and not from our packages: of no use on a terminal."""
+    """Return whether a library logged the record below ERROR. A terminal does not show such records."""
     return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
 
 
 def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
-    """Replace an exception by its type and its frames, and those of its causes, without any message."""
+    """Replace the exception of an event by its type, its frames and its causes, without any message."""
     found = event.pop("exc_info", None)
     error = found[1] if isinstance(found, tuple) else found
     if not isinstance(error, BaseException):
@@ -207,13 +207,13 @@ class RequestLog:
 
 
 def request_id_of(headers: Headers) -> str:
-    """Return the id that a proxy gave the request if it is a short plain word, else a new one."""
+    """Return the request's ``X-Request-ID`` if it is a short plain word, else a new random id."""
     sent_id = headers.get(HEADER, "")
     return sent_id if _PLAIN.fullmatch(sent_id) else secrets.token_hex(8)
 
 
 def path_for_log(path: str) -> str:
-    """Return the path for a log, without names of uploaded files and without line ends."""
+    """Return the path for a log, without names of uploaded files and without line breaks."""
     text = _NAMES_A_FILE.sub(r"\1…", path)
     text = "".join(letter if letter.isprintable() else "?" for letter in text)
     return text if len(text) <= _LONGEST_PATH else text[:_LONGEST_PATH] + "…"
@@ -222,6 +222,6 @@ def path_for_log(path: str) -> str:
 def route_of(scope: Scope) -> str:
     """Return the template of the route that answered, such as ``/api/submissions/{submission_id}``.
 
-    It is ``other`` if no route matched, so that unknown addresses do not add lines to the metrics.
+    It is ``other`` if no route matched, so that unknown paths do not add lines to the metrics.
     """
     return getattr(scope.get("route"), "path", None) or "other"

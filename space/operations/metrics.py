@@ -1,6 +1,6 @@
 """Prometheus metrics: submissions, checks, failures, records that are not yet durable, response times.
 
-``GET /metrics`` is for holders of the token and for maintainers.
+Only maintainers and holders of the metrics token may read ``GET /metrics``.
 """
 
 import hmac
@@ -21,11 +21,12 @@ from submissions.intake.upload import Upload
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """The upper bounds of the histogram's buckets."""
 MOST_ROUTES: Final = 200
-"""The application has fewer. The bound keeps memory small if a fault makes routes of single addresses."""
+"""The most routes that are counted separately. The application has fewer: the bound keeps memory small if a
+bug makes a route of every single path."""
 
 
 class Metrics:
-    """The metrics of one application, in their own registry. Safe for threads."""
+    """The metrics of one application, in a registry of their own. Thread-safe."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
@@ -50,7 +51,7 @@ class Metrics:
     def watch(self, service: SubmissionsApp) -> None:
         """Count everything that ``service`` checks and submits from now on.
 
-        The number of records that are not yet durable is read whenever the metrics are.
+        The number of records that are not yet durable is determined whenever the metrics are read.
         """
         service.intake.listeners.append(self._count)
         self._waiting.set_function(service.durability.waiting)
@@ -91,7 +92,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 def build_metrics_router(
     metrics: Metrics, token: SecretStr | None, is_maintainer: Callable[[Request], bool]
 ) -> APIRouter:
-    """Return the route. ``is_maintainer`` is called if the token is missing; it may ask the Hub."""
+    """Return the route ``/metrics``. A request without the token must pass ``is_maintainer``."""
     router = APIRouter()
 
     @router.get("/metrics", include_in_schema=False)

@@ -1,12 +1,12 @@
-"""Security headers on every response, and the routes of Gradio that are closed.
+"""Middleware that adds security headers to every response and closes routes of Gradio.
 
 The Content-Security-Policy allows our script files, and inline scripts by the hash of their text, so that
 injected markup cannot run scripts. Only the page /submit gets 'unsafe-eval', because Gradio 6 makes its
 `js_on_load` handlers with `new Function`.
 
-Only the routes of Gradio that the page /submit or ``gradio_client`` use are open. Others are expensive to
-hold open (``dev/reload`` looks at the disk twenty times a second per connection), fetch addresses, or serve
-development.
+Of Gradio's routes, only those that the page /submit or ``gradio_client`` uses are open. The others are
+expensive to keep open (``dev/reload`` looks at the disk twenty times a second per connection), fetch URLs, or
+are only for development.
 """
 
 import base64
@@ -31,9 +31,9 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
     """Return the value of the Content-Security-Policy header.
 
     Args:
-        on_space: Lets the Hub show our pages in its frame.
+        on_space: Whether the Hub may show our pages in its frame.
         script_hashes: The hashes of the inline scripts that may run; see `script_hashes`.
-        evaluates: Lets scripts make functions from text, as Gradio's do.
+        evaluates: Whether scripts may make functions from text, as Gradio's do.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -64,12 +64,12 @@ def script_hashes(html: str) -> tuple[str, ...]:
 POLICY: Final = "Content-Security-Policy"
 _FILES: Final = "/file="
 _NOTHING: Final = "default-src 'none'; sandbox"
-"""The policy of uploaded files, in case one is opened as a page."""
+"""The policy of uploaded files, in case a browser opens one as a page."""
 _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 
 
 class SecurityHeaders:
-    """Middleware that adds the headers. A policy that a response has already stays."""
+    """Middleware that adds the headers. It keeps a policy that a response already has, except for uploads."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app = app

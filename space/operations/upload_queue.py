@@ -1,4 +1,4 @@
-"""The queue of expensive requests, which handles a few at a time, and the middleware in front of it.
+"""The queue that handles a few expensive requests at a time, and the middleware in front of it.
 
 Each application has one queue for REST, pages, Gradio and MCP. It runs on the event loop. A waiting request
 holds no thread, so pages and the health check never wait for files.
@@ -22,9 +22,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import SenderRefused
 
 AT_ONCE: Final = 4
-"""The most requests that hold a slot. A file may take 120 MB, and Parquet or large text also a process."""
+"""The most requests that hold a slot. A file may take 120 MB; Parquet or large text also takes a process."""
 AT_ONCE_SMALL: Final = 2
-"""The same on a machine with little memory; see `Settings.has_little_memory`."""
+"""The most requests that hold a slot on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
 """The most requests of one account or address that hold a slot."""
 AT_ONCE_HEAVY: Final = 1
@@ -32,14 +32,14 @@ AT_ONCE_HEAVY: Final = 1
 PAUSE_TIMES: Final = 2.0
 """The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
-"""The longest such pause."""
+"""The longest pause after a heavy sender's request."""
 HEAVY_SECONDS: Final = 0.1
-"""A sender whose files took longer than this is heavy; about ten valid files take as long."""
+"""A sender whose recent files took longer than this is heavy. Ten valid files take about as long."""
 MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long a sender's files count after the last one."""
+"""How long after a sender's last file the time that its files took is remembered."""
 _MOST_REMEMBERED: Final = 10_000
 
 P = ParamSpec("P")
@@ -54,13 +54,13 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A place among the few requests that are handled at once; ``is_heavy`` if it is for heavy senders."""
+    """A place among the few requests handled at a time; ``is_heavy`` if it is the heavy senders' slot."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
 
     def release(self) -> None:
-        """Give the place to the next request. Later calls do nothing."""
+        """Give the slot to the next request. Later calls do nothing."""
         if self.is_held:
             self.is_held = False
             self._leave()
@@ -77,7 +77,7 @@ def held_slot() -> UploadSlot | None:
 
 
 def reads_apart() -> bool:
-    """Return whether even small files of the current request are read in another process."""
+    """Return whether to read files of the current request in another process even if they are small."""
     slot = held_slot()
     return slot is not None and slot.is_heavy
 
@@ -85,10 +85,10 @@ def reads_apart() -> bool:
 class UploadQueue:
     """The queue of expensive requests, shared fairly between senders (accounts or addresses).
 
-    The next slot goes to the waiting sender whose files took the least time lately, so a sender with one file
-    passes all senders with many. Heavy senders share one slot for a third of the time, which leaves the rest
-    to pages and to others. If the queue is full, the last request of the sender with the most waiting
-    requests is refused instead.
+    The next slot goes to the waiting sender whose files took the least time recently, so a sender with one
+    file passes all senders with many. Heavy senders share one slot for a third of the time, which leaves the
+    rest to pages and to other senders. If the queue is full, a new request takes the place of the last
+    request of the sender with the most waiting requests, which is refused.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class UploadQueue:
         return len(self._waiting)
 
     def is_heavy(self, sender: str) -> bool:
-        """Return whether the sender's files took much time lately."""
+        """Return whether the sender's recent files took more than `HEAVY_SECONDS`."""
         return self._seconds.get(sender, 0.0) > HEAVY_SECONDS
 
     async def run(self, sender: str, function: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-        """Call ``function`` in a thread once the sender has a slot. Pages use other threads."""
+        """Call ``function`` in a thread of the queue once the sender has a slot, and return its result."""
         async with self.slot(sender):
             return await to_thread.run_sync(partial(function, *args, **options), limiter=self._threads)
 
@@ -140,7 +140,7 @@ class UploadQueue:
             slot.release()
 
     def require_room(self, sender: str) -> None:
-        """Raise QueueFull if a request of the sender would find no place in the queue now; see the class."""
+        """Raise QueueFull if the queue has no place for one more request of the sender; see the class."""
         counts = self._waiting_by_sender()
         is_longest = counts[sender] + 1 >= max(counts.values(), default=0)
         is_full = self.waiting >= self._most_waiting and is_longest
@@ -176,7 +176,7 @@ class UploadQueue:
             raise
 
     def _refuse_last_of_longest(self) -> None:
-        """Refuse the last request of the sender with the most in the queue."""
+        """Refuse the last request of the sender with the most waiting requests."""
         longest, _ = self._waiting_by_sender().most_common(1)[0]
         last = next(each for each in reversed(self._waiting) if each[0] == longest)
         self._waiting.remove(last)
@@ -201,7 +201,8 @@ class UploadQueue:
             ]
             if not able:
                 if self._waiting and pause > 0:
-                    # The loop of the waiting request is running; in tests, an earlier one may be closed.
+                    # The running loop is that of the waiting request. In tests, the loop of an earlier
+                    # request may be closed.
                     asyncio.get_running_loop().call_later(pause + 0.001, self._fill_slots)
                 return
             sender = min(able, key=lambda name: (self._running[name], self._seconds.get(name, 0.0)))
@@ -219,11 +220,11 @@ _CHUNK_BYTES: Final = 65_536
 
 
 class Admission:
-    """Middleware that passes on a POST to the paths that ``admits`` names once its sender has a slot.
+    """Middleware that makes a POST wait for a slot if ``admits`` returns True for its path.
 
-    The body is received first, however slowly it arrives, and a large one is kept in a file. Only with a slot
-    is it parsed, so parsing counts towards the time that a sender takes. The slot is released when the
-    response begins, so a client that reads slowly does not hold one.
+    The body is received first, however slowly it arrives, and a large body is kept in a file. It is parsed
+    only once the sender has a slot, so parsing counts towards the time that a sender takes. The slot is
+    released when the response begins, so a client that reads slowly does not hold a slot.
 
     ``sender`` returns the account or address of a request. A middleware outside of this one turns QueueFull
     into a response.

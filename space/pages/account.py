@@ -1,4 +1,4 @@
-"""``/mine``: an account's submissions, receipts and quota, and what it may do with them; as page and REST."""
+"""The page ``/mine`` and REST routes: an account's submissions, receipts and quota, and actions on them."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -115,7 +115,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     ) -> JSONResponse:
         require_open(service, even_if_lost=True)
         hide_unknown(actor, action, submission_id, actor, *more)
-        is_durable(service)  # makes the Hub's thread begin at once
+        is_durable(service)  # wakes the thread that sends records to the Hub
         return answer(submission_id, actor)
 
     @router.get(
@@ -176,7 +176,7 @@ class OwnSubmission:
 def own_submission(
     service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
 ) -> OwnSubmission:
-    """Return what an actor may see of a submission, with its benchmarks if ``is_whole``.
+    """Return what an actor may see of a submission, with metrics by benchmark if ``is_whole``.
 
     Raises:
         KeyError: The submission does not exist.
@@ -215,7 +215,7 @@ def own_submission(
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without its benchmarks, for a list."""
+    """Return a report without its metrics by benchmark, for the list of submissions."""
     labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
     return {**report, "labels": labels}
 

@@ -1,4 +1,4 @@
-"""Helpers of all pages for the rows of a board: cells, ranks, names and their order."""
+"""Helpers for pages that show rows of a board: cells, ranks, names and their order."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -35,7 +35,7 @@ def is_best(row: BoardRow, label: str) -> bool:
 
 
 def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tuple[BoardRow, Rank]]:
-    """Return the rows that have a rank by a figure, with their ranks, best first."""
+    """Return (row, rank) pairs of the rows that have a rank by a metric, best first."""
     ranks = board.ranks(label, figure)
     found = []
     for row in board.ranking(label, figure):
@@ -46,7 +46,7 @@ def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tup
 
 
 def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
-    """Return the names that have a title in the order of the titles, then the others by name."""
+    """Return the names that have a title in the order of the titles, then the remaining names sorted."""
     known = [name for name in titles if name in names]
     return [*known, *sorted(set(names) - set(known))]
 

@@ -1,14 +1,14 @@
-// Who is signed in: asked of the server only where a session was begun in this browser, since the page itself
-// is the same for every reader. Places with data-account="anonymous" or "signed-in" are shown accordingly.
+// Shows who is signed in. The page is the same for every reader, so this asks the server, but only if a session
+// was begun in this browser. Elements with data-account="anonymous" or "signed-in" are shown accordingly.
 (() => {
   const here = () => window.location.pathname + window.location.search;
   const isFramed = window.parent !== window;
   const link = document.querySelector(".sign-in-link");
   const form = document.querySelector("form.signed-in");
   const menu = document.querySelector(".account-menu");
-  let account = null; // null: not known yet; an object with name: null for a reader
+  let account = null; // null until known; an object with name: null if nobody is signed in
 
-  // The address changes with the choices on a page; signing in leads back to it as it is then.
+  // Choices on a page change its URL. Signing in leads back to the URL at the time of the click.
   for (const event of ["pointerdown", "focusin", "click"]) document.addEventListener(event, (happened) => {
     const chosen = happened.target.closest?.("a[href^='/sign-in']");
     if (!chosen || document.querySelector("main.small-page")) return;
@@ -17,7 +17,7 @@
   }, true);
   form?.addEventListener("submit", () => { form.elements.next.value = here(); });
 
-  // The menu closes like others do: by a click elsewhere, or by Escape.
+  // A click elsewhere or Escape closes the menu.
   document.addEventListener("pointerdown", (event) => { if (menu?.open && !menu.contains(event.target)) menu.open = false; });
   menu?.addEventListener("keydown", (event) => {
     if (event.key !== "Escape") return;

@@ -1,4 +1,4 @@
-// Forms with data-action: sent to REST as JSON; what came of it is said on the page, which is then drawn anew.
+// Sends forms with data-action to REST as JSON, reloads the page, and shows the result on it.
 (() => {
   const SAID = "arb-action-result";
 
@@ -10,7 +10,7 @@
 
   async function send(form) {
     const body = Object.fromEntries([...new FormData(form)].filter(([name]) => name !== "address"));
-    const address = new FormData(form).get("address"); // a field may complete the address: an account's name
+    const address = new FormData(form).get("address"); // completes the URL, for example with an account's name
     const action = form.getAttribute("action") + (address === null ? "" : encodeURIComponent(address.trim()));
     const answer = await fetch(action, {
       method: "POST", credentials: "same-origin", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body),
@@ -20,7 +20,7 @@
     return found;
   }
 
-  async function finished(address) { // of what runs in the background: asked until it is over
+  async function finished(address) { // polls a background job until it has ended
     for (;;) {
       const found = await (await fetch(address, { credentials: "same-origin", cache: "no-store" })).json();
       if (found.state !== "running") return found;
@@ -28,7 +28,7 @@
     }
   }
 
-  // Until now a browser would have sent the form itself, to an address that answers in JSON.
+  // The buttons were disabled so that the browser did not send the form itself, to a route that returns JSON.
   for (const button of document.querySelectorAll("form[data-action] button[type=submit]")) button.disabled = false;
 
   document.addEventListener("submit", async (event) => {
@@ -45,7 +45,7 @@
       if (found.state === "running") found = await finished(form.getAttribute("action"));
       if (found.state === "failed") throw new Error(found.message);
       sessionStorage.setItem(SAID, found.lasts === false ? "Done. It is waiting to be stored permanently." : "Done.");
-      if (form.dataset.then) window.location.assign(form.dataset.then); // where what was done is listed
+      if (form.dataset.then) window.location.assign(form.dataset.then); // the page that lists the result
       else window.location.reload();
     } catch (problem) {
       say(form, `Nothing was done: ${problem.message}.`.replace(/\.\.$/, "."));

@@ -1,13 +1,13 @@
-// Annotating by keyboard. Every change is kept in this browser at once and sent to REST a moment later; what
-// the server has not acknowledged is sent again, after a reload and a restart of either too.
+// Annotating by keyboard. Every change is stored in this browser immediately and sent to REST a moment later.
+// Changes that the server has not acknowledged are sent again, even after a reload or a restart.
 (() => {
   const ADDRESS = "/api/annotate/answers";
-  const IDLE_MS = 60_000; // whoever does nothing for a minute has left
-  const KEPT = "arb-draft:"; // before the item's token, in localStorage
+  const IDLE_MS = 60_000; // after a minute without input the annotator is considered away
+  const KEPT = "arb-draft:"; // prefix of keys in localStorage; the item's token follows
   const is_bare = (event) => !(event.metaKey || event.ctrlKey || event.altKey || event.shiftKey);
   const form = document.querySelector("form[data-annotate]");
 
-  // Gives the server's answer and its status; 0 where there is none.
+  // Returns the server's response and its status, or status 0 without a response.
   async function put(body) {
     try {
       const answer = await fetch(ADDRESS, {
@@ -24,7 +24,7 @@
     try { return JSON.parse(localStorage.getItem(KEPT + token)); } catch { return null; }
   }
 
-  // What was left unsent on another item's page when the browser or the server ended.
+  // Sends drafts of other items that were not sent before the browser was closed or the server stopped.
   async function send_others() {
     let keys = [];
     try { keys = Object.keys(localStorage); } catch { /* without storage nothing is kept */ }
@@ -62,17 +62,17 @@
   let seconds = Number(form.dataset.seconds);
   let step = number(form.dataset.step); // the number of the deciding step
   let active_at = performance.now();
-  let changed = false; // since the last answer of the server
-  let is_kept = false; // in this browser
-  let leaving = null; // "done" or "skipped": on to the next item once it is saved
-  let sending = null; // the request under way
+  let changed = false; // since the last response of the server
+  let is_kept = false; // whether the draft is stored in this browser
+  let leaving = null; // "done" or "skipped": go to the next item once this one is saved
+  let sending = null; // the running request
   let soon = 0;
-  let stopped = false; // another window has saved: nothing is sent any more
+  let stopped = false; // nothing more is sent, for example because another window has saved
   let current = -1;
-  let confirmed = ""; // contradictions that were asked back
-  const changes = []; // what `u` takes back: [element's question or "step", value before]
+  let confirmed = ""; // contradictions about which the annotator was already asked
+  const changes = []; // changes that `u` undoes: [question or "step", previous value]
 
-  // Time: while the page is looked at ----------------------------------------------------------------------
+  // Time while the page is visible -------------------------------------------------------------------------
 
   function tick() {
     const now = performance.now();
@@ -124,14 +124,14 @@
     soon = setTimeout(send, wait);
   }
 
-  // One request at a time, so that they come in order; again and again until the server takes it.
+  // Sends one request at a time, so that they arrive in order, and repeats it until the server accepts it.
   async function send() {
     if (is_closed || stopped) return;
     clearTimeout(soon);
-    while (sending) await sending; // two that wait for the same request go one after the other
+    while (sending) await sending; // a loop, as several calls may wait for the same request
     if (stopped) return;
     changed = false;
-    const [body, saves_to_leave] = [draft(), leaving]; // one before it, still under way, does not say that it is done
+    const [body, saves_to_leave] = [draft(), leaving]; // an earlier request does not mark it as done
     keep();
     say("Saving …");
     sending = put(body);
@@ -159,7 +159,7 @@
     return send();
   }
 
-  // What this browser kept is newer than what the server has, unless another page has saved meanwhile.
+  // The draft in this browser is newer than the server's, unless another page has saved in the meantime.
   function restore() {
     const before = kept(token);
     if (!before || is_closed) return;
@@ -184,9 +184,9 @@
     if (before.is_done || before.is_skipped) leave(before.is_done ? "done" : "skipped");
   }
 
-  // Finishing, skipping, taking back -----------------------------------------------------------------------
+  // Finishing, skipping, undoing ---------------------------------------------------------------------------
 
-  // The pairs of answers that do not fit together, as sentences.
+  // Returns the pairs of answers that contradict each other, as sentences.
   function contradictions() {
     const words = (name, value) => {
       const question = questions.find((each) => each.dataset.question === name);
@@ -320,7 +320,7 @@
       mark_current();
     }
   });
-  form.addEventListener("pointerup", () => setTimeout(() => { // keys go on where the pointer was
+  form.addEventListener("pointerup", () => setTimeout(() => { // keys then act on the question, not on its button
     const radio = document.activeElement;
     if (radio?.matches(".question input")) radio.closest(".question").focus({ preventScroll: true });
   }));
@@ -360,9 +360,9 @@
       return;
     }
     if (!is_bare(event) || event.target.closest("input:not([type=radio]), textarea, select")) return;
-    if (event.target.closest("pre") && event.key.startsWith("Arrow")) return; // a tree is scrolled with them
+    if (event.target.closest("pre") && event.key.startsWith("Arrow")) return; // arrow keys scroll the tree
     if (event.key === "Enter" && event.target.closest("a, button, summary")) return;
-    // Who came to a choice by the Tab key goes on with the browser's own keys.
+    // If the Tab key led to a choice, arrow keys work as the browser defines.
     if (event.target.matches("input[type=radio]") && event.key.startsWith("Arrow")) return;
     const choice = choice_of(event.key);
     const act = choice ? () => choose(choice) : keys[event.key];

@@ -1,4 +1,4 @@
-// A button with data-copy copies the text of the element with that id, and says so for a moment.
+// A button with data-copy copies the text of the element with that id, and confirms it for a moment.
 document.addEventListener("click", async (event) => {
   const button = event.target.closest("button[data-copy]");
   const source = button && document.getElementById(button.dataset.copy);
@@ -7,7 +7,7 @@ document.addEventListener("click", async (event) => {
   try {
     await navigator.clipboard.writeText(source.textContent);
   } catch {
-    // Without leave to write to the clipboard the text is selected, one keystroke away.
+    // Without permission to write to the clipboard, select the text so that one keystroke copies it.
     window.getSelection().selectAllChildren(source);
     said = "Press Ctrl+C";
   }

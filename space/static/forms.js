@@ -1,23 +1,23 @@
-// Forms that HTMX sends (hx-get, hx-push-url): the address holds what differs from the defaults, in one spelling.
+// For forms that HTMX sends (hx-get, hx-push-url): keeps defaults out of the URL, so each choice has one URL.
 document.addEventListener("htmx:configRequest", (event) => {
   const form = event.detail.elt.closest("form") ?? event.detail.elt.form;
   const { formData } = event.detail;
   for (const name of new Set(formData.keys())) {
-    const field = form?.elements.namedItem(name); // "length" is a name of a field, too
+    const field = form?.elements.namedItem(name); // form.elements[name] would fail for a field named "length"
     const first = field instanceof RadioNodeList ? field[0] : field;
     const usual = first?.closest("[data-default]")?.dataset.default;
     const values = [...new Set(formData.getAll(name))].filter((value) => value !== "");
     const isList = values.length > 1 || first?.type === "checkbox";
     formData.delete(name);
     if (values.length === 0 || values.join(",") === usual) continue;
-    // A comma within an item is not one between items.
+    // Escape commas within an item, as commas separate the items.
     const escaped = (value) => (isList ? value.replaceAll("%", "%25").replaceAll(",", "%2C") : value);
     formData.append(name, values.map(escaped).join(","));
   }
 });
 
-// What was chosen while the scripts were still loading counts once HTMX listens. The forms have autocomplete="off",
-// so that a browser restores nothing after back or a reload, and what differs from the page is the reader's.
+// Applies choices that were made while the scripts were still loading. The forms have autocomplete="off", so the
+// browser restores nothing after back or a reload, and every difference from the page is a choice of the reader.
 document.addEventListener("DOMContentLoaded", () => {
   const usual = (select) => Math.max(0, [...select.options].findLastIndex((option) => option.defaultSelected));
   const isChanged = (field) =>
@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
       : field.matches("[type=checkbox], [type=radio]") ? field.checked !== field.defaultChecked
         : field.matches("input") && field.value !== field.defaultValue;
   for (const form of document.querySelectorAll("form[hx-get]"))
-    if ([...form.elements].some(isChanged)) form.requestSubmit(); // one request, whatever was changed
+    if ([...form.elements].some(isChanged)) form.requestSubmit(); // one request for all changes
 });
 
 document.addEventListener("htmx:beforeRequest", (event) => event.detail.target.setAttribute("aria-busy", "true"));
@@ -38,10 +38,10 @@ document.addEventListener("htmx:afterRequest", (event) => {
   notice.className = "notice bad not-loaded";
   notice.setAttribute("role", "alert");
   notice.textContent = "This could not be loaded: the server does not respond, or you are offline. The content below is from before. Choose again to retry.";
-  (target.cells?.[0] ?? target).prepend(notice); // in a row of a table: within its cell
+  (target.cells?.[0] ?? target).prepend(notice); // in a table's row, within its first cell
 });
 
-// Menus of boxes: their text names what is ticked; a click elsewhere, or Escape, closes them.
+// Menus of checkboxes: their text names the ticked ones; a click elsewhere or Escape closes them.
 (() => {
   const describe = (menu) => {
     const texts = [...menu.querySelectorAll("input:checked")].map((field) => field.nextElementSibling.textContent);

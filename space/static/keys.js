@@ -1,5 +1,5 @@
-// Deciding and tagging by keyboard, on pages with articles [data-keys]: each with forms that have a list to
-// choose from. The result of an action draws the page anew, and one goes on where one was.
+// Deciding and tagging by keyboard, on pages with articles [data-keys], whose forms have a list to choose from.
+// An action reloads the page, which then continues at the same item.
 (() => {
   const AT = `arb-keys-at:${window.location.pathname}${window.location.search}`;
   const items = [...document.querySelectorAll("article[data-keys]")];
@@ -20,7 +20,7 @@
 
   const opened = () => forms_of(items[at]).find((each) => each.open) ?? forms_of(items[at])[0];
 
-  // The next list of the item: another question of the same trajectory.
+  // Opens the next form of the item, which asks another question about the same trajectory.
   function next_form() {
     const forms = forms_of(items[at]);
     if (!forms.length) return;

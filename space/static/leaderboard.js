@@ -1,11 +1,11 @@
-// Cards on a phone show all metrics on demand; judges ticked in the table are compared on a page of their own.
+// On a phone, cards show all metrics on demand. Judges ticked in the table can be compared on another page.
 document.addEventListener("click", (event) => {
   const figures = event.target.closest?.(".show-figures");
   const table = document.getElementById("board-table");
   if (figures) figures.setAttribute("aria-pressed", String(table.classList.toggle("all-figures")));
 });
 
-// A bar tells how many judges are ticked.
+// A bar shows how many judges are ticked.
 (() => {
   const MOST = 5;
   const picked = new Map(); // row id -> name
@@ -49,5 +49,5 @@ document.addEventListener("click", (event) => {
     tick();
     show();
   });
-  document.addEventListener("htmx:afterSettle", tick); // another table: what is ticked stays ticked
+  document.addEventListener("htmx:afterSettle", tick); // keeps judges ticked in a new table
 })();

@@ -1,5 +1,5 @@
-// Around the form that Gradio draws: starts it, keeps the split in the address, checks a file's size before it
-// is uploaded, shows the outcome where the file was dropped, and says what is left to the account.
+// Supports the form that Gradio draws: starts it, keeps the split in the URL, checks a file's size before the
+// upload, shows the outcome next to the file, and shows the account's remaining quota.
 (() => {
   for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin;
   const form = document.getElementById("submit-form");
@@ -22,7 +22,7 @@
     }
   }
 
-  // The split: a choice is a step in the history, and back undoes it.
+  // Choosing a split adds a step to the browser's history, so back undoes it.
   form.addEventListener("change", (event) => {
     if (!event.target.matches("#split input")) return;
     const address = new URL(window.location);
@@ -32,7 +32,7 @@
   });
   window.addEventListener("popstate", () => form.querySelector(`#split input[value="${splitInAddress()}"]`)?.click());
 
-  // A file over the limit is refused here, before it travels.
+  // Refuses a file over the limit before it is uploaded.
   function tooLarge(files) {
     const file = files?.[0];
     const place = form.querySelector("[data-file-problem]");
@@ -61,7 +61,7 @@
     if (event.target.closest("#prediction-file")) refuse(event, event.dataTransfer?.files);
   }, true);
 
-  // What is left to an account: the page is the same for every reader, so that it is asked for here.
+  // The account's remaining quota. It is requested here, since the page is the same for every reader.
   const isSignedIn = () => document.cookie.split("; ").some((cookie) => cookie.startsWith("arb-signed-in="));
   let latest = null;
   let timer = 0;
@@ -75,7 +75,7 @@
       try {
         const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
         if (answer.ok) text = (await answer.json()).message;
-      } catch { /* then the rules alone stand there */ }
+      } catch { /* then only the rules are shown */ }
     }
     if (latest === address) for (const place of document.querySelectorAll("[data-allowance]")) place.textContent = text;
   }
@@ -87,14 +87,14 @@
     if (event.target.closest("#account")) askSoon();
   });
 
-  // A receipt that waits to be stored for good: ask until it is, as often as the server says.
+  // Polls until a waiting receipt is stored permanently, as often as the server says.
   async function follow(notice) {
     for (let seconds = 2; notice.isConnected; ) {
       await new Promise((resolve) => setTimeout(resolve, 1000 * seconds));
       let found = null;
       try {
         const answer = await fetch(notice.dataset.waiting, { credentials: "same-origin", cache: "no-store" });
-        if ([401, 403, 404].includes(answer.status)) return; // then its page says so
+        if ([401, 403, 404].includes(answer.status)) return; // its page then explains it
         seconds = Math.max(1, Number(answer.headers.get("Retry-After")) || 2);
         if (answer.ok) found = await answer.json();
       } catch { /* the next answer says it */ }
@@ -108,7 +108,7 @@
   }
 
   // Gradio draws its parts one after the other, and shows the form once it can be used (SHOW_FORM of its page).
-  // From the last part on each outcome is brought into view, and leaves less to the account.
+  // Once the last part is drawn, each outcome is scrolled into view and the quota is requested again.
   const PARTS = ["#outcome", "#prediction-file button", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
   const drawn = new MutationObserver(() => {
     if (PARTS.some((part) => !form.querySelector(part))) return;

@@ -1,4 +1,4 @@
-// Light or dark: the system's wish, unless the reader chose; the choice is kept in this browser only.
+// Light or dark: the system's setting, unless the reader chose one. The choice is stored in this browser only.
 (() => {
   const toggle = document.querySelector(".theme-toggle");
 
@@ -14,12 +14,12 @@
       if (next === arbTheme.system()) localStorage.removeItem("arb-theme");
       else localStorage.setItem("arb-theme", next);
     } catch {
-      arbTheme.chosen = () => next; // no place to keep it: for this page only
+      arbTheme.chosen = () => next; // without storage it counts only for this page
     }
     show();
   });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show);
-  // On /submit Gradio sets the class too, when it starts: the reader's choice stands.
+  // On /submit Gradio also sets the class when it starts; this restores the reader's choice.
   new MutationObserver(show).observe(document.body, { attributes: true, attributeFilter: ["class"] });
   show();
 })();

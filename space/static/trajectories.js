@@ -1,21 +1,21 @@
-// Reading a trajectory by keyboard: its steps, its tree, its verdicts. Lists and other trajectories are links.
+// Reading a trajectory by keyboard: steps, tree and verdicts. Lists and other trajectories are plain links.
 (() => {
   const here = () => document.querySelector(".trajectories");
-  const PATH = here()?.dataset.path ?? "/trajectories"; // annotators read one at an address of its own
+  const PATH = here()?.dataset.path ?? "/trajectories"; // differs on the annotators' page
   const story = () => document.querySelector(".trajectories .story");
   const steps = () => [...document.querySelectorAll(".story .step")];
   const trees = new Map();
 
-  // The address ------------------------------------------------------------------------------------------
+  // The URL ----------------------------------------------------------------------------------------------
 
   function go_to(address) {
     window.history.replaceState(null, "", address);
-    if (window.parent !== window) { // a Space on huggingface.co lives in a frame: the outer address follows
+    if (window.parent !== window) { // on huggingface.co the Space is in a frame: update the outer URL, too
       window.parent.postMessage({ queryString: window.location.search.slice(1), hash: "" }, "https://huggingface.co");
     }
   }
 
-  // How high the goal stands: what else stays in sight stands below it.
+  // Measures the goal, since other sticky elements are placed below it.
   const heads = new ResizeObserver(([head]) => {
     const goal = head.target.querySelector(".story-goal");
     here()?.style.setProperty("--head", `${head.target.offsetHeight}px`);
@@ -50,7 +50,7 @@
     settle(next);
   }
 
-  // The strip's pictures come after the large one: they would be made at the same time, and hold it up.
+  // Loads the strip's pictures after the large one, which they would otherwise delay on the server.
   function show_strip(read) {
     const large = read.querySelector(".step:not([hidden]) .picture img");
     const rest = () => {
@@ -63,7 +63,7 @@
     else for (const end of ["load", "error"]) large.addEventListener(end, rest, { once: true });
   }
 
-  // What follows from the step that is shown: the strip, the buttons, the pictures to either side, the tree.
+  // Updates what depends on the shown step: strip, buttons, pictures of the steps next to it, and tree.
   function settle(place) {
     const all = steps();
     const strip = story()?.querySelector(".strip");
@@ -111,9 +111,9 @@
     fold(is_folded);
   }
 
-  // The tree: asked for when it is opened, searched in the browser ------------------------------------------
+  // The tree: loaded when it is opened, searched in the browser ---------------------------------------------
 
-  let found = []; // ranges of what was searched for
+  let found = []; // ranges of the search's matches
   let at = -1;
 
   async function show_tree() {
@@ -132,7 +132,7 @@
         return;
       }
     }
-    if (step.hidden) return; // the reader has moved on meanwhile
+    if (step.hidden) return; // the reader has gone to another step meanwhile
     text.textContent = trees.get(address) || "No tree was recorded for this step.";
     text.removeAttribute("aria-busy");
     mark_element(text, step.dataset.bid);
@@ -202,7 +202,7 @@
     tell_matches(true);
   }
 
-  // What judges wrote: asked for when it is opened ----------------------------------------------------------
+  // Judges' reasoning: loaded when it is opened -------------------------------------------------------------
 
   async function show_reasoning(panel) {
     const text = panel.querySelector(".why");
@@ -238,7 +238,7 @@
   on("click", ".goal-more", (button) => {
     const is_open = story().classList.toggle("goal-open");
     button.setAttribute("aria-expanded", String(is_open));
-    story().querySelector(".goal-text").tabIndex = is_open ? 0 : -1; // it scrolls when it is long
+    story().querySelector(".goal-text").tabIndex = is_open ? 0 : -1; // a long goal scrolls, so it needs the focus
     button.textContent = is_open ? "Show less" : "Show all of the goal";
   });
   on("click", ".filters-more", (button) => {
@@ -280,7 +280,7 @@
       if (event.key === "Escape") typing.blur();
       return;
     }
-    if (event.target.closest("pre") && event.key.startsWith("Arrow")) return; // a wide text is scrolled with them
+    if (event.target.closest("pre") && event.key.startsWith("Arrow")) return; // arrow keys scroll a wide text
     const act = keys[event.key];
     if (!act) return;
     event.preventDefault();

@@ -1,1 +1,1 @@
-"""The common parts of pages and REST routes: page frame, limits of request bodies, error handlers."""
+"""Parts that pages and REST routes share: page frame, limits of request bodies, error handlers."""

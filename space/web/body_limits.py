@@ -1,7 +1,7 @@
-"""A middleware that limits the size, the speed and the number of request bodies.
+"""Middleware that limits the size, the speed and the number of request bodies.
 
-It is needed because FastAPI reads a body before it asks who sends it, and Gradio 6.31 reads JSON of any size.
-Requests are counted per sender before any of their body is read.
+It is needed because FastAPI reads a body before it checks who sent it, and Gradio 6.31 reads JSON of any
+size. Requests are counted per sender before any of their body is read.
 """
 
 import asyncio
@@ -25,11 +25,11 @@ FORM_BYTES: Final = 64_000
 JSON_BYTES: Final = 8_000
 """The most bytes of a JSON body, except on the paths that are listed as ``larger``."""
 GRADIO_JSON_BYTES: Final = 64_000
-"""The same for a call through Gradio. Parsing 1 MB of ``{},`` would hold up the event loop for 0.1 s."""
+"""The most bytes of a JSON body for Gradio. Parsing 1 MB of ``{},`` would block the event loop for 0.1 s."""
 
 
 class FormLimits(TypedDict, total=False):
-    """What FastAPI accepts in a form; its own type of this is private."""
+    """FastAPI's limits of a form. FastAPI's own type for them is private."""
 
     max_files: int
     max_fields: int
@@ -43,21 +43,21 @@ FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates
 Gate = Callable[[Request], object]
 """A function that raises HTTPException if the body of a request must not be read."""
 ALL_OTHERS: Final = ""
-"""The key, instead of a path, for all requests that have no count of their own."""
+"""The key, used instead of a path, of the function that counts requests to all other paths."""
 GATES_AT_ONCE: Final = 8
 """The most threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
 MOST_OPEN_EACH: Final = 8
-"""The most bodies that are received at the same time, from all senders and from one."""
+"""The most bodies that are received at the same time, in total and per sender."""
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
-"""A body that arrives more slowly than this after the grace is cut off: 5 MB may take 520 s."""
+"""A body that arrives more slowly than this after `GRACE_SECONDS` is cut off: 5 MB may take 520 s."""
 TOO_SLOW: Final = f"the file arrives too slowly; send at least {SLOWEST_BYTES_A_SECOND:,} bytes per second"
 TOO_LARGE: Final = "more than {:,} bytes; send a smaller file (for example without reasoning)"
 TOO_MANY_OPEN: Final = "too many files are arriving at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
-"""The most refusals that are delayed at once; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
+"""The most refusals delayed at the same time; see `space.operations.limits.REFUSAL_DELAY_SECONDS`."""
 
 _CHARSETS: Final = (b"", b"utf-8", b"utf8", b"us-ascii")
 _LONGEST_NUMBER: Final = 15
@@ -71,13 +71,13 @@ class BodyLimits:
     """Middleware that answers 413 for a large body, 408 for a slow one and 422 for a form it cannot accept.
 
     Args:
-        app: The application inside.
+        app: The inner application.
         upload_bytes: The most bytes of a file.
         gates: Functions by path, called in a thread before the body is read, that may refuse a request.
         larger: JSON limits by path, in bytes.
         counts: Functions by path, called first and on the event loop, that count a request.
-        sender: Returns the address that a body counts for.
-        render_error: Returns the page of an error for a browser.
+        sender: A function that returns the address whose limits a body counts towards.
+        render_error: A function that returns the page of an error for a browser.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class BodyLimits:
         except TemporarilyClosed as error:
             headers = {"Retry-After": str(error.RETRY_AFTER_SECONDS)}
             await self._answer(scope, 503, str(error), headers)(scope, receive, send)
-        except HTTPException as error:  # also from a middleware inside that has not begun to answer
+        except HTTPException as error:  # also raised by an inner middleware that has not responded yet
             headers = dict(error.headers or {})
             if delay_s := getattr(error, "delay_s", 0.0):
                 headers["Connection"] = "close"  # otherwise the server would read the rest of the body
@@ -166,7 +166,7 @@ class BodyLimits:
             if is_open:
                 is_open = False
                 self._open.subtract([sender])
-                self._open += Counter()  # keeps what is above zero
+                self._open += Counter()  # drops counts of zero
 
         async def receive_bounded() -> Message:
             nonlocal taken, is_late
@@ -197,7 +197,7 @@ class BodyLimits:
                 raise
         finally:
             close()
-        # The answer of the route to a body that was cut off is replaced.
+        # Replace the route's response to a body that was cut off.
         if is_late:
             answer = self._answer(scope, 408, TOO_SLOW, {"Connection": "close"})
             await answer(scope, receive, send)

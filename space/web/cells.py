@@ -1,4 +1,4 @@
-"""What tables of judges show: metrics as text, names of rows, marks, noise, intervals on an axis."""
+"""Values for tables of judges: metrics as text, names of rows, marks, noise, intervals on an axis."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -80,7 +80,7 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
 
 
 def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
-    """Return the price of 1,000 trajectories, or an empty cell if the judge's file gives no costs."""
+    """Return the cost of 1,000 trajectories as a cell, which is empty if the judge's file gives no costs."""
     if not cost:
         return TableCell("", None)
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
@@ -103,7 +103,7 @@ def short_name(row: BoardRow) -> str:
 
 
 def origin(row: BoardRow) -> str:
-    """Return who submitted a row, or ``paper`` and the like, in two words at most."""
+    """Return where a row is from: ``by ACCOUNT``, ``paper``, ``self-reported`` or ``reference``."""
     return f"by {row.account}" if row.provenance == "scored" else ORIGINS[row.provenance]
 
 
@@ -162,7 +162,7 @@ def describe_noise(found: Score | None) -> str:
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
-    """Return `describe_noise` of the first row that has noise."""
+    """Return `describe_noise` of the first row that has noise, or an empty text."""
     for row in rows:
         text = describe_noise(row.labels.get(label))
         if text:
@@ -172,10 +172,10 @@ def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
 
 STEP = 0.1
 MOST_TICKS = 3
-"""Steps between the first tick and the last; more would run into each other in a table."""
+"""The most steps between the first and the last tick; more numbers would overlap in a table."""
 
 _LAST_DIGIT = 1e-9
-"""A value counts as on the axis if it is off by no more: sums of fractions differ in their last digits."""
+"""How far a value may be off the axis and still count as on it, as sums of fractions are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,12 +204,12 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
-        """Return an axis from the tenth below the lowest value to the one above the highest, else 0 to 1."""
+        """Return an axis in whole tenths that fits all values, or one from 0 to 1 if there are no values."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
             return cls.over(0, 10)
         low, high = floor(min(known) / STEP + _LAST_DIGIT), ceil(max(known) / STEP - _LAST_DIGIT)
-        if low == high:  # every value is the same: room below it, at 0 above
+        if low == high:  # all values are equal: make room below or, at 0, above
             low, high = (low - 1, high) if low > 0 else (low, high + 1)
         return cls.over(low, high)
 
@@ -217,7 +217,7 @@ class Axis:
     def over(cls, low: int, high: int) -> "Axis":
         """Return an axis from ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
         every = max(1, ceil((high - low) / MOST_TICKS))
-        if low < 0 < high:  # a tick on zero
+        if low < 0 < high:  # puts a tick on zero
             places = sorted({*range(0, high + 1, every), *range(0, low - 1, -every)})
         else:
             places = list(range(low, high + 1, every))
@@ -229,7 +229,7 @@ class Axis:
         return round(100 * min(1.0, max(0.0, share)), 2)
 
     def span(self, value: float | None, interval: Sequence[float] | None) -> Span | None:
-        """Return a value with its interval, or None if there is no value."""
+        """Return a value with its interval in percent of this axis, or None if there is no value."""
         if value is None:
             return None
         low, high = interval or (value, value)

@@ -102,7 +102,7 @@ PAGES: Final = (
 
 
 class PageFrame:
-    """The renderer of whole pages, with the title, menu and links of the suite. Safe for threads."""
+    """The renderer of whole pages, with the title, menu and links of the suite. Thread-safe."""
 
     def __init__(
         self,
@@ -171,10 +171,10 @@ class PageFrame:
     def reader_or_refusal(
         self, request: Request, ask: Callable[[Request], T], heading: str, sign_in: str, no_access: str = ""
     ) -> T | HTMLResponse:
-        """Return the reader that ``ask`` finds, or the page that refuses access.
+        """Return the reader that ``ask`` finds, or a page that refuses access.
 
-        The page has the status 401 and the text ``sign_in``, 403 and ``no_access``, or 503 if the Hub does
-        not answer.
+        The page has the status 401 and the text ``sign_in`` if nobody is signed in, 403 and ``no_access`` if
+        the account has no access, and 503 if the Hub does not answer.
         """
         path = request.url.path
         try:
@@ -188,7 +188,7 @@ class PageFrame:
 
     def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
         """Return a page that says what is wrong (404, 500), with links to other pages."""
-        if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # it says no more
+        if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # the message adds nothing
             heading = "There is no such page"
             message = "The address may be mistyped, or the page was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)

@@ -27,7 +27,7 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import number_of_events
 
 RenderError = Callable[[str, str, int], Response]
-"""Return the page of an error, from its heading, its message and its status."""
+"""A function that returns the page of an error from its heading, message and status."""
 Responses = dict[int | str, dict[str, Any]]
 """Descriptions of a route's responses by status, for OpenAPI."""
 
@@ -38,7 +38,7 @@ FILE_PARTS: Final = ("file", "files", "verdicts", "labels")
 NO_FILE: Final = "there is no file; send it as the form's part `{part}` (curl -F {part}=@FILE)"
 NOT_JSON: Final = "the body is not JSON; send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
-"""The route whose errors are under ``error`` instead of ``detail``, as in its first version."""
+"""The route whose error messages are under ``error`` instead of ``detail``, as in the API's first version."""
 HOW_TO_SIGN_IN: Final = (
     "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
     "https://huggingface.co/settings/tokens"
@@ -80,7 +80,7 @@ def add_error_handlers(
         return problem(request, 503, str(error), {"Retry-After": str(error.RETRY_AFTER_SECONDS)})
 
     async def limit_reached(request: Request, error: RateLimited) -> Response:
-        if error.next_at.year >= 9999:  # there will be none
+        if error.next_at.year >= 9999:  # there is no next time
             return problem(request, 429, str(error), next_at=None)
         seconds = max(1, ceil((error.next_at - service.clock()).total_seconds()))
         headers = {"Retry-After": str(seconds)}
@@ -143,8 +143,8 @@ def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
     """Raise HTTPException 503 while records cannot be stored.
 
     Args:
-        service: The records.
-        even_if_lost: Accept records that nothing keeps longer than this process.
+        service: The application that keeps the records.
+        even_if_lost: Also allow records that are lost when this process ends.
     """
     lost = None if even_if_lost else service.durability_problem
     if closed := service.durability.closed or lost:
@@ -154,18 +154,18 @@ def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
 
 
 class AccessRefused(HTTPException):
-    """Raised when a person may not do something; ``detail`` is a sentence for people."""
+    """Raised when a caller may not do something; ``detail`` explains why in words for people."""
 
 
 class NotSignedIn(AccessRefused):
-    """Raised when it is not known who makes the request (401)."""
+    """Raised when nobody is signed in (401)."""
 
     def __init__(self, detail: str = f"you are not signed in; {HOW_TO_SIGN_IN}") -> None:
         super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
 
 class InvalidToken(NotSignedIn):
-    """Raised when the Hub does not accept a token, or when it does not belong to a person (401)."""
+    """Raised when a token is not valid, or when it does not belong to a person (401)."""
 
 
 class HubUnavailable(AccessRefused):
@@ -187,7 +187,7 @@ T = TypeVar("T")
 
 
 def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
-    """Call ``act`` on a submission without telling which ids exist.
+    """Call ``act`` on a submission without revealing which ids exist.
 
     If the submission does not exist or belongs to another account, raise HTTPException with 404 for
     maintainers and with 403 for all others.
@@ -213,7 +213,7 @@ def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONR
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether an error is shown as a page: the client accepts HTML and the path is not of the API."""
+    """Return whether to show an error as a page: the client accepts HTML and the path is not of the API."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 

@@ -1,6 +1,6 @@
-"""The query string of a page, which holds every choice of the reader: read, checked and written.
+"""Reads, checks and writes the query string of a page, which holds every choice of the reader.
 
-Forms are sent with GET. ``static/forms.js`` leaves out defaults, as `link_to` does.
+Forms are sent with GET. ``static/forms.js`` leaves out defaults.
 """
 
 import re
@@ -14,7 +14,7 @@ LONGEST_TEXT: Final = 300
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
-"""The rest of a longer query string is ignored."""
+"""The most characters and fields of a query string that are read; the rest is ignored."""
 
 _RANGE: Final = re.compile(r"([0-9]{1,9})-([0-9]{1,9})")
 PLAIN: Final = "/:,-_.~"
@@ -78,7 +78,7 @@ def link_to(path: str, **choices: Any) -> str:
 
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
-    """Return the value of every parameter in a query string, and the names of those with an invalid value."""
+    """Return the value (or default) of every parameter, and the names of parameters with invalid values."""
     fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:

@@ -45,7 +45,7 @@ class CachedResponse:
 
     @classmethod
     def of(cls, body: bytes, media_type: str, headers: Mapping[str, str] = {}) -> "CachedResponse":
-        """Compress and tag a body. The same body always gives the same bytes, as mtime is 0."""
+        """Return a response with a body, its gzip form and its ETag. The same body gives the same bytes."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
@@ -87,7 +87,7 @@ SCRIPT: Final = "text/javascript; charset=utf-8"
 
 
 class StaticAssets:
-    """The files in ``static/``, joined for the pages that need them. Safe for threads."""
+    """The files in ``static/``, joined for the pages that need them. Thread-safe."""
 
     def __init__(self, folder: Path = STATIC) -> None:
         self._folder = folder
@@ -117,7 +117,7 @@ class StaticAssets:
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
     def router(self) -> APIRouter:
-        """Return the route of the scripts; it knows an address once a page with it was rendered."""
+        """Return the route of the scripts. It serves a script once a page that links to it was rendered."""
         router = APIRouter()
 
         @router.get("/bundles/{name}", include_in_schema=False)

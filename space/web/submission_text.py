@@ -17,7 +17,7 @@ from submissions.records.statuses import SubmissionStatus
 
 
 def rules_sentence(rules: SuiteRules) -> str:
-    """Return how many files an account may submit."""
+    """Return sentences on how many files an account may submit."""
     return (
         f"An account may have {_files(rules.files_a_day)} scored on test in 24 hours and "
         f"{rules.files_a_year} in a year, for all its judges and label versions together. Checking and "
@@ -26,7 +26,7 @@ def rules_sentence(rules: SuiteRules) -> str:
 
 
 def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
-    """Return how many files an account may still submit, and from when if it may submit none now."""
+    """Return a sentence on how many files an account may still submit, or when it may submit again."""
     if left.next_at is None:
         return (
             f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
@@ -46,7 +46,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return the limits as JSON. ``left`` is None on a Space without labels."""
+    """Return an account's limits as JSON; ``left``, its remaining quota, is None without labels."""
     message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
@@ -70,11 +70,11 @@ def receipt_link(receipt: Receipt) -> str:
 
 
 WAITING_SECONDS: Final = 2
-"""How long to wait before asking again whether a record is durable; a commit to the Hub takes as long."""
+"""How long a client waits before it asks again whether a record is durable; a commit takes as long."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:
-    """Return the headers that say where and when to ask again, while a receipt says ``waiting``."""
+    """Return headers on where and when to ask again if a receipt says ``waiting``, else no headers."""
     if receipt.status != "waiting":
         return {}
     address = f"/api/submissions/{receipt.submission_id}"
@@ -82,7 +82,7 @@ def waiting_headers(receipt: Receipt) -> dict[str, str]:
 
 
 def report_html(report: Mapping[str, Any], of: str = "") -> str:
-    """Return a table per label with the metrics of a score report by benchmark.
+    """Return HTML with a table per label: the metrics of a score report by benchmark.
 
     ``of`` names the report on a page that shows several.
     """
@@ -117,13 +117,13 @@ def describe_status(
     now: datetime | None = None,
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> StatusText:
-    """Return the status of a submission; if several apply, the most final one.
+    """Return the status of a submission in words; if several apply, the most final one.
 
     Args:
         status: What was done with the submission.
         is_scored: Whether it has a score.
         lasts: Whether its record is durable.
-        is_private: Whether its row is not on the board.
+        is_private: Whether the suite's labels are private, so that a row must be published to appear.
         appears_at: When a row of a private suite that was made public appears.
         now: The current time.
         reasons: The reason of the last action of each kind.

@@ -1,4 +1,4 @@
-"""``/about``: scores, labels, rules, leak budget, versions and terms.
+"""The page ``/about``, which explains scores, labels, rules, leak budget, versions and terms.
 
 Every number on the page is read from the code that uses it.
 """
@@ -60,9 +60,9 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def trust_of(service: SubmissionsApp) -> dict[str, Any]:
-    """Return the current rules, leak budget, key of receipts and head of the event log.
+    """Return the current rules, leak budget, public key of receipts, and head of the event log.
 
-    ``leak`` is None if the labels are public, ``public_key`` is None if the secret is missing.
+    ``leak`` is None if the labels are public; ``public_key`` is None if the server secret is missing.
     """
     suite = service.suite
     with snapshot(service.engine) as session:

@@ -1,4 +1,4 @@
-"""``/paper``: the paper's tables computed here, next to the printed metrics, with notes on differences."""
+"""The page ``/paper``: the paper's tables recomputed, next to the printed metrics, with their differences."""
 
 from typing import Final
 
@@ -21,14 +21,14 @@ CONTROLS: Final = (QueryParam("table", "one", FIRST, tuple(map(str, TABLES))),)
 
 
 class PaperTables:
-    """The tables, computed from the official labels and the judges' verdicts as far as they are known."""
+    """The paper's tables, computed from the official labels and from those verdicts that are known."""
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
         self._made: ByteCache[dict[int, PaperTable]] = ByteCache(1, lambda _: 1)
 
     def get(self, number: int) -> PaperTable:
-        """Return a table by its number; raises KeyError for a table without results."""
+        """Return a table by its number; raise KeyError for a table without results."""
         labels = self._service.labels_for_public_figures() if self._service.suite.name == OFFICIAL else None
         key = (labels.version if labels else None, self._verdicts.version)
 

@@ -1,4 +1,4 @@
-"""``/rates``: how often agents succeed, by experts, the paper, submissions and judges with a few labels.
+"""The page ``/rates``: agents' success rates by experts, the paper and judges, and estimates from few labels.
 
 The page also estimates rates from a reader's own files, which are not stored, and shows the effect of judges
 on training.
@@ -48,7 +48,7 @@ PRINTED = (
 NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
 MOST_KEPT: Final = 12
-"""The most judges in the table on rejection fine-tuning; those with the fewest wrong trajectories."""
+"""The most judges in the table on rejection fine-tuning: those with the fewest wrong trajectories."""
 N_LABELS: Final = 60
 OFFERED: Final = (15, 30, 60, 100, 150)
 FEWEST_LABELS, MOST_LABELS = 10, 300
@@ -64,14 +64,14 @@ class RateSources:
     """The evaluators of a service, and the judges and labels from which rates are estimated.
 
     Hidden labels are never used, not even with noise. In an estimate, the draw and the verdicts are known, so
-    the difference of the rates at 60 and at 61 labels would reveal a label.
+    the difference between the rates at 60 and at 61 labels would reveal a label.
     """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return (name, id) of every evaluator but the experts: the paper's, then judges with verdicts."""
+        """Return (name, id) of all evaluators but the experts: the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -93,13 +93,13 @@ class RateSources:
         return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
 
     def default(self) -> list[str]:
-        """Return the evaluators shown by default: those of the paper, on the official suite."""
+        """Return the ids of the evaluators shown by default: the paper's on the official suite, else none."""
         return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
 
     def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
-        """Return the experts, if they may be shown, and at most five evaluators with these ids.
+        """Return (evaluators, problems): the experts if they may be shown, then those with these ids.
 
-        The second list has a message for each unknown id.
+        Only the first five ids count. ``problems`` has a message for each unknown id.
         """
         experts = self.experts()
         found = [experts] if experts else []
@@ -127,7 +127,7 @@ class RateSources:
         return tuple(split for split in SPLITS if split in self._verdicts.splits())
 
     def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (name, id) of judges that judged every run; on test only the best and the chosen ones."""
+        """Return (name, id) of judges with verdicts on every run; on test, the best and the chosen ones."""
         if split == "test":
             ranked = self._service.records.board().ranking("success")
             best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
@@ -137,9 +137,9 @@ class RateSources:
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
     def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """Return the values of the page's estimates: the judges to choose from, and the estimates.
+        """Return the template's values for estimates: the judges to choose from, and the estimates.
 
-        If no judge of ``ids`` is offered for the split, the best ones are used.
+        If none of ``ids`` is offered for the split, the first few offered judges are used.
         """
         offered = self.judges(split, ids) if split else []
         known = [row_id for _, row_id in offered]
@@ -160,7 +160,7 @@ class RateSources:
     def _estimate(
         self, split: str, judges: Sequence[tuple[str, str]], n_labels: int
     ) -> dict[str, Any] | None:
-        """Return the estimates per agent with judges (name, id), or None if labels or judges are missing."""
+        """Return the template's values for estimates with these judges, or None if labels are missing."""
         labels = self._verdicts.labels(split) if judges else None
         board = self._service.records.board()
         columns: dict[str, np.ndarray] = {}
@@ -185,7 +185,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
     worst, the pairs that it swaps compared with the reference).
     """
     reference = evaluators[0]
-    ordered = ranking(reference, benchmark)  # the reference's order, then agents without a rate there
+    ordered = ranking(reference, benchmark)  # agents without a rate by the reference follow
     others = {agent for evaluator in evaluators for cell, agent in evaluator.rates if cell == benchmark}
     agents: dict[str, int] = {}
     ends: list[float | None] = []
@@ -246,7 +246,7 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
-    """Return which evaluators over- and underestimate compared with the first, and whose ranking differs."""
+    """Return sentences on which evaluators give other rates than the first, or rank agents differently."""
     reference, *others = evaluators
     compared = reference.name.replace(EXPERTS, "the experts")
     found = []
@@ -286,7 +286,7 @@ def view_estimates(
     by_all: Mapping[str, float],
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the table and the plot of estimates on one axis, with sentences about them.
+    """Return the template's values for a table and a plot of estimates, and sentences about them.
 
     ``by_all`` has the rates from all labels, if they are known.
     """
@@ -361,7 +361,7 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the page, and the route that receives the files of its form and shows their estimates."""
+    """Return the routes of the page and of its form, which estimates rates from uploaded files."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
     files = FileEstimates(service, services.uploads, services.checks)

@@ -1,4 +1,4 @@
-"""The compare page: is one judge better than another, and where? With sentences about a comparison."""
+"""The page ``/compare``, which shows whether one judge is better than another, and on which benchmarks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import pairwise
@@ -36,7 +36,7 @@ CONTROLS: Final = (
     QueryParam("label", "one", "success", LABELS),
     QueryParam("figure", "one", "precision", COMPARED_METRICS),
 )
-"""The parameters of the address. Ids of judges are looked up on the board, which changes."""
+"""The query parameters. Ids of judges are not listed, since they are looked up on the current board."""
 
 EXAMPLE_SIZE: Final = 3
 QUESTION: Final = "Is one judge really better than another?"
@@ -75,7 +75,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
-    """Return the comparison of the rows, together with the best judges on the board if they are too few."""
+    """Return the template's values: the rows compared, with the board's best judges if they are too few."""
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, label)
     compared = answering[:MOST]
@@ -135,7 +135,7 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Return the ensembles on dev, for success, of the judges whose verdicts on dev the dataset carries."""
+    """Return ensembles on dev of the judges with dev verdicts in the dataset; None except for success."""
     labels = verdicts.labels("dev") if label == LABEL else None
     if labels is None:
         return None
@@ -150,7 +150,7 @@ def examples(
     chosen: Sequence[BoardRow] = (),
     has_verdicts: Callable[[BoardRow], bool] = lambda row: row.provenance == "scored",
 ) -> list[BoardRow]:
-    """Return three rows to begin with: the chosen ones, then the best judges, those with verdicts first."""
+    """Return up to three rows for an example: the chosen ones, then the best, those with verdicts first."""
     ranked = [row for row, _ in ranked_rows(board, label)]
     ranked.sort(key=lambda row: not has_verdicts(row))
     names = {row.judge for row in chosen}
@@ -158,7 +158,7 @@ def examples(
 
 
 def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
-    """Return the first row of each judge, by its name."""
+    """Return the first row for each name of a judge."""
     best: dict[str, BoardRow] = {}
     for row in rows:
         best.setdefault(row.judge, row)
@@ -177,7 +177,7 @@ def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], label: str
 
 
 def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
-    """Return (names, address) of comparisons of neighbours, and of the leader with the human reference."""
+    """Return (names, address) of suggested comparisons: neighbours, and the leader with the human."""
     leaders = _best_of_each(row for row, _ in ranked_rows(board, label))
     pairs = list(pairwise(leaders))[:3]
     human = board.row(SECOND_ANNOTATOR)
@@ -233,7 +233,7 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
 
 
 def basis_sentence(found: Comparison) -> str:
-    """Return which overall intervals are paired over tasks, which are only approximate, and why."""
+    """Return sentences on which intervals are paired over tasks, which are only approximate, and why."""
     paired = sum(pair.is_paired for pair in found.pairs)
     if paired == len(found.pairs):
         bases = set()
@@ -259,7 +259,7 @@ def basis_sentence(found: Comparison) -> str:
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
-    """Return how precision and recall change if all judges must agree, compared with the most precise one."""
+    """Return a sentence on precision and recall if all judges must say yes; empty if there are no votes."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]
@@ -284,7 +284,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
 
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
-    """Return the benchmarks where the whole interval is on one side; those with few trajectories say so."""
+    """Return the benchmarks where the first (1) or second (-1) judge is better; small ones are marked."""
     found_on = []
     for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:

@@ -1,4 +1,4 @@
-"""Judges side by side, as the compare page shows them: cells and differences on common axes."""
+"""The values of the compare page: judges side by side, with their cells and differences on common axes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -34,14 +34,14 @@ class ForestGroup:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """Every ensemble of judges, then each single judge: (name, whether it is an ensemble, its cell)."""
+    """The lines of all ensembles, then of single judges: (name, whether it is an ensemble, its cell)."""
 
     lines: tuple[tuple[str, bool, Cell], ...]
     axis: Axis
 
 
 def view_comparison(found: Comparison) -> dict[str, Any]:
-    """Return a comparison with the names of its judges, and what tables need to lay it out."""
+    """Return the template's values for a comparison: names of judges, benchmarks, groups and axes."""
     rows = [entrant.row for entrant in found.entrants]
     ends: list[float | None] = []
     benchmarks: set[str] = set()
@@ -65,7 +65,7 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
 
 
 def _difference_axis(groups: Sequence[ForestGroup]) -> Axis:
-    """Return an axis for every difference and interval; intervals over few trajectories may run off it."""
+    """Return an axis that fits all differences, but intervals only if they rest on enough trajectories."""
     values: list[float | None] = [0.0]
     for group in groups:
         for _, difference, is_few in group.lines:
@@ -88,7 +88,7 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
 
 
 def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
-    """Return whether a judge's metric rests on few trajectories in a cell of by_benchmark or by_agent."""
+    """Return whether either judge's metric rests on few trajectories in the cell ``name`` of ``group``."""
     for place in (pair.first, pair.second):
         cell = parts_of(found.entrants[place].row, found.label, group).get(name)
         if metric_cell(cell, found.figure, found.label).is_few:
@@ -109,7 +109,7 @@ def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """Return the ensembles of judges on dev, if there are two; ``columns`` are in the order of the split."""
+    """Return ensembles on dev, or None for one judge or none; ``columns`` are in the order of the split."""
     if len(columns) < FEWEST:
         return None
     single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]
@@ -132,7 +132,7 @@ def points(value: float | None) -> str:
 
 
 def interval_in_points(interval: tuple[float, float] | None) -> str:
-    """Return an interval as ``+10.6 to +20.0``, or an empty text without one."""
+    """Return an interval as ``+10.6 to +20.0``, or an empty text for None."""
     return "" if interval is None else f"{points(interval[0])} to {points(interval[1])}"
 
 

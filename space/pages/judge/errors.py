@@ -1,4 +1,4 @@
-"""``/errors``: the errors of judges, which people read and tag; with REST routes for the tags."""
+"""The page ``/errors``, where people read and tag the errors of judges, and REST routes for the tags."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -90,11 +90,11 @@ def queue_page(
     tags: Sequence[ErrorTag],
     reader: TagReader,
 ) -> dict[str, Any]:
-    """Return one page of a judge's errors.
+    """Return the template's values for one page of a judge's errors.
 
-    An empty text in ``wanted`` chooses every kind, benchmark or agent. ``counts`` by kind and ``n_tagged``
-    are those of the whole split. A line's ``entry`` is None if the trajectory cannot be shown; the reader
-    sees its ``n_later`` tags of others after adding one. ``bare`` errors have no run, reasoning or tags.
+    An empty text in ``wanted`` selects every kind, benchmark or agent. ``counts`` (by kind) and ``n_tagged``
+    are those of the whole split. ``entry`` is None if the trajectory cannot be shown. ``n_later`` counts tags
+    that the reader sees after tagging the error. ``bare`` has errors without run, reasoning and tags.
     """
     verdicts = services.verdicts
     every = errors_of(services, column, split, reader.blind)
@@ -144,7 +144,7 @@ def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
 def judge_choices(
     services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
 ) -> list[tuple[JudgeColumn, int, int]]:
-    """Return every judge with verdicts on a split, by name, with its numbers of errors and tagged errors."""
+    """Return (judge, number of errors, number of tagged errors) of all judges on a split, by name."""
     tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
     found = []
     for column in services.verdicts.by_judge(split).values():
@@ -155,7 +155,7 @@ def judge_choices(
 
 
 def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
-    """Return pairs of people who tagged the same errors, those with most common errors first.
+    """Return (tagger, tagger, comparison) for people who tagged the same errors, the most errors first.
 
     Their agreement is computed from all their tags. The list of differing tags has only those that the reader
     may see.
@@ -195,7 +195,7 @@ def count_tables(
 
 
 def category_title(category: str) -> str:
-    """Return the title of a category of the paper, or the words of a custom one."""
+    """Return the title of a category from the paper, or a custom category in words."""
     known = CATEGORIES.get(category)
     return known.title if known else category.replace("_", " ").capitalize()
 

@@ -33,7 +33,7 @@ from submissions.app import SubmissionsApp
 PATH: Final = "/judge"
 ERRORS: Final = "/errors"
 CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
-"""The parameters of the address. An id is looked up on the board, which changes."""
+"""The query parameters. An id is looked up on the current board."""
 
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -94,7 +94,7 @@ def _values(
         "noise": describe_noise(view.found),
         "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
         "errors_address": link_to(ERRORS, judge=row.id) if errors_on else "",
-        # The figures are those of test, and so are their errors.
+        # The metrics are those of test, so they link to the errors on test.
         "errors_behind": partial(link_to, ERRORS, judge=row.id, split="test")
         if "test" in errors_on
         else None,
@@ -117,7 +117,7 @@ def _values(
 
 
 def _human_marks(view: JudgeView) -> dict[str, list[tuple[float, str]]]:
-    """Return the mark of the second annotator on each axis, in percent of it."""
+    """Return the second annotator's mark by metric, as (percent of the axis, name), if there is one."""
     marks: dict[str, list[tuple[float, str]]] = {}
     for metric, axis in view.axes.items():
         value = metric_of(view.human or {}, metric)

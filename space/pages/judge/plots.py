@@ -14,7 +14,7 @@ CLEARANCE: Final = 15
 
 @dataclass(frozen=True)
 class Line:
-    """A metric over the thresholds: points for an SVG polyline, and the place of its name."""
+    """A metric's curve over the thresholds: points for an SVG polyline, and the height of its name."""
 
     name: str
     metric: str
@@ -36,7 +36,7 @@ def plot_values(found: Calibration) -> dict[str, Any]:
 
 
 def sweep_lines(found: Calibration) -> tuple[Line, ...]:
-    """Return precision, recall and F1 over the thresholds where they are defined."""
+    """Return the curves of precision, recall and F1 over the thresholds at which they are defined."""
     drawn = []
     for name, metric in (("Precision", "precision"), ("Recall", "recall"), ("F1", "f1")):
         values = [(t.at, getattr(t, metric)) for t in found.thresholds]
@@ -51,17 +51,17 @@ def sweep_lines(found: Calibration) -> tuple[Line, ...]:
 
 
 def x(share: float) -> float:
-    """Return the place of a fraction on the horizontal axis, in the plot's units."""
+    """Return the horizontal position of a fraction, in the plot's units."""
     return round(LEFT + share * (WIDTH - LEFT - RIGHT), 1)
 
 
 def y(share: float) -> float:
-    """Return the place of a fraction on the vertical axis, which points down."""
+    """Return the vertical position of a fraction, in the plot's units; SVG's axis points down."""
     return round(TOP + (1 - share) * (HEIGHT - TOP - BOTTOM), 1)
 
 
 def _apart(places: list[float]) -> list[float]:
-    """Move places down if their names would cover each other, and keep their order."""
+    """Return the positions in the same order, some of them moved down so that names do not overlap."""
     order = sorted(range(len(places)), key=lambda i: places[i])
     moved = list(places)
     for above, below in pairwise(order):

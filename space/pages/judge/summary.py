@@ -49,7 +49,7 @@ def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, s
 
 
 def dollars(amount: float) -> str:
-    """Return an amount as ``$12.30``, a small one with as many digits as it needs."""
+    """Return an amount as ``$12.30``, or with two significant digits if it is less than a dollar."""
     if amount == 0 or amount >= 0.995:
         return f"${amount:,.2f}"
     return f"${amount:.2g}" if amount >= 0.0001 else f"${amount:.1e}"
@@ -58,10 +58,10 @@ def dollars(amount: float) -> str:
 def describe_label_noise(
     service: SubmissionsApp, row: BoardRow, label: str, axis: Axis
 ) -> dict[str, Any] | None:
-    """Return what label noise means for a row, and the place of its band in percent of the axis.
+    """Return values that show how label noise affects a row, with its band in percent of the axis.
 
-    The result is None if the row is a reference, if labels are private, and if no two annotators are known
-    to differ.
+    The result is None if the row is a reference, if labels are private, or if no two annotators are known to
+    differ.
     """
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
@@ -135,7 +135,7 @@ def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str
     """Return the content of ``.eval_results/SUITE.yaml``: an entry for each label with a precision.
 
     Values are percentages with one decimal, as on the board; task ids are the labels, as in the dataset's
-    eval.yaml. The dataset is the one that the suite links to. Without a precision the text is empty.
+    eval.yaml. The dataset is the one that the suite links to. The text is empty if there is no precision.
     """
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []
@@ -160,7 +160,7 @@ def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str
 
 
 def judge_bibtex(row: BoardRow, suite: Suite) -> str:
-    """Return a BibTeX entry for the row, then the suite's. Text of submitters is escaped for LaTeX."""
+    """Return BibTeX entries for the row and for the suite. Submitters' text is escaped for LaTeX."""
     is_official = suite.name == OFFICIAL
     if is_official and row.id.startswith(("paper/", "reference/")):
         return PAPER_BIBTEX  # its metrics are those of the paper

@@ -1,4 +1,4 @@
-"""A judge under one label, as its page shows it: cells of the board in order, on common axes."""
+"""The values of a judge's page under one label: cells of the board in order, on common axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A row under one label. ``human`` is the second annotator's overall cell, if there is one."""
+    """A row as its page shows it under one label. ``human`` is the second annotator's overall cell."""
 
     row: BoardRow
     label: str
@@ -40,7 +40,7 @@ class JudgeView:
 
     @property
     def yes_shares(self) -> tuple[float, float] | None:
-        """How often the judge and the experts say yes, or None if the counts are not known."""
+        """The fractions of runs with a yes from the judge and from the experts; None without their counts."""
         n, positives, tp, fp = (self.overall[name] for name in ("n", "positives", "tp", "fp"))
         if not n or positives is None or tp is None or fp is None:
             return None
@@ -73,7 +73,7 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
 
 
 def _axis(found: Score, human: Cell | None, metric: str) -> Axis:
-    """Return an axis for every value; intervals of benchmarks and agents may run off it."""
+    """Return an axis that fits every value and the overall interval, but not the intervals of groups."""
     cells = [found["overall"], *found["by_benchmark"].values(), *found["by_agent"].values()]
     if human:
         cells.append(human)

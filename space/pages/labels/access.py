@@ -1,4 +1,4 @@
-"""Access of annotators, for all routes and pages: who may annotate or read, and what is still hidden."""
+"""Access rules for annotators, for all routes and pages: who may annotate or read, and what is hidden."""
 
 import hashlib
 import hmac
@@ -35,10 +35,10 @@ NO_ITEM = "there is no such item in your queue"
 
 @dataclass(frozen=True)
 class BlindItems:
-    """The trajectories that an account has yet to annotate; other accounts have none.
+    """The trajectories that an account has yet to annotate; empty if it does not annotate.
 
-    Every route that shows a verdict, reward, label, answer or agent of a single trajectory must ask
-    `hides`, also for maintainers who annotate. Counts over many trajectories need no check.
+    Every route that shows a verdict, reward, label, answer or agent of a single trajectory must check
+    `hides`, even for maintainers who annotate. Counts over many trajectories need no check.
     """
 
     trajectory_ids: frozenset[str] = frozenset()
@@ -50,12 +50,12 @@ class BlindItems:
         return trajectory_id in self.trajectory_ids
 
     def without_tasks(self, entries: Iterable[TrajectoryEntry]) -> tuple[TrajectoryEntry, ...]:
-        """Return the entries of all other tasks: other runs of a task would show whose run is missing."""
+        """Return entries without any run of a hidden task: its other runs would reveal the missing agent."""
         tasks = {(each.benchmark, each.task) for each in map(TrajectoryId.parse, self.trajectory_ids)}
         return tuple(entry for entry in entries if (entry.benchmark, entry.task) not in tasks)
 
     def redacted(self, value: Any) -> Any:
-        """Return JSON with the hidden ids replaced, since an id names the agent."""
+        """Return a JSON value with the hidden ids replaced, since an id contains the agent's name."""
         if isinstance(value, dict):
             return {name: self.redacted(each) for name, each in value.items()}
         if isinstance(value, list | tuple):
@@ -65,7 +65,7 @@ class BlindItems:
 
 @dataclass(frozen=True)
 class AnnotatorContext:
-    """The actor of a request, its id as an annotator (None if it does not annotate), and all annotations."""
+    """A request's actor, its id as an annotator (None if it does not annotate), and all annotations."""
 
     actor: Actor
     annotator: str | None
@@ -73,7 +73,7 @@ class AnnotatorContext:
     item_key: bytes = field(repr=False)
 
     def token(self, trajectory_id: str) -> str:
-        """Return a name for a trajectory in this reader's addresses; it does not reveal the agent."""
+        """Return a token that names a trajectory in this reader's URLs without revealing the agent."""
         reader = self.annotator or f"maintainer {self.actor.name}"
         return hmac.new(self.item_key, f"{reader}\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
 
@@ -82,7 +82,7 @@ class AnnotatorContext:
         return link_to(PATH, item=self.token(trajectory_id))
 
     def trajectory_of(self, token: str) -> str | None:
-        """Return the trajectory that a token of this reader names, or None if it is not such a token."""
+        """Return the id of the trajectory that a token of this reader names, or None for any other token."""
         if not token.isascii():
             return None
         own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []
@@ -90,7 +90,7 @@ class AnnotatorContext:
         return next((name for name in (*own, *every) if hmac.compare_digest(self.token(name), token)), None)
 
     def named(self, item: str, trajectory_id: str) -> str:
-        """Return the trajectory of a request, which names it by token or, as older clients do, by id.
+        """Return the id of the trajectory that a request names by token or, as older clients do, by id.
 
         Raises:
             HTTPException: The token is unknown (404), or both names are empty (422).
@@ -116,13 +116,13 @@ class AnnotatorContext:
 
 
 class Access:
-    """FastAPI dependencies on the annotations. They may ask the Hub, so call them in a thread."""
+    """FastAPI dependencies that find and check annotators. They may ask the Hub, so call them in a thread."""
 
     def __init__(self, annotations: AnnotationService, auth: Auth) -> None:
         self._annotations, self._auth = annotations, auth
 
     def known_actor(self, request: Request) -> Actor | None:
-        """Return who is signed in; an invalid token counts as nobody."""
+        """Return the account that is signed in, or None if there is none or its token is not valid."""
         try:
             return self._auth.actor_of(request)
         except AccessRefused:
@@ -138,7 +138,7 @@ class Access:
         return BlindItems(state.blind_items(annotator)) if annotator else BlindItems()
 
     def reader(self, request: Request) -> AnnotatorContext:
-        """Return an annotator or a maintainer.
+        """Return the context of a request by an annotator or a maintainer.
 
         Raises:
             NotSignedIn: Nobody is signed in.
@@ -150,7 +150,7 @@ class Access:
         return reader
 
     def annotator(self, request: Request) -> AnnotatorContext:
-        """Return an annotator; raises as `reader` does."""
+        """Return the context of a request by an annotator; raise as `reader` does."""
         reader = self.context_of(self._auth.require_actor(request))
         if reader.annotator is None:
             raise HTTPException(403, NOT_INVITED)

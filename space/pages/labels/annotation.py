@@ -1,6 +1,6 @@
 """``/annotate``: an annotator's queue, and one trajectory with its questions, as pages and over REST.
 
-Nothing that others said reaches annotators here: no label, no verdict, no other annotator's answer.
+Annotators see nothing here that others said: no label, no verdict, no other annotator's answer.
 """
 
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""JSON may use six bytes for a letter of a text."""
+"""The largest body with answers. JSON may use six bytes per character of a text."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -53,10 +53,10 @@ class Answers(Draft):
 
 
 def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
-    """Return the values of the page of a queue, which has no lines for a maintainer who does not annotate.
+    """Return the template's values for a queue, without lines if a maintainer does not annotate.
 
     A line has a task and the parts of its trajectory's id. ``next`` is the address of the first trajectory
-    that is not done, ``undo`` that of the one that was saved last; both may be None.
+    that is not done, ``undo`` the address of the trajectory saved last; both may be None.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
@@ -75,7 +75,7 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
-    """Return the trajectory, other than ``but``, that was saved last and may still change, or None."""
+    """Return the id of the trajectory saved last that may still change, other than ``but``, or None."""
     last, found = 0, None
     for task in own_tasks(reader):
         if task.saved is None or task.trajectory_id == but:
@@ -86,7 +86,7 @@ def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
 
 
 def describe_time(tasks: Sequence[AssignedTask]) -> str:
-    """Return the time spent, and an estimate for the rest from the median; empty if nothing is done."""
+    """Return the time spent and, from the median, the time left; empty if nothing is done."""
     took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
     if not took:
         return ""
@@ -109,7 +109,7 @@ CONTRADICTIONS: Final = (
 
 
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
-    """Return the contradictions that are possible in a suite; its own questions have none."""
+    """Return the `CONTRADICTIONS` between answers that a suite's released questions allow."""
     known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 
@@ -123,10 +123,10 @@ def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
 
 
 def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str) -> dict[str, Any]:
-    """Return the values of the page of a blind story, at the step that an address asks for.
+    """Return the template's values for annotating a trajectory, at the step that the URL asks for.
 
-    ``task`` is the reader's own, None if the reader does not annotate the trajectory. ``token`` names the
-    trajectory in every address, since its id names the agent.
+    ``task`` is None if the reader does not annotate the trajectory. ``token`` names the trajectory in every
+    URL, since its id contains the agent's name.
     """
     trajectory_id = story.entry.trajectory_id
     tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
@@ -185,7 +185,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def build_annotation_router(services: Services) -> APIRouter:
-    """Return the routes, which are for annotators; screenshots and trees are also for maintainers."""
+    """Return the routes for annotators. Maintainers may also read screenshots and trees."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
 

@@ -1,7 +1,7 @@
 """``/discuss``: the discussion of annotators and the work of maintainers, as a page and over REST.
 
-It shows answers side by side, decisions, agreement, and boards before and after. Maintainers invite, assign
-and publish here. The page differs for every reader and is never cached.
+It shows answers side by side, decisions, agreement, and the boards before and after a new label set.
+Maintainers invite, assign and publish here. The page differs for every reader and is never cached.
 """
 
 from collections.abc import Collection
@@ -91,7 +91,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
 
 
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
-    """Return what annotators flagged and why, newest first, without the trajectories in ``blind``."""
+    """Return flagged trajectories with annotator and answers, newest first, without those in ``blind``."""
     found = [
         {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
@@ -125,7 +125,7 @@ def build_discussion_router(services: Services) -> APIRouter:
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]
     if TYPE_CHECKING:
         Decision: TypeAlias = DiscussionDecision
-    else:  # FastAPI needs the questions of the suite
+    else:  # the schema lists the questions of the suite
         Decision = with_questions(DiscussionDecision, service.suite)
 
     @router.get(API, summary="The open questions that you may see")

@@ -1,7 +1,7 @@
 """``/disputes``: disputes of labels with their decisions, as a page and over REST.
 
 If labels are private, a dispute of a test trajectory together with a changed label would disclose the label.
-Readers then see only that something was decided, and the form does not name the label.
+Readers then see only that a dispute was decided, and the form does not name the label.
 """
 
 from functools import partial
@@ -28,7 +28,7 @@ from submissions.moderation.reader_actions import DISPUTES_A_DAY, REASON_LENGTH,
 
 PATH: Final = "/disputes"
 MOST: Final = 200
-"""The most disputes in one REST answer."""
+"""The most disputes in one REST response."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory; give its id as <benchmark>/<agent>/<task_id>"
 NO_DISPUTE = "there is no such dispute"
@@ -58,7 +58,7 @@ class DisputeVerdict(RequestBody):
 
 
 def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
-    """Return a body model whose ``question`` must be one of the suite's."""
+    """Return a copy of a request model whose ``question`` must be a question of the suite."""
     names = tuple(question.name for question in suite.questions)
     question: Any = (Literal[names], model.model_fields["question"])
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, question=question)
@@ -67,7 +67,7 @@ def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
 def visible_disputes(
     services: Services, request: Request, trajectory_id: str, state: State
 ) -> list[dict[str, Any]]:
-    """Return the disputes of a trajectory or, without one, of all, as a reader may see them; newest first."""
+    """Return disputes as a reader may see them, newest first: of one trajectory or, for an empty id, all."""
     suite, is_maintainer = services.submissions.suite, services.auth.is_maintainer(request)
     blind = services.access.blind_items(request)
     known = suite.find(trajectory_id) if trajectory_id else None
@@ -88,7 +88,7 @@ def build_disputes_router(services: Services) -> APIRouter:
     Maintainer = Annotated[Actor, Depends(auth.require_maintainer)]
     if TYPE_CHECKING:
         Body: TypeAlias = NewDispute
-    else:  # FastAPI needs the questions of the suite
+    else:  # the schema lists the questions of the suite
         Body = with_questions(NewDispute, service.suite)
 
     @router.post(
@@ -145,7 +145,7 @@ def build_disputes_router(services: Services) -> APIRouter:
 
 
 def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
-    """Return the form for a trajectory, with (value, words) of each question.
+    """Return the template's values for the form on a trajectory; ``questions`` has (name, words) pairs.
 
     The words name the label only on dev; labels of a test trajectory are ignored. ``address`` leads to the
     disputes of the trajectory. ``is_public`` says whether everybody will be able to read the text.
@@ -197,7 +197,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         blind = services.access.blind_items(request)
         found = visible_disputes(services, request, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
-        split = known.split if known else "test"  # blind: no labels are passed on
+        split = known.split if known else "test"  # the form gets no labels
         return pages.answer(
             "labels/disputes.html",
             "Disputes of labels",
@@ -229,7 +229,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
-    """Return, by dispute, the newest label version that holds the correction as it was decided last."""
+    """Return, by dispute id, the newest label version that contains the correction decided on last."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)
     return {

@@ -33,8 +33,8 @@ MOST_RESCORINGS: Final = 10
 class CorrectionList:
     """Corrections as a reader may see them.
 
-    ``visible`` ones show trajectory and answers. ``hidden`` holds the numbers of disputes of private labels,
-    which are for maintainers only.
+    Corrections in ``visible`` are shown with trajectory and answers. ``hidden`` has only the ids of disputes
+    of private labels, for maintainers.
     """
 
     visible: Sequence[Decision] = ()
@@ -47,7 +47,7 @@ class CorrectionList:
 def visible_corrections(
     corrections: Iterable[Decision], labels_are_public: bool, is_maintainer: bool, blind: BlindItems
 ) -> CorrectionList:
-    """Return corrections as a reader may see them, without trajectories that they have yet to annotate."""
+    """Return the corrections that a reader may see, except those of trajectories still to be annotated."""
     found = [each for each in corrections if not blind.hides(each.trajectory_id)]
     visible = [each for each in found if labels_are_public or each.split == "dev"]
     hidden = [each.dispute_id for each in found if is_maintainer and each not in visible]
@@ -55,10 +55,10 @@ def visible_corrections(
 
 
 def view_rescoring(record: Event) -> dict[str, Any]:
-    """Return the values of a re-scoring that followed a new label set.
+    """Return the template's values for a re-scoring that followed a new label set.
 
-    The ranks of ``moved`` out of ``rows`` rows changed. ``effects`` are those of the record (`JudgeEffect` by
-    question).
+    ``rows`` is the number of rows with ranks; ``moved`` of these ranks changed. ``effects`` are those of the
+    record (`JudgeEffect` by question).
     """
     ranks, effects = record.body["ranks"], record.body.get("effects")
     if ranks and not effects:  # the earlier labels could not be read any more: only ranks are recorded
@@ -124,7 +124,7 @@ def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], Corre
 
 
 def _names(service: SubmissionsApp) -> dict[str, str]:
-    """Return the current name of each submission, by its id."""
+    """Return a name for each submission and row by id, such as ``JUDGE, by ACCOUNT``."""
     with service.snapshot() as session:
         names = judge_names(session, service.suite.name)
     rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.records.board().rows}

@@ -13,17 +13,17 @@ WIDTH: Final = 860
 ROW_HEIGHT: Final = 26
 LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
 SHORTEST_GAP: Final = 40
-"""The smallest distance of two days in pixels, unless it would take more than half of the room."""
+"""The smallest distance between two days in pixels, unless the gaps would fill over half of the width."""
 
 DATE_WIDTH: Final = 84
 BEND: Final = 9
-"""Half the width of the bend that takes a line to its next rank, just before the day of the change."""
+"""Half the width, in pixels, of the bend that takes a line to its next rank, just before that day."""
 
 
 def view_history(history: History) -> dict[str, Any]:
-    """Lay out the lines of today's first ranks, and the latest changes, newest first.
+    """Return the template's values for the plot of today's first ranks, and the latest changes.
 
-    Lines are drawn only if the board has changed on a second day.
+    Changes are newest first. Lines are drawn only if the board has changed on a second day.
     """
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
@@ -44,7 +44,7 @@ def view_history(history: History) -> dict[str, Any]:
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
-    """Return the place of each day in pixels: by time, with at least the shortest gap between two days."""
+    """Return the x of each day in pixels: proportional to time, with a smallest gap between two days."""
     if len(days) < 2:
         return {day: float(LEFT) for day in days}
     room = WIDTH - LEFT - RIGHT
@@ -68,7 +68,7 @@ def _labelled(days: Sequence[str], across: dict[str, float]) -> list[str]:
 
 
 def _down(place: int, deepest: int) -> float:
-    """Return the y of a rank; all ranks below those shown share the last line."""
+    """Return the y of a rank in pixels; all ranks below those shown share the last line."""
     return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
 
 

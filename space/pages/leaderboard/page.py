@@ -1,6 +1,6 @@
-"""``/``: the leaderboard. The reader's choice is in the address: ``/?label=repetition&sort=-cost``.
+"""The leaderboard, ``/``. The URL contains the reader's choice: ``/?label=repetition&sort=-cost``.
 
-The page opens with the first rows; a script asks ``/board/rows`` for those that follow.
+The page opens with the first rows; a script requests the following rows from ``/board/rows``.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,11 +49,11 @@ ERRORS_BEHIND: Final[Mapping[str, str]] = {
 }
 """The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
-"""Returns the address of the errors behind a row's metric, or an empty text if they cannot be seen."""
+"""A function that returns the address of the errors behind a row's metric; empty if they are hidden."""
 
 
 def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the routes. A page, and a part of it, is rendered once per board and choice."""
+    """Return the routes of the page and of further rows. Both are rendered once per board and choice."""
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
     known: ByteCache[Options] = ByteCache(4, lambda _: 1)
 
@@ -95,7 +95,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
-    """Return the values of a page that depend on the choice: table, plots, findings, history."""
+    """Return the template's values that depend on the choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
     return {
         **table_values(board, choice, errors_behind),

@@ -1,6 +1,6 @@
-"""The leaderboard's two plots: precision against recall, and the chosen figure against cost.
+"""The leaderboard's two plots: precision against recall, and the chosen metric against cost.
 
-The first has lines of equal F1, the second the Pareto front. Points, intervals and names are geometry in
+The first plot has lines of equal F1, the second the Pareto front. Points, intervals and names are geometry in
 pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed where it covers nothing else.
 """
 
@@ -65,7 +65,7 @@ Box = tuple[float, float, float, float]
 
 @dataclass(frozen=True)
 class Point:
-    """A judge with its place and the ends of its interval as fractions; lower ``order`` is named first."""
+    """A judge with its position and interval as fractions. Points with a lower ``order`` are named first."""
 
     row: BoardRow
     x: float
@@ -131,9 +131,9 @@ class PlotView:
 
 
 def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView:
-    """Draw precision against recall of the chosen rows, with 95 % intervals.
+    """Return the plot of precision against recall for the chosen rows, with 95 % intervals.
 
-    Judges that cannot be compared with the others are left out, and so are all references but the human one.
+    Judges that are not comparable are left out, as are all references except the human one.
     """
     drawn: list[tuple[BoardRow, float, float]] = []
     for row in rows:
@@ -160,19 +160,19 @@ def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) ->
 
 
 def _ends(row: BoardRow, choice: LeaderboardQuery, figure: str, value: float) -> tuple[float, float]:
-    """Return the ends of a figure's interval, both of them the value if the interval is unknown."""
+    """Return the ends of a metric's interval, or the value twice if the interval is unknown."""
     low, high = interval_of(cell_of(row, choice) or {}, figure) or (value, value)
     return low, high
 
 
 def _names(rows: Sequence[BoardRow]) -> list[str]:
-    """Return the names of rows, with what the judge sees if several share a name."""
+    """Return the rows' names; a name that several rows share is followed by what the judge sees."""
     counts = Counter(row.judge for row in rows)
     return [short_name(row) if counts[row.judge] > 1 else row.judge for row in rows]
 
 
 def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> str:
-    """Return the hover text of a judge: its name and figures, the first one with its interval."""
+    """Return the hover text of a judge: its name and metrics, the first metric with its interval."""
     lines = [f"{row.judge} · {row.inputs}" if row.inputs else row.judge]
     for figure in figures:
         ends = interval_of(cell_of(row, choice) or {}, figure) if figure == figures[0] else None
@@ -200,10 +200,10 @@ def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tu
 
 
 def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | None:
-    """Draw the chosen figure against dollars per 1,000 trajectories.
+    """Return the plot of the chosen metric against dollars per 1,000 trajectories.
 
-    The Pareto front joins the judges that no other one beats at the same cost or less. Return None if fewer
-    than two rows have both a cost and the figure.
+    The Pareto front joins the judges that no judge at the same or a lower cost beats. Return None if fewer
+    than two rows have both a cost and the metric.
     """
     judges, figure = [row for row in rows if row.provenance != "reference"], choice.figure
     drawn: list[BoardRow] = []
@@ -255,14 +255,14 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
 
 def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
-    """Return the boxes that the steps of the front take, so that no name is put on them."""
+    """Return boxes around the lines of the Pareto front, so that no name is put on them."""
     ends = [*(x for x, _ in steps[1:]), float(WIDTH)]
     across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=True)]
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 
 def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_better: bool) -> list[int]:
-    """Return the numbers of the judges that no other one beats at the same cost or less, cheapest first."""
+    """Return the indices of judges that no judge at the same or a lower cost beats, cheapest first."""
     sign = -1 if is_lower_better else 1
     front: list[int] = []
     for number in sorted(range(len(costs)), key=lambda number: (costs[number], -sign * values[number])):
@@ -287,7 +287,7 @@ class _CostScale:
         return cls(low, high, len(paid) < len(costs))
 
     def share(self, cost: float) -> float:
-        """Return the place of a cost, as a fraction of the axis."""
+        """Return the position of a cost, as a fraction of the axis."""
         if cost <= 0:
             return FREE_SHARE / 4
         begin = FREE_SHARE if self.has_free else 0.0
@@ -312,7 +312,7 @@ def round_ticks(low: float, high: float = 1.0) -> list[float]:
 
 
 def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
-    """Return the place of a point of fractions in pixels; ``window`` is the smallest x and y shown."""
+    """Return the pixels of a point given as fractions; ``window`` is the smallest x and y shown."""
     left, bottom = window
     across = WIDTH * (x - left) / (RIGHT_EDGE - left)
     return round(across, 1), round(HEIGHT * (1 - (y - bottom) / (1.0 - bottom)), 1)
@@ -359,7 +359,7 @@ def _is_free(box: Box, obstacles: np.ndarray) -> bool:
 
 
 def _beside(name: str, x: float, y: float) -> Iterator[tuple[Box, NamePlace]]:
-    """Yield the places for a name next to its point."""
+    """Yield (box, place) for each position of a name next to its point."""
     width = CHARACTER * len(name)
     for anchor, away, across, down in SIDES:
         left, top = x + away + across * width, y + down * LINE
@@ -369,7 +369,7 @@ def _beside(name: str, x: float, y: float) -> Iterator[tuple[Box, NamePlace]]:
 
 
 def _far(name: str, x: float, y: float) -> Iterator[tuple[Box, NamePlace]]:
-    """Yield the places for a name that a line leads to."""
+    """Yield (box, place) for each position of a name away from its point, to which a line leads."""
     width = CHARACTER * len(name)
     for across, down in FAR:
         at, middle = x + across, y + down

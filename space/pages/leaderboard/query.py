@@ -1,4 +1,4 @@
-"""The reader's choice on the leaderboard, read from its address: which rows of the board, in which order."""
+"""The reader's choice on the leaderboard, read from the URL: which rows of the board, in which order."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -21,14 +21,14 @@ PROVENANCES: Final[Mapping[str, str]] = {
 }
 LONGEST_SEARCH: Final = 80
 PAGE_ROWS: Final = 100
-"""The number of rows that the page opens with and that each further step adds."""
+"""The number of rows that the page shows at first and that each further step adds."""
 MOST_ROWS: Final = 1_000
 """The most rows that one address shows: all submissions of a large board would be megabytes of HTML."""
 
 
 @dataclass(frozen=True)
 class LeaderboardQuery:
-    """The reader's choice; an empty value chooses everything."""
+    """The reader's choice. An empty value leaves nothing out."""
 
     label: str = "success"
     figure: str = "precision"
@@ -45,7 +45,7 @@ class LeaderboardQuery:
 
 
 Options = dict[str, dict[str, str]]
-"""The titles of the values that a board offers, by parameter of the address and value."""
+"""The titles of the values that a board offers, by query parameter and value."""
 
 
 def options_of(board: Board) -> Options:
@@ -70,7 +70,7 @@ def options_of(board: Board) -> Options:
 
 
 def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> set[str]:
-    """Return the names of all cells that rows have of a group, ``by_benchmark`` or ``by_agent``."""
+    """Return the names of all cells of the rows in a group, ``by_benchmark`` or ``by_agent``."""
     return {name for label in labels for row in rows for name in parts_of(row, label, group)}
 
 
@@ -105,7 +105,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
     """Return a range of rows in whole steps of ``PAGE_ROWS``, with at most ``MOST_ROWS`` rows.
 
-    A page is cached per range, so there are few of them. A range beyond ``n_rows`` becomes the last step.
+    Pages are cached per range, so there are only a few. A range beyond ``n_rows`` becomes the last step.
     """
     first, last = (max(1, min(number, n_rows)) for number in rows)
     first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
@@ -113,7 +113,7 @@ def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
 
 
 def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any) -> str:
-    """Return the address that shows the board at a choice with some changes; defaults are left out.
+    """Return the URL of the board for a choice with some changes; defaults are left out.
 
     Only ``changes`` may set ``rows``, as (first, last): a new choice begins with its first rows.
     """
@@ -147,11 +147,11 @@ def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | N
 
 
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
-    """Return the rows that fit the choice, sorted as chosen, by default best first by the chosen figure.
+    """Return the rows that fit the choice, in its order or, by default, best first by the chosen metric.
 
-    A judge is shown with the one submission that represents it by the chosen figure. References come last and
-    are never filtered out. If an agent is chosen, the order is still that over all agents, as ranks are; rows
-    of papers, which have no figures by agent, come after the others.
+    Unless every submission is chosen, a judge has only the row that represents it by this metric. References
+    come last and are never filtered out. If an agent is chosen, the order is still that over all agents, like
+    the ranks; rows without a metric for the agent, such as those of papers, come after the other judges.
     """
     ranks = board.ranks(choice.label, choice.figure)
     rows = [
@@ -187,7 +187,7 @@ SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
     "submissions": lambda row: row.attempts or None,
     "date": lambda row: None if row.provenance == "reference" else row.date,
 }
-"""The columns that sort by a value of the row itself, by their names in the address."""
+"""The columns that sort by a value of the row itself, by their names in the URL."""
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:

@@ -31,7 +31,7 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
 
 
 def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
-    """Return what the ranges of ranks say: the largest group that shares one, or how many ranks are open."""
+    """Return a sentence on the largest group with the same range of ranks, or on how many ranks are open."""
     if len(ranked) < 2:
         return ""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)
@@ -42,7 +42,7 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
         open_places = sum(low < high for low, high in ranges)
         return f"The test set cannot settle the ranks of {open_places} of {len(ranked)} judges."
     group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
-    # A row with a rank has the figure that it is ranked by.
+    # A row with a rank has the metric that it is ranked by.
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (

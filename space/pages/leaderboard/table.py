@@ -1,4 +1,4 @@
-"""The leaderboard's table: its columns, and its rows with every figure formatted."""
+"""The leaderboard's table: its columns, and its rows with every metric formatted."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise
 
 @dataclass(frozen=True)
 class ViewRow:
-    """One line of the table."""
+    """A row of the table with its metrics formatted."""
 
     row: BoardRow
     rank: Rank | None
@@ -62,7 +62,7 @@ class BoardView:
 
     @property
     def count(self) -> str:
-        """The number of judges, and which of them are shown if not all are."""
+        """The number of judges as a text, with the numbers of those shown if not all are."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
@@ -84,7 +84,7 @@ class BoardView:
 
     @property
     def with_after(self) -> tuple[int, int]:
-        """The rows that are shown once the next step is loaded, at most as many as one address shows."""
+        """The range of rows shown once the next step is loaded, limited to what one address shows."""
         first, last = self.row_range
         return max(first, last + PAGE_ROWS - MOST_ROWS + 1), last + PAGE_ROWS
 
@@ -96,7 +96,7 @@ class BoardView:
 
 
 def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardView:
-    """Return the rows that the choice shows, with every figure formatted.
+    """Return the table of the rows that the choice shows, with every metric formatted.
 
     Rows up to number ``after`` are left out because the reader already has them, but they count as shown.
     """
@@ -131,7 +131,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
-    """Return the short and long titles of the columns next to the overall figures, by name."""
+    """Return the short and long titles of the columns by benchmark or by agent, by name."""
     found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
@@ -142,7 +142,7 @@ def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tupl
 
 
 def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
-    """Return a range in whole tens of percent that holds every interval of these rows."""
+    """Return an axis in whole tens of percent that fits every value and interval of these rows."""
     values: list[float | None] = []
     for row in rows:
         interval = interval_of(cell_of(row, choice) or {}, choice.figure)

@@ -1,4 +1,4 @@
-"""REST for maintainers: decisions on submissions and accounts, re-scoring in the background, the log."""
+"""REST routes for maintainers: decisions on submissions and accounts, background re-scoring, the log."""
 
 from collections.abc import Iterable
 from dataclasses import asdict

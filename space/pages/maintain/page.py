@@ -1,4 +1,4 @@
-"""``/maintain``: the queue, every submission with exact metrics, accounts, re-scoring, leak budget, log.
+"""The page ``/maintain``: queue, submissions with exact metrics, accounts, re-scoring, leak budget, log.
 
 Metrics have no noise here, even if the suite adds it elsewhere. Only maintainers can see the page.
 """
@@ -41,7 +41,7 @@ Search = Annotated[str, Query(max_length=200)]
 
 
 def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
-    """Return (id, ranks before and after) of rows, by their rank after; rows without one come last."""
+    """Return (id, (rank before, rank after)) by the rank after; rows without a rank come last."""
     return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
 
 
@@ -62,7 +62,7 @@ def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
 
 
 def describe_epsilon(leak: Leak) -> str:
-    """Return the bound with two decimals, or "no bound"."""
+    """Return the epsilon of a leak with two decimals, or "no bound" if it is infinite."""
     return "no bound" if leak.epsilon == inf else f"{leak.epsilon:.2f}"
 
 
@@ -121,7 +121,7 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
-    """Return the queue, and one page of all submissions, newest first.
+    """Return the template's values for the queue and one page of all submissions, newest first.
 
     A row has the word for its status, its flags, and the exact overall cell of each label.
     """

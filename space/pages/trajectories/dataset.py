@@ -1,4 +1,4 @@
-"""The datasets that are shown, a built one and the shipped sample, and access to them: `Explorer`.
+"""Access to the datasets that are shown: a built dataset, if there is one, and the shipped sample.
 
 Everything is read-only. Only the row groups of one trajectory are read at a time, never a whole split.
 """
@@ -81,7 +81,7 @@ class OpenedDataset:
 
     @cached_property
     def judges_on_test(self) -> frozenset[str]:
-        """The ids of the board's rows whose verdicts on test the dataset carries."""
+        """The ids of the board's rows whose verdicts on test are in the dataset."""
         names = {RULE_BASED} if "test" in self.dataset.splits("rewards") else set()
         if "test" in self.dataset.splits("judgments"):
             names |= set(self.dataset.table("judgments", "test", ["judge"])["judge"].unique().to_pylist())
@@ -89,17 +89,17 @@ class OpenedDataset:
         return frozenset(published[name][1] for name in names if name in published)
 
     def entry(self, trajectory_id: str) -> TrajectoryEntry:
-        """Return a trajectory's entry; raises KeyError if the dataset does not have it."""
+        """Return a trajectory's entry; raise KeyError if the dataset does not have the trajectory."""
         return self.index.by_id[trajectory_id]
 
     def answer(self, trajectory_id: str) -> str | None:
-        """Return what the agent said at the end, if it was not an action."""
+        """Return the text with which the agent ended, or None if it ended with an action."""
         rows = self.dataset.rows_of("trajectories", trajectory_id, ["answer"])
         return rows[0].get("answer") if rows else None
 
 
 class Folder:
-    """A dataset's folder. It is opened again when the dataset was rebuilt, unless the new one is damaged."""
+    """The folder of a dataset. It is opened again after a rebuild, unless the new dataset is damaged."""
 
     def __init__(self, path: Path, suite: Suite | None = None) -> None:
         self._path, self._suite = path, suite
@@ -107,7 +107,7 @@ class Folder:
         self._opened: tuple[tuple[int, int], OpenedDataset] | None = None
 
     def now(self) -> OpenedDataset:
-        """Return the current dataset; raises TrajectoriesUnavailable if none could ever be opened."""
+        """Return the current dataset; raise TrajectoriesUnavailable if it could never be opened."""
         with self._lock:
             try:
                 stat = (self._path / MANIFEST).stat()
@@ -147,7 +147,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
-    A blind story has neither labels nor verdicts nor other runs. ``version`` is the dataset's.
+    A blind story has no labels, verdicts or other runs of the task. ``version`` is the dataset's version.
     """
 
     version: str
@@ -162,16 +162,16 @@ class Story:
 
 
 class Explorer:
-    """Read-only access to the trajectories that can be shown. One instance per process; safe for threads.
+    """Read-only access to the trajectories that can be shown. One instance per process; thread-safe.
 
-    Its methods raise KeyError if no dataset has the item, TrajectoriesUnavailable if files cannot be read.
+    Methods raise KeyError if no dataset has the item, and TrajectoriesUnavailable if files cannot be read.
     """
 
     def __init__(self, settings: Settings, service: SubmissionsApp) -> None:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        # After one picture of a trajectory, readers soon ask for the next one.
+        # All pictures of a trajectory are cached: readers who load one soon load the next.
         self._recorded: ByteCache[Pictures] = ByteCache(
             RECORDED_BYTES, lambda pictures: sum(len(each.content) for each in pictures.values()) + 1_000
         )
@@ -186,25 +186,25 @@ class Explorer:
         return self._service.suite
 
     def datasets(self) -> tuple[OpenedDataset, ...]:
-        """Return one dataset per suite; the first one is shown by default."""
+        """Return one dataset per suite; the first dataset is shown by default."""
         with _readable():
             found = [folder.now() for folder in self._folders]
             return tuple({opened.suite: opened for opened in reversed(found)}.values())[::-1]
 
     def of_suite(self, suite: str = "") -> OpenedDataset:
-        """Return the dataset of a suite, or the first one if no such suite is shown."""
+        """Return the dataset of a suite, or the first dataset if no such suite is shown."""
         datasets = self.datasets()
         return next((opened for opened in datasets if opened.suite == suite), datasets[0])
 
     def holding(self, trajectory_id: str) -> OpenedDataset:
-        """Return the dataset that has a trajectory; raises KeyError if no dataset has it."""
+        """Return the dataset that has a trajectory; raise KeyError if no dataset has it."""
         for opened in self.datasets():
             if trajectory_id in opened.index.by_id:
                 return opened
         raise KeyError(trajectory_id)
 
     def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
-        """Return the votes of judges on each trajectory, cached per dataset and board."""
+        """Return the votes of judges on each trajectory of a dataset, cached per dataset and board."""
         with _readable():
             submitted = self._submitted.of_suite(opened.suite)
             judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
@@ -251,10 +251,10 @@ class Explorer:
         )
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
-        """Return a screenshot by the number of its step, or a goal image by its place.
+        """Return a screenshot by the number of its step, or a goal image by its index.
 
-        A ``num`` of None means the last one, a ``width`` of None the picture as recorded; other widths are
-        those of WIDTHS. Raises NoPicture, or BrokenPicture if the picture cannot be resized.
+        A ``num`` of None means the last picture, a ``width`` of None the picture as recorded; other widths
+        are those of WIDTHS. Raise NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)
@@ -282,7 +282,7 @@ class Explorer:
             raise KeyError(num)
 
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
-        """Return what a judge of the story, named by its key there, wrote; None if it wrote nothing."""
+        """Return the text that a judge, given by its `JudgeVerdict.key`, wrote on a trajectory, or None."""
         with _readable():
             opened = self.holding(trajectory_id)
             for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):

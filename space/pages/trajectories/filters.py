@@ -1,4 +1,4 @@
-"""The trajectories that an address chooses, and their list: each task with its runs side by side."""
+"""Finds the trajectories that a URL selects, and lists them: each task with its runs side by side."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -49,7 +49,7 @@ SORTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class TrajectoriesQuery:
-    """The reader's choice; an empty text chooses everything. ``page`` counts from 1."""
+    """The reader's choice. An empty text leaves nothing out; ``page`` counts from 1."""
 
     suite: str = ""
     split: str = ""
@@ -67,7 +67,7 @@ class TrajectoriesQuery:
     def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
         """Return the choice that a query string makes; invalid values (see `refused`) become the default.
 
-        ``known`` has the valid values of the fields with a list; ``task`` and ``search`` take any text.
+        ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` take any text.
         """
         parameters = parameters_in(query)
         found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}
@@ -86,7 +86,7 @@ class TrajectoriesQuery:
 
     @property
     def narrowed(self) -> bool:
-        """Whether anything but suite, order and page was chosen."""
+        """Whether the list is filtered by anything but the suite; order and page do not count."""
         return any(getattr(self, field.name) for field in fields(self) if field.name not in _NOT_NARROWING)
 
     def unfiltered(self) -> str:
@@ -105,13 +105,13 @@ def parameters_in(query: str) -> dict[str, str]:
 
 
 def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of the parameters with invalid values."""
+    """Return the names of the query parameters with invalid values."""
     parameters = parameters_in(query)
     return [name for name in known if parameters.get(name) and parameters[name] not in known[name]]
 
 
 def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
-    """Return the valid values of each field with a list."""
+    """Return the valid values of each parameter that is chosen from a list."""
     return {
         "suite": suites,
         **{name: index.values(name) for name in ("split", "benchmark", "agent")},
@@ -173,7 +173,7 @@ PAGE_SIZE: Final = 24
 def browse_values(
     index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str], version: str
 ) -> dict[str, Any]:
-    """Return the values of ``browse.html`` for a choice; a page past the end becomes the last one.
+    """Return the values of ``browse.html`` for a choice; a page number past the end means the last page.
 
     ``tasks`` holds the runs on the page, in one list per task.
     """
@@ -199,7 +199,7 @@ def browse_values(
 def _fields(
     index: Index, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the controls as (name, label, options), except lists in which there is nothing to choose.
+    """Return the form's controls as (name, label, options), without lists that offer no choice.
 
     The control of the task has no options and takes any text.
     """

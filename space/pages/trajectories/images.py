@@ -52,7 +52,7 @@ def open_picture(content: bytes) -> Picture:
 
 
 def smaller(picture: Picture, width: int) -> Picture:
-    """Return the picture as WebP with ``width`` pixels, or unchanged if it is not wider than that.
+    """Return the picture as WebP of this width in pixels, or unchanged if it is narrower or too large.
 
     Raises:
         BrokenPicture: The picture cannot be decoded.

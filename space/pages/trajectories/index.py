@@ -24,7 +24,7 @@ _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The primary annotator's labels of a dev trajectory; None if the annotator was unsure."""
+    """The primary annotator's labels of a dev trajectory. None means that the annotator was unsure."""
 
     success: bool | None
     side_effect: bool | None
@@ -34,7 +34,7 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryEntry:
-    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty if the dataset is blind."""
+    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty if it must stay hidden."""
 
     trajectory_id: str
     split: str
@@ -64,10 +64,10 @@ class Index:
 
 
 def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
-    """Return the entries of every split; a damaged file raises an error of pyarrow.
+    """Return the index of all splits of a dataset; raise an error of pyarrow if a file is damaged.
 
-    ``suite`` is the one that is served, if the dataset was built for it. Its test trajectories get no labels,
-    even if the dataset has them on another split.
+    ``suite`` is the suite that is served, or None if the dataset was built for another suite. Its test
+    trajectories get no labels, even if the dataset has them in another split.
     """
     entries = [
         _entry(row, split, suite) for split in dataset.splits("trajectories") for row in _rows(dataset, split)
@@ -126,7 +126,7 @@ RULE_BASED: Final = "functional"
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Verdicts on the success of one trajectory; ``silent`` judges gave no readable verdict."""
+    """Verdicts on the success of one trajectory; ``silent`` counts judges without a readable verdict."""
 
     yes: int = 0
     no: int = 0
@@ -143,7 +143,7 @@ class Votes:
 
     @property
     def disagreement(self) -> float:
-        """The share of the smaller side, from 0 to 0.5; -1 without any votes."""
+        """The share of the votes on the smaller side, from 0 to 0.5; -1 if there are no votes."""
         return self.fewer / self.cast if self.cast else -1.0
 
 
@@ -152,7 +152,7 @@ NO_VOTES: Final = Votes()
 
 @dataclass(frozen=True)
 class VoteCounts:
-    """The votes on every trajectory that has any."""
+    """The votes of judges by trajectory id, for trajectories that have any."""
 
     by_id: Mapping[str, Votes]
 
@@ -166,7 +166,7 @@ class VoteCounts:
 
 
 def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
-    """Return the votes of the judges whose verdicts the dataset carries; the rule-based one counts once."""
+    """Return the votes of the dataset's judges by trajectory id; the rule-based judge counts once."""
     counts: Counts = {}
     has_rule_based: set[str] = set()
     for split in dataset.splits("judgments"):

@@ -1,6 +1,6 @@
-"""``/trajectories``: the list or one story, and the routes that a story loads: pictures, trees, reasoning.
+"""The page ``/trajectories``, the list or one story, and the routes of its pictures, trees and reasoning.
 
-The address decides everything that the page shows; ``static/trajectories.js`` moves between steps.
+The URL determines everything that the page shows; ``static/trajectories.js`` moves between steps.
 """
 
 import hashlib
@@ -77,7 +77,7 @@ def story_id(query: str) -> str:
 
 
 def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the list with its form, without tasks that have a run which the reader has yet to annotate."""
+    """Return the list with its form, without tasks of which the reader has yet to annotate a run."""
     try:
         opened = explorer.of_suite(parameters_in(query).get("suite", ""))
         choice = _choice(explorer, opened, query)
@@ -96,9 +96,9 @@ def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL
 
 
 def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the story that an address names, at its step, with its neighbours in the chosen list.
+    """Return the story that a query names, at its step, with its neighbours in the filtered list.
 
-    For a trajectory that the reader has yet to annotate, it only leads to the queue.
+    If the reader has yet to annotate the trajectory, return only a message with the status 403.
     """
     trajectory_id = story_id(query)
     if blind.hides(trajectory_id):
@@ -134,10 +134,10 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
 
 
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
-    """Return the values of a story's templates, for readers and for annotators.
+    """Return the template's values for a story, for readers and for annotators.
 
-    ``api`` is the path of pictures and trees. ``step`` is the number from the address; anything that is not a
-    number means the first step. ``named`` is the parameter that names the trajectory in addresses.
+    ``api`` is the path of pictures and trees. ``step`` is the number from the URL; anything that is not a
+    number means the first step. ``named`` is the parameter that names the trajectory in URLs.
     """
 
     def address_in_run(path: str, **more: object) -> str:
@@ -153,7 +153,7 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
 
 
 def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
-    """Return the reasoning of the judge that an address opens, or an empty text."""
+    """Return the reasoning of the judge that the URL opens, or an empty text if there is none."""
     if judge is None or not judge.has_reasoning:
         return ""
     try:
@@ -178,7 +178,7 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
-    """Return the choice that an address makes; its suite is empty if it is the default one."""
+    """Return the choice that a query makes; its ``suite`` is empty for the default dataset."""
     suites = [dataset.suite for dataset in explorer.datasets()]
     choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
@@ -193,7 +193,7 @@ def build_trajectories_router(
 ) -> APIRouter:
     """Return the route of the list and of a story.
 
-    Its pages are the same for every reader and are cached. A page for an annotator bypasses the cache.
+    Its pages are the same for every reader and are cached, except for annotators with open items.
     """
     router = APIRouter()
 
@@ -210,7 +210,7 @@ def build_trajectories_router(
 
 
 def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], BlindItems]) -> APIRouter:
-    """Return the routes that a story loads; a response about a version of the dataset never changes."""
+    """Return the routes from which a story loads pictures, trees and reasoning."""
     router = APIRouter()
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
@@ -256,7 +256,7 @@ def add_story_routes(
             )
         try:
             version, headers = cached(trajectory_id, v)
-            # The tag is made from the name in the address: a hash of the id would reveal the agent.
+            # The ETag is made from the name in the URL, since a hash of the id would reveal the agent.
             named = version, kind, request.query_params.get("item") or trajectory_id, num, width
             headers["ETag"] = f'"{hashlib.sha256(repr(named).encode()).hexdigest()[:32]}"'
             if request.headers.get("if-none-match") == headers["ETag"]:

@@ -61,7 +61,7 @@ class ActionWords:
 
 
 def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
-    """Return the words of an action, if there is one; the element is looked up in ``trees``, in order."""
+    """Return an action in words, or None for no action; its element is looked up in ``trees``, in order."""
     if not action:
         return None
     called = _CALL.match(action)
@@ -77,7 +77,7 @@ def describe_action(action: str | None, *trees: str | None) -> ActionWords | Non
 
 
 def element_in(tree: str, bid: str) -> str:
-    """Return the role and name of an element in a tree: ``link “Cycling”``; empty if it is not there."""
+    """Return the role and name of an element in a tree: ``link “Cycling”``; empty if there is none."""
     line = re.search(rf"^[ \t]*\[{re.escape(bid)}\] ([^\n]*)", tree, re.MULTILINE)
     if line is None:
         return ""
@@ -137,7 +137,7 @@ class StoryStep(Step):
     """A step as the page shows it; ``place`` counts from 1.
 
     ``error`` is the error of this step's action. ``size`` is None if the step has no screenshot. ``outline``
-    is the element acted on: left, top, width and height, in percent of the screenshot.
+    is the box of the element acted on: left, top, width and height, in percent of the screenshot.
     """
 
     place: int
@@ -163,7 +163,7 @@ class StoryStep(Step):
 
 
 def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[StoryStep, ...]:
-    """Return the steps of a trajectory from its rows in `steps`; ``sizes`` has those of its screenshots."""
+    """Return a trajectory's steps from its rows in `steps`; ``sizes`` has screenshot sizes by step number."""
     steps = []
     for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1):
         size, box = sizes.get(row["num"]), row["box"]
@@ -187,7 +187,7 @@ def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size])
 
 
 def outline_of(box: Sequence[float], size: Size) -> Box | None:
-    """Return a box in percent of a picture, cut at its edges, or None if it is not on the picture."""
+    """Return a box in percent of a picture, cut at its edges, or None if it lies outside the picture."""
     left, top = max(0.0, box[0]), max(0.0, box[1])
     right, bottom = min(float(size[0]), box[0] + box[2]), min(float(size[1]), box[1] + box[3])
     if right - left < 1 or bottom - top < 1:

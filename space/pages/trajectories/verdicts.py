@@ -45,7 +45,7 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, without its texts; ``places`` are by trajectory id."""
+    """A judge's verdicts on the test split, without its texts; ``places`` maps trajectory ids to rows."""
 
     row: BoardRow
     verdicts: Predictions
@@ -54,10 +54,7 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submissions of judges, and the judges of papers with files, read once per board.
-
-    Safe for threads.
-    """
+    """The best submission of each judge, and papers' judges with files, read once per board. Thread-safe."""
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
@@ -65,7 +62,7 @@ class SubmittedJudges:
         self._known: tuple[object, tuple[SubmittedJudge, ...]] = ("", ())
 
     def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
-        """Return the judges of the board, if this is the suite that is served and its labels are public."""
+        """Return the best judges on the board; none for another suite or if the labels are private."""
         suite = self._service.suite
         if suite.name != suite_name or not suite.labels_are_public:
             return ()
@@ -78,7 +75,7 @@ class SubmittedJudges:
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
-        """Return what a judge of ``of_suite`` wrote on a trajectory, or None."""
+        """Return what a judge of ``of_suite`` wrote on a trajectory, or None if there is no text."""
         judge = next((each for each in self.of_suite(suite_name) if each.row.id == submission_id), None)
         if judge is None or trajectory_id not in judge.places:
             return None
@@ -89,7 +86,7 @@ class SubmittedJudges:
         return texts[judge.places[trajectory_id]] if texts else None
 
     def _best(self, board: Board) -> list[BoardRow]:
-        """Return the best rows that represent their judges and have a file, as many as are shown."""
+        """Return at most `MOST_JUDGES` rows that represent their judge and have a file, best first."""
         best = [row for row in board.ranking("success") if is_best(row, "success")]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
@@ -109,7 +106,7 @@ class SubmittedJudges:
 
 
 def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
-    """Return the votes that the dataset carries together with those of other judges."""
+    """Return the votes of the dataset's judges and of submitted judges on each trajectory."""
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
         codes = judge.verdicts.codes("success").tolist()
@@ -120,7 +117,7 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An annotation of a dev trajectory; judges are scored on the first one.
+    """An annotation of a dev trajectory. Judges are scored against the first annotation.
 
     ``own`` maps the suite's own questions to the answers, which may be None.
     """
@@ -134,8 +131,8 @@ class Expert:
 class JudgeVerdict:
     """A judge's verdict on a trajectory.
 
-    ``key`` names the judge to the route of its reasoning, ``row_id`` to its own page. ``differs`` says on dev
-    whether the verdict contradicts the experts on success; it is None if that is not known.
+    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` says
+    on dev whether the verdict contradicts the experts on success; it is None if that is not known.
     """
 
     key: str
@@ -166,7 +163,7 @@ def experts_of(
     if entry.split != DEV or entry.labels is None:
         return ()
     rows = dataset.rows_of("annotations", entry.trajectory_id)
-    own = [question.name for question in questions if question.is_own]  # the dataset may be older than these
+    own = [question.name for question in questions if question.is_own]  # an older dataset may lack them
     found = [Expert(r["annotation"], labels_of(r), {name: r.get(name) for name in own}) for r in rows]
     return tuple(sorted(found, key=lambda expert: expert.annotation)) or (Expert(1, entry.labels, {}),)
 
@@ -177,7 +174,7 @@ def judges_of(
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
-    """Return the verdicts that the dataset carries, the rule-based one first, then those of other judges.
+    """Return the verdicts in the dataset, the rule-based one first, then the verdicts of submitted judges.
 
     ``rows_of_board`` holds the ids of the judges that have a page.
     """
