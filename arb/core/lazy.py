@@ -20,11 +20,16 @@ class _LazyModule(ModuleType):
     """
 
     def __getattribute__(self, name: str) -> Any:
-        # Attributes that the import system set (spec, path, lazy submodules) need no execution.
         present = object.__getattribute__(self, "__dict__")
-        if name not in present and name != "__class__":
+        # Attributes that the import system set (spec, lazy submodules) need no execution. But an ordinary
+        # import of a submodule, which asks for the path, expects that the package was executed first.
+        if (name not in present and name != "__class__") or (name == "__path__" and not _active_finders()):
             _execute(self)
         return ModuleType.__getattribute__(self, name)
+
+
+def _active_finders() -> list[_LazyFinder]:
+    return [each for each in sys.meta_path if isinstance(each, _LazyFinder) and each.is_active]
 
 
 def _execute(module: ModuleType) -> None:
@@ -37,7 +42,7 @@ def _execute(module: ModuleType) -> None:
         if not isinstance(module, _LazyModule) or spec.loader_state["begun"]:
             return  # another thread was first, or the module uses its own names while it is executed
         spec.loader_state["begun"] = True
-        finders = [finder for finder in sys.meta_path if isinstance(finder, _LazyFinder)]
+        finders = _active_finders()
         try:
             for finder in finders:  # the imports of the module itself are ordinary ones
                 finder.is_active = False

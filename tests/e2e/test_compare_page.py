@@ -50,7 +50,7 @@ def test_choosing_redraws_and_rewrites_the_address_and_back_undoes_it(page, spac
     open_comparison(page, space, "AER-C", "NNetNav")
     two = f"{space.ids['AER-C']},{space.ids['NNetNav']}"
     page.get_by_label("Metric").select_option("recall")
-    page.wait_for_selector("h2:has-text('recall, in points')")
+    page.wait_for_selector("h2:has-text('difference in recall')")
     wait_for_choices(page, {"judges": two, "figure": "recall"})
     # 212/295 - 243/295
     assert texts(page, "table.forest tbody.overall td.main") == ["−10.5"]
@@ -79,7 +79,7 @@ def test_a_choice_made_the_moment_the_page_changed_counts(page, space):
         }), { once: true })"""
     )
     page.get_by_label("Judge 3").select_option(label="GPT-4o (tree) · paper")
-    page.wait_for_selector("h2:has-text('recall, in points')")
+    page.wait_for_selector("h2:has-text('difference in recall')")
     expect(page.locator("h1")).to_have_text("How do these 3 judges differ?")
 
 

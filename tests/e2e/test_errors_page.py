@@ -19,7 +19,7 @@ def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     row = page.locator("#board-table tr", has=page.get_by_role("link", name="Says yes")).first
     with page.expect_navigation():
         row.locator("td.main a").click()
-    expect(page.locator("h1")).to_contain_text("Where Says yes")
+    expect(page.locator("h1")).to_contain_text("Errors of Says yes")
     page.go_back()
     with page.expect_navigation():
         page.locator("#board-table").get_by_role("link", name="Says yes").first.click()
@@ -29,7 +29,7 @@ def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     title = benchmark.locator("th").inner_text()
     with page.expect_navigation():
         benchmark.locator("td[data-heading=FP] a").click()
-    expect(page.locator("h1")).to_contain_text("Where Says yes")
+    expect(page.locator("h1")).to_contain_text("Errors of Says yes")
     listed = page.locator("article.error")
     expect(listed).to_have_count(min(10, n_false_positives))
     expect(page.locator(".only-these")).to_contain_text(f"{n_false_positives} error")
@@ -47,7 +47,7 @@ def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     picture.wait_for()
     page.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=picture.element_handle())
     opened = page.locator("details.judge[open]")
-    expect(opened.locator("summary")).to_have_text("Says yes")
+    expect(opened.locator("summary")).to_have_text("Says yes (tree)")
     expect(opened).to_contain_text(WHY)
 
 

@@ -72,9 +72,7 @@ def test_a_file_over_the_limit_is_told_in_the_panel_and_not_sent(page, space, tm
     page.on("request", lambda request: sent.append(request.url))
     open_form(page, space)
     page.locator("#prediction-file input[type=file]").set_input_files(file)
-    expect(page.locator("#file-problem .notice")).to_contain_text(
-        "big.jsonl has 5.0 MB; at most 5 MB are taken"
-    )
+    expect(page.locator("#file-problem .notice")).to_contain_text("big.jsonl has 5.0 MB; the limit is 5 MB")
     assert not [url for url in sent if "/gradio_api/upload" in url]
 
 

@@ -21,7 +21,7 @@ from tests.support.submissions import declaration, settings_for, verdicts
 from tests.support.waiting import eventually
 
 PAGE = {"accept": "text/html"}
-AWAY = "the database does not answer at the moment"
+AWAY = "the database does not answer; try again in 10 seconds"
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +82,7 @@ def test_other_pages_say_so_and_when_to_come_back(away):
         if answer.status_code == 401:
             continue  # nobody is signed in, which is known without the database
         assert (answer.status_code, path) == (503, path)
-        assert "The database does not answer at the moment" in answer.text
+        assert "The database does not answer; try again in 10 seconds" in answer.text
         assert answer.headers["content-type"].startswith("text/html")
         assert int(answer.headers["retry-after"]) >= 1
     assert httpx.get(f"{away.url}/about", headers=PAGE, timeout=120).status_code == 503

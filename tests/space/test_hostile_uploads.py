@@ -111,7 +111,9 @@ def page_of(served: Served, content: bytes, name: str = "verdicts.jsonl", split:
     body, headers = one_file_form(HostileFile(name, content), "files")
     answer = served.client.post("/gradio_api/upload", content=body, headers=headers)
     if answer.status_code != 200:
-        assert answer.status_code == 413 or answer.json()["detail"].startswith("no file"), answer.text
+        assert answer.status_code == 413 or answer.json()["detail"].startswith("there is no file"), (
+            answer.text
+        )
         return ""
     (path,) = answer.json()
     html = check_html(Endpoints(Services(served.service, None)), path, split, None)
@@ -131,7 +133,7 @@ def is_answered(served: Served, file: HostileFile, split: str) -> None:
         return
     if answer.status_code == 422:  # what a browser sends where no file was chosen
         assert (name_as_sent(file.name), file.content) == (b"", b"")
-        assert answer.json()["detail"].startswith("no file")
+        assert answer.json()["detail"].startswith("there is no file")
         return
     assert answer.status_code == 200, answer.text
     report = answer.json()

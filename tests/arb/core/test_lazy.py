@@ -35,6 +35,25 @@ def test_a_module_imported_in_the_block_loads_when_a_name_of_it_is_used():
     assert done.stdout.splitlines() == ["False False", "DataFrame True True", "module"]
 
 
+ORDINARY = """
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import numpy as np
+    import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+print(np.ones(1).tolist(), pq.read_table.__name__)
+"""
+
+
+def test_an_ordinary_import_of_a_submodule_executes_its_lazy_package_first():
+    done = subprocess.run(
+        [sys.executable, "-c", ORDINARY], cwd=REPOSITORY, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.split() == ["[1.0]", "read_table"]
+
+
 THREADS = """
 import sys, threading
 from arb.core.lazy import lazy_imports
