@@ -221,7 +221,7 @@ def suites(as_json: JsonOption = False) -> None:
 def inspect_source(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A folder with runs, or one log, in a layout of the README."),
+        typer.Argument(metavar="PATH", help="A folder with runs, or one log (see README for formats)."),
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object per run and line; findings on stderr.")

@@ -37,9 +37,7 @@ AllowOption = Annotated[
         help="Allow your class (module.class) in AgentLab's pickles; it never runs. Repeat to add another.",
     ),
 ]
-RunsOption = Annotated[
-    Path, typer.Option(help="Read runs from this folder or log, in a layout of the README.")
-]
+RunsOption = Annotated[Path, typer.Option(help="Read runs from this folder or log (see README for formats).")]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Use this many processes (default: one per processor, at most 4).")
 ]
@@ -323,7 +321,7 @@ def split(
 
 def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="Write the suite to this new folder, whose name it gets.")],
+    out: Annotated[Path, typer.Option(help="Create the suite in this new folder and name it after it.")],
     dev_share: Annotated[
         float, typer.Option(help="Put this share of each benchmark's tasks into dev (paper: 0.15).")
     ],

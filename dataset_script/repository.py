@@ -81,7 +81,7 @@ def fetched(
 
 
 def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> TrajectoryReader:
-    """Return a reader of a dataset repository at the commit that ``revision`` now has. Raises HTTPError."""
+    """Return a reader of a dataset repository at the commit that ``revision`` points to. Raises HTTPError."""
     commit = hub.repo_info(repo, repo_type="dataset", revision=revision).sha
     files = HfFileSystem(endpoint=hub.endpoint, token=hub.token, skip_instance_cache=True)
     return TrajectoryReader(lambda name: files.open(f"datasets/{repo}@{commit}/{name}", block_size=BLOCK))

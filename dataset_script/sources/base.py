@@ -406,7 +406,7 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
         if not S_ISREG(state.st_mode):  # reading a pipe would block
             raise UnusableFileError("unreadable", "is not a regular file")
         if state.st_size > MOST_JSON_BYTES:
-            raise UnusableFileError("not_json", f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
+            raise UnusableFileError("not_json", f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
         content = json.loads(path.read_bytes())
     except OSError as error:
         raise UnusableFileError("unreadable", error.strerror or str(error)) from error
@@ -435,7 +435,7 @@ class JsonPlace:
 def read_json_at(path: Path, place: JsonPlace) -> Any:
     """Return the JSON value at a place. Raises UnusableFileError if it is too large or cannot be read."""
     if max(place.size, place.stored) > MOST_JSON_BYTES:
-        raise UnusableFileError("not_json", f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
+        raise UnusableFileError("not_json", f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
     try:
         with path.open("rb") as file:
             file.seek(place.start)
@@ -459,12 +459,12 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
     """Yield (key, value, place) for the values of the JSON object in a file, one at a time.
 
     The array with the key ``array`` is yielded as one item per element. Texts are decoded as Latin-1, in
-    which each character is one byte, so that places in the text are places in the file; `read_json_at`
+    which each character is one byte, so that text offsets equal file offsets; `read_json_at`
     decodes a value properly. Raises OSError. If the object is not complete, yields the values before the
     fault and then raises ValueError or RecursionError.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
-        raise ValueError(f"has more than {MOST_JSON_BYTES / 1e9:g} GB")
+        raise ValueError(f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
     text = path.read_bytes().decode("latin-1")
     decode = json.JSONDecoder().raw_decode
     at = _after(text, 0, "{")

@@ -220,7 +220,7 @@ class PublishedSource(TrajectorySource):
         return SourceListing(files, (), notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one trajectory. Raises UnusableFileError if the folder has changed meanwhile."""
+        """Read one trajectory. Raises UnusableFileError if the folder has changed in the meantime."""
         recording = self.read_parts(file)
         row = self._row(file, "trajectories", ("model",)) or {}
         return replace(recording, model=row.get("model"), cum_reward=self.reward(file)), ()
@@ -236,7 +236,7 @@ class PublishedSource(TrajectorySource):
         """Read one trajectory, without reward and model, and only the requested trees and screenshots.
 
         If the folder lacks the configuration `steps`, only the last step has a tree and a screenshot. Raises
-        UnusableFileError if the folder has changed meanwhile.
+        UnusableFileError if the folder has changed in the meantime.
         """
         with _unreadable_when_changed():
             there = _opened(self.folder).configurations

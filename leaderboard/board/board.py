@@ -1,4 +1,7 @@
-"""The board, computed from scored records, published rows and a label version. Equal input, equal bytes."""
+"""The board, a pure function of scored records, published rows and label version.
+
+The same input always gives the same bytes.
+"""
 
 import hashlib
 import json

@@ -235,7 +235,11 @@ def _standard_errors(errors: np.ndarray) -> np.ndarray:
 def _interval_statistics(
     contenders: Sequence[Contender], values: np.ndarray, apart: np.ndarray
 ) -> np.ndarray:
-    """Return each pair's difference divided by its standard error, from the facing ends of intervals."""
+    """Return each pair's difference divided by its standard error.
+
+    The error combines two half-widths: from the better row's value down to its lower end, and from the worse
+    row's value up to its upper end.
+    """
     ends = np.array([contender.interval or [np.nan, np.nan] for contender in contenders])
     below, above = values - ends[:, 0], ends[:, 1] - values
     margin = np.hypot(below[:, None], above)  # of row i above row j

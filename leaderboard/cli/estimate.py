@@ -50,7 +50,7 @@ def estimate(
         ),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print how many labels are needed instead.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Instead, print how many labels are needed.")] = False,
     half_width: Annotated[
         float, typer.Option(min=0.5, max=50, help="With --plan: aim for this half-width, in points.")
     ] = 5.0,

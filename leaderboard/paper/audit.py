@@ -8,9 +8,10 @@ way, so both ways fit. All computations use integers, so that no floating-point 
 None of the three figures involves TN: TN is the rest of the cell's trajectories. So a missing judgment can go
 unnoticed if its label is negative; if the label is positive, it shows in the recall.
 
-A cell is first audited on its own, then with its row, since the benchmarks must add up to the overall
-figures. The total narrows down cells that several counts fit, and reveals rows that contradict themselves. A
-missing judgment is missing for every label, so one that shows in a label is assumed in the others too.
+Each cell is audited on its own, then with its row, because the benchmarks must add up to the overall
+figures. The sum can rule out some of a cell's possible counts, and it exposes rows whose figures contradict
+each other. A missing judgment is missing for every label, so if the figures of one label reveal it, the audit
+assumes that it is missing for the others too.
 """
 
 from collections.abc import Iterator, Mapping
@@ -29,7 +30,7 @@ class Counts(NamedTuple):
 
     @property
     def n(self) -> int:
-        """Trajectories with a verdict and a label."""
+        """Return the number of trajectories with both a verdict and a label."""
         return sum(self)
 
     @property

@@ -61,7 +61,7 @@ def sender_of(request: HTTPConnection, on_space: bool, actor: Actor | None = Non
 
 
 def site_of(address: str) -> str | None:
-    """Return the /48 of an IPv6 network as `counted_as` writes it, or None for any other address."""
+    """Return the /48 that contains an IPv6 /64, as returned by `counted_as`; None for any other address."""
     if not address.endswith(f"/{_NETWORK_BITS}"):
         return None
     return str(IPv6Network(address).supernet(new_prefix=_SITE_BITS))

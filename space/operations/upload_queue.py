@@ -47,7 +47,7 @@ T = TypeVar("T")
 
 
 class QueueFull(SenderRefused):
-    """Raised when the queue has no place for a request (503)."""
+    """Raised when the queue has no room for another request (503)."""
 
     def __init__(self, goes_on: bool = False) -> None:
         super().__init__(503, "too many files are waiting to be read", RETRY_AFTER_SECONDS, goes_on)

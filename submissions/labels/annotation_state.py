@@ -207,7 +207,7 @@ class AnnotationState:
         return self.is_done(trajectory_id, annotator) and is_seen
 
     def can_undo(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether the annotator finished this trajectory last and may still change it."""
+        """Return whether this is the last trajectory that the annotator finished, which may be undone."""
         return self.last_done.get(annotator) == trajectory_id
 
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:

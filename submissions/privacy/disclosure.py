@@ -220,7 +220,7 @@ def disclose(
     if audience not in ("owner", "public"):
         raise ValueError(f"there is no audience {audience!r}: use owner, public or maintainer")
     if report["policy"] != POLICY:
-        raise ValueError(f"policy {report['policy']!r} cannot be disclosed: only {POLICY!r} can")
+        raise ValueError(f"policy {report['policy']!r} cannot be disclosed; only {POLICY!r} can")
     blurred = _Blur(rules, key, report["label_version"], audience)
     return {
         **{name: report[name] for name in _KEPT if name in report},

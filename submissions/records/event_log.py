@@ -96,7 +96,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 
 def lock_event_log(session: Session) -> None:
-    """Keep other transactions from adding events until this one ends, so that counts stay valid."""
+    """Keep others from adding events until this transaction ends, so that what it counts stays valid."""
     if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 

@@ -116,7 +116,7 @@ FOLDERS: dict[str, tuple[Callable[[Path], None], str]] = {
     "a log that is no archive": (file("log.eval", b"\x00\xff" * 500), "log.eval"),
     "a log whose samples are a bomb": (
         file("log.eval", zipped(**{"header.json": HEADER, "samples/1_epoch_1.json": BOMB})),
-        "has more than 0.002 GB",
+        "is larger than 0.002 GB",
     ),
     "a log with members outside": (
         file("log.eval", zipped(**{"../../secret.json": b"{}", "header.json": b"[]"})), "log.eval",

@@ -74,9 +74,9 @@ class RunOptions:
         bool, Option("--skip-incomplete", help="Skip runs that lack what the judge looks at.")
     ] = False
 
-    model: Annotated[
-        str | None, Option(help="Ask this model in all roles without --model-of (default: the judge's own).")
-    ] = None
+    model: Annotated[str | None, Option(help="Ask this model in each role (default: the judge's own).")] = (
+        None
+    )
     model_of: Annotated[
         list[str] | None, Option(help="Ask this model in one role. Repeat to add more.", metavar="ROLE=MODEL")
     ] = None

@@ -31,14 +31,15 @@ with lazy_imports():
 def plan(
     options: RunOptions,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Count tokens with this folder, tokenizer.json or model.")
+        str | None, typer.Option(help="Count tokens with this tokenizer: folder, tokenizer.json or model.")
     ] = None,
     seconds_per_call: Annotated[
         float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Use the price of the Batch API.")] = False,
     pilot: Annotated[
-        int | None, typer.Option(help="Judge N trajectories first, for real, and learn from them.", min=1)
+        int | None,
+        typer.Option(help="Judge N trajectories first (paid), and plan with their replies.", min=1),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -1,4 +1,4 @@
-"""Apply a threshold on a judge's score, read from a file, to any split (`threshold_selection` chooses it)."""
+"""Read a threshold on a judge's score from a file and apply it. `threshold_selection` chooses thresholds."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class BatchLog(BaseModel):
         except (OSError, ValueError) as problem:
             raise RunFolderError(
                 f"{path}: cannot be read ({problem}). Remove it to continue without the batches that it "
-                "lists; their calls are then paid again"
+                "lists; you then pay for their calls again"
             ) from problem
         log._path = path
         return log

@@ -75,7 +75,7 @@ def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> s
 
 
 def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQuery, list[str]]:
-    """Return the choice that a query string makes, and the names of parameters with invalid values."""
+    """Return the choice encoded in a query string, and the names of parameters with invalid values."""
     controls = [
         QueryParam("label", "one", "success", tuple(options["label"])),
         QueryParam("figure", "one", "precision", tuple(options["figure"])),

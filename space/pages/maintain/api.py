@@ -93,7 +93,10 @@ def build_maintain_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
-        """Metrics that a banned account has seen stay charged to the leak budget; the rest is given back."""
+        """If an account is banned, what it has been shown stays charged to the leak budget.
+
+        Files of it that had no score yet are refunded.
+        """
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
         return recorded(service, account=name, decision=body.decision)

@@ -77,7 +77,10 @@ def story_id(query: str) -> str:
 
 
 def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the list with its form, without tasks of which the reader has yet to annotate a run."""
+    """Return the list of trajectories with its filter form.
+
+    A task is hidden if the reader still has to annotate one of its runs.
+    """
     try:
         opened = explorer.of_suite(parameters_in(query).get("suite", ""))
         choice = _choice(explorer, opened, query)

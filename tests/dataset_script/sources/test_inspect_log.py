@@ -343,7 +343,7 @@ def test_zip_files_that_climb_lie_about_sizes_or_are_damaged_are_refused_by_name
         "cut.eval": "unreadable",
     }
     assert "leads out" in found["climbs.eval"][1]
-    assert "has more than" in found["bomb.eval#b_epoch_1"][1]
+    assert "is larger than" in found["bomb.eval#b_epoch_1"][1]
     assert "damaged" in found["lies.eval#l_epoch_1"][1]
     assert bomb.stat().st_size < 100_000
 
