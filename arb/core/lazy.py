@@ -88,6 +88,29 @@ class _LazyFinder:
         return spec
 
 
+class _ImportedMeanwhile(Loader):
+    """A finder and loader of submodules that their lazy package imported while an import asked for its path.
+
+    Without it, the import system would execute such a submodule a second time.
+    """
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        is_there = target is None and fullname in sys.modules
+        return ModuleSpec(fullname, self, loader_state=sys.modules[fullname].__spec__) if is_there else None
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        return sys.modules[spec.name]
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec: Any = module.__spec__
+        module.__spec__ = spec.loader_state  # the import system has replaced it
+
+
+_imported_meanwhile = _ImportedMeanwhile()
+
+
 @contextmanager
 def lazy_imports() -> Iterator[None]:
     """Execute the modules imported in this block when they are first used.
@@ -103,6 +126,8 @@ def lazy_imports() -> Iterator[None]:
     name. Type checkers and editors see ordinary imports.
     """
     finder = _LazyFinder()
+    if _imported_meanwhile not in sys.meta_path:
+        sys.meta_path.insert(0, _imported_meanwhile)
     sys.meta_path.insert(0, finder)
     try:
         yield

@@ -54,6 +54,30 @@ def test_an_ordinary_import_of_a_submodule_executes_its_lazy_package_first():
     assert done.stdout.split() == ["[1.0]", "read_table"]
 
 
+TWICE = """
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    import package
+from package.part import VALUE
+from package.part import __spec__ as spec
+import package.part
+
+print(package.part.VALUE is VALUE, spec.origin.endswith("part.py"))
+"""
+
+
+def test_a_submodule_that_its_lazy_package_imports_is_executed_once(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__init__.py").write_text("from package.part import VALUE\n")
+    (tmp_path / "package" / "part.py").write_text("print('executed')\nVALUE = object()\n")
+    environment = os.environ | {"PYTHONPATH": f"{REPOSITORY}{os.pathsep}{tmp_path}"}
+    done = subprocess.run(
+        [sys.executable, "-c", TWICE], env=environment, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["executed", "True True"]
+
+
 THREADS = """
 import sys, threading
 from arb.core.lazy import lazy_imports
