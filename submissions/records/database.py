@@ -32,7 +32,6 @@ from sqlalchemy import (
     UniqueConstraint,
     create_engine,
     event,
-    inspect,
 )
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
@@ -102,7 +101,7 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Create the tables, or upgrade them to the newest revision.
+    """Bring the tables to the newest revision; a new database starts with none.
 
     Processes that start together wait for each other.
     """
@@ -117,11 +116,7 @@ def migrate(engine: Engine) -> None:
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
             config.attributes["connection"] = connection
-            if inspect(connection).has_table("alembic_version"):
-                command.upgrade(config, "head")
-            else:
-                Base.metadata.create_all(connection)
-                command.stamp(config, "head")
+            command.upgrade(config, "head")
         if engine.dialect.name == "sqlite":
             connection.connection.cursor().execute("PRAGMA foreign_keys=ON")
 

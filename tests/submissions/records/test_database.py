@@ -45,7 +45,7 @@ def differences(engine) -> list:
         return compare_metadata(context, Base.metadata)
 
 
-def test_a_new_database_has_exactly_the_tables_of_the_models_and_twice_is_harmless(database_url):
+def test_migrations_bring_an_empty_database_to_the_models_exactly_and_twice_is_harmless(database_url):
     engine = open_database(database_url)
     assert differences(engine) == []
     assert set(inspect(engine).get_table_names()) == {*Base.metadata.tables, "alembic_version"}
@@ -54,12 +54,12 @@ def test_a_new_database_has_exactly_the_tables_of_the_models_and_twice_is_harmle
 
 
 def test_a_migration_that_fails_leaves_no_table_behind(url, monkeypatch):
-    def stamp_and_fail(config, revision, stamp=database.command.stamp):
-        stamp(config, revision)
+    def upgrade_and_fail(config, revision, upgrade=database.command.upgrade):
+        upgrade(config, revision)
         raise RuntimeError("power cut")
 
     with monkeypatch.context() as patched:
-        patched.setattr(database.command, "stamp", stamp_and_fail)
+        patched.setattr(database.command, "upgrade", upgrade_and_fail)
         with pytest.raises(RuntimeError):
             open_database(url)
     with sqlite3.connect(url.removeprefix("sqlite:///")) as connection:
