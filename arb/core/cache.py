@@ -29,6 +29,11 @@ class ByteCache(Generic[T]):
     def bytes(self) -> int:
         return int(self._values.currsize)
 
+    def find(self, key: Hashable) -> T | None:
+        """Return the value stored under a key, or None; this never waits for a value that is being made."""
+        with self._lock:
+            return self._values.get(key)
+
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value stored under a key, or call ``make`` and store its result."""
         with self._lock:

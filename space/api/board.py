@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from arb.core.cache import ByteCache
@@ -139,19 +140,26 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
-    def current(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
-        """Return a response made from the current board, from the cache if the board has not changed."""
-        board = service.records.cached_board() or service.records.board()
+    def make(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
+        board = service.records.board()
         return cache.get((encode, board.key), lambda: CachedResponse.of(encode(board), media_type))
+
+    async def current(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
+        """Return a response made from the current board, from the cache if the board has not changed."""
+        board = service.records.cached_board()
+        found = cache.find((encode, board.key)) if board is not None else None
+        if found is not None:
+            return found  # without a thread, which would take longer than the answer
+        return await run_in_threadpool(make, media_type, encode)
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
-    def board_json(request: Request) -> Response:
+    async def board_json(request: Request) -> Response:
         """The response has everything that the leaderboard shows, with its SHA-256.
 
         It has an ETag: send that as ``If-None-Match`` to get 304 while nothing has changed.
         """
-        return current(JSON, Board.to_bytes).answer(request)
+        return (await current(JSON, Board.to_bytes)).answer(request)
 
     @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
     def pages_of_board(
@@ -171,20 +179,20 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
 
     @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
-    def board_csv(request: Request) -> Response:
+    async def board_csv(request: Request) -> Response:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
-        return current(CSV, _csv).answer(request, disposition)
+        return (await current(CSV, _csv)).answer(request, disposition)
 
     @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
-    def judges(request: Request) -> Response:
+    async def judges(request: Request) -> Response:
         """The judges are in the order of the leaderboard.
 
         For each label, ``figures`` has the judge's best row with its rank and its overall metrics as
         fractions, or null if the judge gives no such verdicts. The response has an ETag.
         """
-        return current(JSON, _judges_json).answer(request)
+        return (await current(JSON, _judges_json)).answer(request)
 
     return router
 

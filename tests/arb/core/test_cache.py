@@ -17,6 +17,18 @@ def test_a_value_is_made_once_and_found_again():
     assert made == [1]
 
 
+def test_a_value_is_found_only_once_it_is_made_and_nobody_waits_for_it():
+    cache = ByteCache(100, len)
+    found = []
+
+    def make() -> bytes:
+        found.append(cache.find("a"))  # while it is being made
+        return b"xyz"
+
+    cache.get("a", make)
+    assert (found, cache.find("a"), cache.find("b")) == ([None], b"xyz", None)
+
+
 def test_the_least_recently_used_goes_first():
     cache = ByteCache(3, lambda _: 1)
     for key in ("a", "b", "c", "a", "d"):  # a was asked for again, so b is the oldest when d comes
