@@ -30,7 +30,7 @@ class FileHeld(Exception):
 
 
 class Oracle(Protocol):
-    """Figures for verdicts (int8 of shape (n,): 1, 0, -1), as score reports of product.md's shape.
+    """Figures for verdicts (int8 of shape (n,): 1, 0, -1), as in score reports (docs/formats.md).
 
     ``files_left`` and ``public_rows_left`` count over all colluding accounts.
     """

@@ -20,4 +20,6 @@ def test_every_label_is_a_column_of_a_prediction_file_and_only_two_columns_are_r
 
 def test_only_one_state_carries_a_verdict():
     assert vocabulary.STATES[0] == "ok"
-    assert len(set(vocabulary.STATES)) == 7  # ok and the six ways to give no verdict (product.md)
+    assert (
+        len(set(vocabulary.STATES)) == 7
+    )  # ok and the six ways to give no verdict (docs/reference, columns and states)
