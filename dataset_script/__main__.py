@@ -28,7 +28,7 @@ from arb.core.vocabulary import SPLITS
 from dataset_script import commands, hub, sample
 
 with lazy_imports():
-    from dataset_script import sources
+    from dataset_script import card, sources
     from dataset_script.build import output, parts, rows
     from dataset_script.build import report as reports
     from dataset_script.sources import base
@@ -177,12 +177,11 @@ def _put_sample(out: Path) -> None:
             raise FileExistsError(out)
         with new_folder(out) as part:
             shutil.copytree(Path(sample.__file__).parent / "data", part, dirs_exist_ok=True)
-            card = part / "README.md"
-            text = card.read_text(encoding="utf-8")
-            text = text.replace('load_dataset("sample"', f'load_dataset("{out.name}"')
+            readme = part / "README.md"
+            text = card.card_for(readme.read_text(encoding="utf-8"), out.name)
             title, rest = text.split("\n# ", 1)
             heading, rest = rest.split("\n", 1)
-            card.write_text(f"{title}\n# {heading}\n\n{SAMPLE_NOTE}\n{rest}", encoding="utf-8")
+            readme.write_text(f"{title}\n# {heading}\n\n{SAMPLE_NOTE}\n{rest}", encoding="utf-8")
     except OSError:
         if not out.exists():
             raise

@@ -4,6 +4,7 @@ README.md is the dataset card (`card.md.j2`), with the YAML block that `load_dat
 dataset with an eval.yaml (`eval.yaml.j2`) as a benchmark.
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,18 +31,25 @@ PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
   url           = {https://arxiv.org/abs/2504.08942}
 }"""
 
+_LOADED: Final = re.compile(r'load_dataset\("[^"]*"')
+
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
     """The facts that a dataset card states.
 
-    ``counts`` is the number of trajectories by split and reporting benchmark. ``rows`` is the number of rows
-    by configuration and split, without empty splits. ``about`` is the suite's text about its data (Markdown).
+    ``counts`` is the number of trajectories by split and reporting benchmark. ``rows`` and ``sizes`` are the
+    number of rows and of uncompressed bytes by configuration and split, without empty splits. ``stored`` is
+    the size of a configuration's files in bytes, and ``fingerprints`` identifies their content. ``about`` is
+    the suite's text about its data (Markdown).
     """
 
     suite: str
     counts: Mapping[str, Mapping[str, int]]
     rows: Mapping[str, Mapping[str, int]]
+    sizes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    stored: Mapping[str, int] = field(default_factory=dict)
+    fingerprints: Mapping[str, str] = field(default_factory=dict)
     is_blind: bool = False
     about: str = ""
     profile: SuiteProfile = field(default_factory=SuiteProfile)
@@ -57,9 +65,17 @@ def render_card(facts: CardFacts) -> str:
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
     benchmarks = {name for split in SPLITS for name in facts.counts[split]}
     known = [name for name in BENCHMARK_TITLES if name in benchmarks]
+    if official:
+        licence = "unknown"
+    elif facts.profile.license.startswith("http"):
+        licence = "other"
+    else:
+        licence = facts.profile.license or "unknown"
     return _render(
         "card.md.j2",
         facts=facts,
+        licence=licence,
+        contact=dict(facts.profile.links).get("contact", "").removeprefix("mailto:"),
         official=official,
         title=title,
         size_category=size_category(sum(facts.rows[DEFAULT].values())),
@@ -71,6 +87,11 @@ def render_card(facts: CardFacts) -> str:
         cited=PAPER_BIBTEX if official else facts.profile.citation,
         bibtex=PAPER_BIBTEX,
     )
+
+
+def card_for(card: str, name: str) -> str:
+    """Return the text of a card that loads the dataset by ``name``: a folder, or OWNER/NAME on the Hub."""
+    return _LOADED.sub(lambda _found: f'load_dataset("{name}"', card)
 
 
 def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Column, ...]]:
@@ -105,7 +126,7 @@ def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: st
 
 
 def _yaml_line(value: str, name: str) -> str:
-    return yaml.safe_dump({name: value}, allow_unicode=True, width=110)
+    return yaml.safe_dump({name: value}, allow_unicode=True, width=10_000)
 
 
 def _render(template: str, **values: Any) -> str:

@@ -34,6 +34,7 @@ from arb.core.hub import (
     published_files,
 )
 from dataset_script.by_id import TrajectoryReader
+from dataset_script.card import card_for
 from dataset_script.verify.manifest import VerifyReport
 
 LABELS_IN_REPO: Final = "data/annotations.csv"
@@ -130,7 +131,10 @@ class Publisher:
             done.append(self._repository(private_labels).put(labels, owned=lambda _path: False))
         manifest = json.loads(files["manifest.json"].read_bytes())["files"]
         verified = {name: entry["sha256"] for name, entry in manifest.items()}
-        done.append(self._repository(repo, verified).put(files, owned=is_ours))
+        with tempfile.TemporaryDirectory(prefix="publish-") as temporary:
+            card = Path(temporary) / "README.md"
+            card.write_text(card_for(files["README.md"].read_text(encoding="utf-8"), repo), encoding="utf-8")
+            done.append(self._repository(repo, verified).put({**files, "README.md": card}, owned=is_ours))
         return tuple(done)
 
     def _prepare(self, repo: str, private: bool) -> None:

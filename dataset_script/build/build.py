@@ -33,8 +33,10 @@ from dataset_script.build.shards import (
     EarlierPlaces,
     ShardTask,
     earlier_places,
+    fingerprint,
     plan_shards,
     render_manifest,
+    unpacked_bytes,
     write_rows,
     write_shard,
 )
@@ -212,15 +214,32 @@ class _Build:
     def _write_texts(self, shards: list[Shard], report: BuildReport) -> None:
         suite, blind = self.suite, self.options.blinding is not None
         name = f"{suite.name}-blind" if blind else suite.name
+        sizes: dict[str, dict[str, int]] = {}
+        stored, fingerprints = {}, {}
         for configuration in CONFIGURATIONS:
-            own = [shard for shard in shards if shard.configuration == configuration]
-            rows = {split: sum(shard.rows for shard in own if shard.split == split) for split in SPLITS}
-            if any(rows.values()):
-                report.rows[configuration] = {split: count for split, count in rows.items() if count}
+            own = [shard for shard in shards if shard.configuration == configuration and shard.rows]
+            if not own:
+                continue
+            rows = dict.fromkeys((split for split in SPLITS if any(s.split == split for s in own)), 0)
+            report.rows[configuration], sizes[configuration] = rows, dict(rows)
+            for shard in own:
+                rows[shard.split] += shard.rows
+                sizes[configuration][shard.split] += unpacked_bytes(self.work.staged / shard.name)
+            stored[configuration] = sum(shard.bytes for shard in own)
+            fingerprints[configuration] = fingerprint(own)
         source = {"kind": self.source.kind, "blind": blind, **self.source.origin()}
         splits = report.rows["trajectories"]
         facts = CardFacts(
-            suite.name, report.counts, report.rows, blind, suite.about, suite.profile, suite.questions
+            suite.name,
+            report.counts,
+            report.rows,
+            sizes,
+            stored,
+            fingerprints,
+            is_blind=blind,
+            about=suite.about,
+            profile=suite.profile,
+            questions=suite.questions,
         )
         texts = {
             "README.md": render_card(facts),

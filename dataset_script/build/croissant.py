@@ -3,11 +3,13 @@
 The Hub generates its own Croissant file from the Parquet files. That file cannot say what a column means, how
 the labels were made or what the data must not be used for; this one does. It describes the folder that it is
 in, whether built or downloaded. It refers to Parquet files by patterns, so it does not grow with their number
-(manifest.json has their hashes). Like everything that a build writes, it has no date.
+(manifest.json has their hashes). Its date is the suite's: a build reads no clock, so that the same runs give
+the same files. The end of its version identifies the content.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """
 
+import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -34,6 +36,9 @@ def render_croissant(facts: CardFacts) -> str:
     profile, is_official = facts.profile, facts.suite == OFFICIAL
     title = profile.title or default_title(facts.suite)
     addresses = [address for _, address in profile.links if address.startswith("http")]
+    terms = _OFFICIAL_TERMS if is_official else profile.license
+    if terms and not terms.startswith("http"):
+        terms = f"https://choosealicense.com/licenses/{terms}"
     cited = PAPER_BIBTEX if is_official else profile.citation
     document = {
         "@context": _STATIC["@context"],
@@ -42,7 +47,9 @@ def render_croissant(facts: CardFacts) -> str:
         "name": title + (", blind" if facts.is_blind else ""),
         "description": profile.description
         or "Runs of web agents on tasks in a browser, for evaluating judges of such runs.",
-        **({"license": _OFFICIAL_TERMS} if is_official else {}),
+        **({"license": terms} if terms else {}),
+        "version": f"{profile.version or '1.0.0'}+{_fingerprint(facts)}",
+        **({"datePublished": profile.date} if profile.date else {}),
         **({"url": addresses[0]} if addresses else {}),
         **({"citeAs": cited} if cited else {}),
         "inLanguage": "en",
@@ -51,6 +58,12 @@ def render_croissant(facts: CardFacts) -> str:
         "recordSet": [_splits(facts), *(_record_set(name, facts) for name in facts.rows)],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
+
+
+def _fingerprint(facts: CardFacts) -> str:
+    """Return 12 hexadecimal digits that identify the content of all configurations."""
+    content = " ".join(facts.fingerprints.values())
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _responsible_use(facts: CardFacts) -> dict[str, str]:

@@ -217,6 +217,18 @@ def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
         yield pa.concat_tables(group).combine_chunks()
 
 
+def unpacked_bytes(path: Path) -> int:
+    """Return the size of a shard's data before compression."""
+    metadata = pq.read_metadata(path)
+    return sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+
+
+def fingerprint(shards: Iterable[Shard]) -> str:
+    """Return 12 hexadecimal digits that identify the content of some shards."""
+    content = "".join(sorted(shard.sha256 for shard in shards))
+    return hashlib.sha256(content.encode()).hexdigest()[:12]
+
+
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
     """Return the text of the manifest; ``source`` says where the runs came from."""
     described = [structs.asdict(shard) for shard in shards]

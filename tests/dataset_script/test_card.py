@@ -7,7 +7,7 @@ from arb.core.suite import load_suite
 from arb.core.suites.profile import SuiteProfile
 from arb.core.vocabulary import LABELS
 from dataset_script.build.output import MARKER
-from dataset_script.card import CardFacts, render_card, render_eval_yaml
+from dataset_script.card import CardFacts, card_for, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
 
 
@@ -132,6 +132,24 @@ def test_a_suites_title_description_links_and_citation_are_in_its_card():
     assert "pretty_name: Our Bench\n" in card and "\n# Our Bench\n\nFour agents.\n" in card
     assert "\n- code: <https://example.org/code>\n- contact: <mailto:ada@example.org>\n" in card
     assert card.index("@misc{ours}") < card.index("Made with") < card.index("@article{lu2025")
+
+
+def test_a_card_names_its_licence_task_source_limits_and_contact():
+    links = (("contact", "mailto:ada@example.org"),)
+    own = replace(OWN, profile=SuiteProfile("Our Bench", links=links, license="cc-by-4.0"))
+    meta = front_matter(own)
+    assert (meta["license"], meta["source_datasets"]) == ("cc-by-4.0", ["original"])
+    assert meta["task_categories"] == ["text-classification", "image-text-to-text"]
+    assert "## Limits" in render_card(own) and 'the tab "Community"' in render_card(own)
+    assert "or to ada@example.org." in render_card(own)
+    elsewhere = front_matter(replace(OWN, profile=SuiteProfile(license="https://example.org/terms")))
+    assert (elsewhere["license"], elsewhere["license_link"]) == ("other", "https://example.org/terms")
+    assert front_matter(OFFICIAL)["source_datasets"] == ["extended|McGill-NLP/agent-reward-bench"]
+
+
+def test_a_card_for_a_repository_loads_the_dataset_by_its_name():
+    card = card_for(render_card(OWN), "ada/judged")
+    assert card.count('load_dataset("ada/judged"') == 2 and 'load_dataset("own"' not in card
 
 
 def test_a_blind_dataset_says_what_it_hides_and_what_not():

@@ -109,7 +109,7 @@ def test_what_a_killed_process_had_moved_aside_comes_back_if_it_is_whole(is_whol
     (tmp_path / "agent-reward-bench").rename(aside := tmp_path / ".agent-reward-bench.replaced-00aa")
     (aside / "README.md").write_text("the benchmark")
     if not is_whole:
-        next(aside.rglob("*.parquet")).unlink()
+        next(aside.rglob("data/*/*.parquet")).unlink()
     said = CliRunner().invoke(app, ["get", "--sample"]).output
     card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
     assert ("was not changed" in said, card == "the benchmark") == (is_whole, is_whole)

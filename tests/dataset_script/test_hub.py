@@ -116,6 +116,14 @@ def test_data_card_and_eval_yaml_are_one_commit(hub, publish, folder):
     assert not hub.api.repositories[REPO].private
 
 
+def test_the_published_card_loads_the_dataset_by_its_name_on_the_hub(hub, publish, built):
+    folder = built(DATA)
+    with (folder / "README.md").open("a") as card:
+        card.write('dataset = load_dataset("own-suite")\n')
+    publish(folder)
+    assert f'load_dataset("{REPO}")'.encode() in content(hub)["README.md"]
+
+
 def test_labels_go_into_a_private_repository_of_their_own_and_nowhere_else(hub, publish, folder, labels_file):
     labels, public = publish(folder, REPO, LABELS_REPO, labels_file)
     assert (labels.repo, public.repo) == (LABELS_REPO, REPO)

@@ -5,6 +5,9 @@ It is in ``suite.toml``, and every part may be left out::
     title = "Our Bench"                      # by default from the folder's name
     description = "Runs of four agents."     # a paragraph
     citation = '@misc{ours, title = {…}}'    # BibTeX
+    license = "cc-by-4.0"                    # an identifier that the Hub knows, or an address
+    version = "1.0.0"                        # of the data
+    date = "2026-11-26"                      # the day on which the data were published
 
     [links]                                  # any names: data, paper, code, contact …
     paper = "https://example.org/paper"
@@ -18,6 +21,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -39,12 +43,13 @@ OPTIONAL_PAGES: Final = MappingProxyType(
 They are named by the first part of their address. The leaderboard, the judges' pages and About are always on.
 """
 
-PROFILE_KEYS: Final = ("title", "description", "citation", "links", "pages")
+PROFILE_KEYS: Final = ("title", "description", "citation", "license", "version", "date", "links", "pages")
 """The keys of ``suite.toml`` that belong to a profile."""
 
-_LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000})
+_LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000, "license": 200})
 _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
+_VERSION: Final = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
 """For a page, the other pages that it links to and therefore needs."""
@@ -61,6 +66,11 @@ class SuiteProfile:
     """Names and addresses, in the order of the file."""
     pages: frozenset[str] = frozenset(name for name, is_on in OPTIONAL_PAGES.items() if is_on)
     """The pages of `OPTIONAL_PAGES` that are on."""
+    license: str = ""
+    """A licence identifier of the Hub, such as ``cc-by-4.0``, or an address; empty if none is declared."""
+    version: str = ""
+    date: str = ""
+    """The day on which the data were published, such as ``2026-11-26``."""
 
     def serves(self, path: str) -> bool:
         """Return whether the Space serves the page at an address such as ``/paper``."""
@@ -73,16 +83,24 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
 
     Raises ValueError, whose message lists every problem.
     """
-    problems = [*_text_problems(content), *_link_problems(content), *_page_problems(content)]
+    problems = [
+        *_text_problems(content),
+        *_release_problems(content),
+        *_link_problems(content),
+        *_page_problems(content),
+    ]
     if problems:
         raise ValueError("; ".join(problems))
     title, description = (" ".join(content.get(key, "").split()) for key in ("title", "description"))
     return SuiteProfile(
-        title or default_title(name),
-        description,
-        content.get("citation", "").strip(),
-        tuple(content.get("links", {}).items()),
-        _served(content.get("pages", {})),
+        title=title or default_title(name),
+        description=description,
+        citation=content.get("citation", "").strip(),
+        license=content.get("license", "").strip(),
+        version=content.get("version", ""),
+        date=str(content.get("date", "")),
+        links=tuple(content.get("links", {}).items()),
+        pages=_served(content.get("pages", {})),
     )
 
 
@@ -103,6 +121,16 @@ def _text_problems(content: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: write a text of at most {longest:,} characters"
         elif key == "title" and not text.isprintable():
             yield "title: write it on one line, without control characters"
+
+
+def _release_problems(content: Mapping[str, Any]) -> Iterator[str]:
+    version, day = content.get("version", ""), content.get("date", "")
+    if not isinstance(version, str) or (version and not _VERSION.fullmatch(version)):
+        yield 'version: write three numbers, such as "1.0.0"'
+    try:
+        date.fromisoformat(str(day or "2026-11-26"))  # TOML has dates without quotes too
+    except ValueError:
+        yield 'date: write a day, such as "2026-11-26"'
 
 
 def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:

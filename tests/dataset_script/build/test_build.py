@@ -1,12 +1,15 @@
 import json
+import re
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import yaml
 
 from arb.core.suite import SuiteError, load_suite
+from dataset_script import sample
 from dataset_script.build import shards
 from dataset_script.build.build import BuildOptions
 from dataset_script.build.build import build as build_dataset
@@ -246,6 +249,42 @@ def test_the_card_carries_what_the_suite_says_of_itself(full_source, out, suite_
     (suite_folder / "about.md").write_text("Labelled by two shopkeepers.\n")
     build(full_source.path, out, load_suite(suite_folder))
     assert "Labelled by two shopkeepers." in (out / "README.md").read_text()
+
+
+def test_a_dataset_that_was_built_again_is_not_loaded_from_the_cache_of_the_first_build(
+    full_source, out, suite, load
+):
+    build(full_source.path, out, suite)
+    first = load(out)["dev"]["goal"]
+    full_source.put(DEV_1, goal="Buy two lamps.")
+    build(full_source.path, out, suite)
+    assert "Buy two lamps." not in first and "Buy two lamps." in load(out)["dev"]["goal"]
+
+
+def test_the_card_has_the_sizes_that_load_dataset_finds(full_source, out, suite, load):
+    build(full_source.path, out, suite)
+    card = yaml.safe_load((out / "README.md").read_text().split("---\n")[1])
+    infos = {info["config_name"]: info for info in card["dataset_info"]}
+    assert [config["config_name"] for config in card["configs"]] == list(infos)
+    for name, info in infos.items():
+        files = list((out / "data" / name).iterdir())
+        assert info["download_size"] == sum(file.stat().st_size for file in files)
+        assert info["dataset_size"] == sum(split["num_bytes"] for split in info["splits"]) > 0
+        loaded = {split: table.num_rows for split, table in load(out, name).items()}
+        assert {split["name"]: split["num_examples"] for split in info["splits"]} == loaded
+
+
+def test_the_shipped_sample_is_what_the_code_builds_from_it(tmp_path, contents):
+    shipped = Path(sample.__file__).parent / "data"
+    build(shipped, tmp_path / "again", load_suite("sample"))
+    files, again = contents(shipped), contents(tmp_path / "again")
+    assert files.keys() == again.keys()
+    for name in files.keys() - {"manifest.json", "index.parquet"}:  # they hold hashes and places of the files
+        if name.endswith(".parquet"):
+            assert pq.read_table(shipped / name).equals(pq.read_table(tmp_path / "again" / name)), name
+        else:  # but for hashes and sizes, which depend on the version of pyarrow
+            texts = (re.sub(rb"\b[0-9a-f]{12}\b|\d+", b"", each[name]) for each in (files, again))
+            assert len(set(texts)) == 1, name
 
 
 def test_a_dataset_built_from_a_published_one_has_the_same_bytes(full_source, out, suite, tmp_path, contents):

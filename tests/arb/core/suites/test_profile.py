@@ -37,6 +37,17 @@ def test_a_profile_is_what_the_file_says():
     )
 
 
+def test_a_suite_declares_the_licence_version_and_date_of_its_data():
+    found = read_profile(tomllib.loads('license = "cc-by-4.0"\nversion = "1.2.0"\ndate = 2026-11-26'), "ours")
+    assert (found.license, found.version, found.date) == ("cc-by-4.0", "1.2.0", "2026-11-26")
+    with pytest.raises(ValueError) as refused:
+        read_profile({"license": 4, "version": "1.2", "date": "November"}, "ours")
+    assert str(refused.value) == (
+        "license: write a text of at most 200 characters; "
+        'version: write three numbers, such as "1.0.0"; date: write a day, such as "2026-11-26"'
+    )
+
+
 def test_what_is_left_out_comes_from_the_folders_name_and_the_defaults():
     found = read_profile({}, "our-bench")
     assert (found.title, found.description, found.citation, found.links) == ("Our bench", "", "", ())
