@@ -6,7 +6,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ import pytest
 
 from arb.core.suites.profile import OPTIONAL_PAGES
 from tests.space.test_another_suite import NAME, cut_citation
+from tests.support.commands import path_with_arb
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import HubServer
 from tests.support.ports import hold_port, port_of
@@ -27,7 +27,7 @@ REPOSITORY = Path(__file__).parents[1]
 GUIDE = (REPOSITORY / "docs" / "new_suite.md").read_text(encoding="utf-8")
 IN_A_CHECKOUT = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 BESIDE = ("CHANGELOG.md", "LICENSE", "requirements.txt")
-SERVE = "python -m space serve"
+SERVE = "arb space serve"
 SECONDS = 300
 
 
@@ -112,7 +112,7 @@ class Follower:
         kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
         return {
             **kept,
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PATH": path_with_arb(self.home / "bin"),
             "HOME": str(self.home),
             "ARB_PORT": str(self.port),
             "HF_ENDPOINT": self.hub.url,
@@ -146,7 +146,7 @@ def check_leaderboard(space: httpx.Client, follower: Follower) -> None:
     """The Space serves the new suite, and its submitter finds the receipt."""
     health = space.get("/readyz").json()
     assert (health["status"], health["suite"], health["submissions"]) == ("ok", "our-bench", "open")
-    versions = follower.said["python -m submissions label-versions"]
+    versions = follower.said["arb submissions label-versions"]
     assert versions.startswith(health["label_version"])
     assert space.get("/api/board.json").json()["suite"] == "our-bench"
     (said,) = (said for line, said in follower.said.items() if "submissions submit" in line)

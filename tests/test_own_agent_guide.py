@@ -6,12 +6,12 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.support.commands import path_with_arb
 from tests.support.llm_server.process import LLMProcess
 
 REPOSITORY = Path(__file__).parents[1]
@@ -67,7 +67,7 @@ def test_five_commands_lead_from_a_folder_of_logs_to_an_interval(checkout):
     assert len(found) == 5
     environment = {
         **{name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ},
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "PATH": path_with_arb(checkout / "bin"),
         "HOME": str(checkout / "home"),
         "NO_PROXY": "127.0.0.1",
     }

@@ -4,6 +4,7 @@ The guides have tests of their own: `test_new_suite_guide`, `test_own_agent_guid
 `tests/arb/judges/cli/test_certify.py`.
 """
 
+import json
 import os
 import re
 import shlex
@@ -17,6 +18,7 @@ from bench.space import free_port, serving
 from space.deploy.files import BESIDE
 from tests.support import commands
 from tests.support.llm_server.process import LLMProcess
+from tests.test_own_agent_guide import log
 
 REPOSITORY = Path(__file__).parents[1]
 PAGES = ("README.md", *(f"docs/{page}.md" for page in ("score", "run_judges", "data", "operate", "speed")))
@@ -50,12 +52,13 @@ def command_lines() -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory, shared) -> Path:
-    """A folder with the packages, and with recorded runs where the README has its own."""
+def checkout(tmp_path_factory) -> Path:
+    """A folder with the packages, and the logs that the guide to your own agent starts from."""
     folder = tmp_path_factory.mktemp("readme")
     for name in (*PACKAGES, *BESIDE):
         (folder / name).symlink_to(REPOSITORY / name)
-    (folder / "trajectories").symlink_to(shared / "data" / "released_layout")
+    (folder / "logs").mkdir()
+    (folder / "logs" / "first.json").write_text(json.dumps(log("lab/first", ["Bergen", "I give up."] * 20)))
     return folder
 
 
@@ -77,7 +80,6 @@ def run_python(block: str, folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.shared
 def test_every_command_and_python_block_works_in_the_order_of_the_pages(checkout, tmp_path):
     found = command_lines()
     assert len(found) >= 5

@@ -65,6 +65,16 @@ def run(arguments: Sequence[str], environment: Mapping[str, str], folder: Path =
         return out.read_text()
 
 
+def path_with_arb(folder: Path) -> str:
+    """Return a value of PATH with this environment's programs, and with an ``arb`` that runs the code of the
+    folder in which it is typed."""
+    folder.mkdir(exist_ok=True)
+    script = folder / "arb"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m arb "$@"\n')
+    script.chmod(0o755)
+    return os.pathsep.join((str(folder), str(Path(sys.executable).parent), os.environ["PATH"]))
+
+
 def _run(arguments: Sequence[str], out: str, error: str, environment: Mapping[str, str], folder: str) -> None:
     """In the new process: what ``python -m`` does."""
     for path, stream in ((out, sys.stdout), (error, sys.stderr)):
