@@ -1,12 +1,15 @@
 """Check that ranks do not separate equally good judges: ``python -m bench.ranks`` (``--quick``: in seconds).
 
-Boards of judges that are all equally good are drawn over the real test tasks. At most 5 % of them may call
-any pair separated, by the step-down procedure, and with more than 128 judges by the critical value of Tukey
-and Kramer. The power of the ranks is how often they separate AER-C from NNetNav, which are 15.2 points of
-precision apart, on a board of three judges and on a board of 30. With ``--verdicts FOLDER`` the real files
-are used (``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl``), else verdicts are drawn at the rates of
-the published counts. Also printed are the coverage of the 95 % intervals, and how often a paired comparison
-of two equal judges excludes zero.
+Boards of judges that are all equally good are drawn over the real test tasks: once with the same rates for
+all, and once with one precision, recall or F1 and recalls from .05 to .90 (`equal_judges`). At most 5 % of
+them may call any pair separated, by the step-down procedure, and with more than 128 judges by the critical
+value of Tukey and Kramer.
+
+The power of the ranks is how often they separate AER-C from NNetNav, which are 15.2 points of precision
+apart, on a board of three judges and on a board of 30. With ``--verdicts FOLDER`` the real files are used
+(``aer-c.jsonl``, ``nnetnav.jsonl``, ``rule-based.jsonl``), else verdicts are drawn at the rates of the
+published counts. Also printed are the coverage of the 95 % intervals, and how often a paired comparison of
+two equal judges excludes zero.
 
 Verdicts are drawn from a latent normal model: a judge says yes if its rate exceeds the sum of an effect of
 the task and of the trajectory on all judges, an effect of the task on this judge, and chance. With the
@@ -32,6 +35,8 @@ from leaderboard.board.ranks import (
     TESTED_TOGETHER,
     Contender,
     RankingData,
+    compared_share,
+    compared_value,
     count_interval,
     metric_samples,
     rank_cells,
@@ -94,7 +99,11 @@ def task_counts(split: Split, verdicts: np.ndarray) -> np.ndarray:
 
 
 def drawn_boards(
-    split: Split, boards: list[list[tuple[float, float]]], seed: int, fixed: np.ndarray | None = None
+    split: Split,
+    boards: list[list[tuple[float, float]]],
+    seed: int,
+    fixed: np.ndarray | None = None,
+    metric: str = "precision",
 ) -> Iterator[list[Contender]]:
     """Yield boards of judges drawn at these rates, each preceded by the judges with the ``fixed`` counts.
 
@@ -107,17 +116,54 @@ def drawn_boards(
         for rates in boards[start : start + size]:
             drawn = task_counts(split, draw_verdicts(split, rates, generator))
             counts.append(drawn if fixed is None else np.concatenate([fixed, drawn]))
-        yield from contenders_of_boards(counts)
+        yield from contenders_of_boards(counts, metric)
 
 
-def contenders_of_boards(boards: list[np.ndarray]) -> Iterator[list[Contender]]:
+def contenders_of_boards(boards: list[np.ndarray], metric: str = "precision") -> Iterator[list[Contender]]:
     """Yield the contenders of each board, made from its counts (judges, tasks, 4)."""
-    samples = iter(metric_samples([judge for board in boards for judge in board]))
+    samples = iter(metric_samples([judge for board in boards for judge in board], metric))
     for board in boards:
-        yield [
-            Contender(tp / (tp + fp), count_interval("precision", tp, fp, fn, tn), next(samples))
-            for tp, fp, fn, tn in board.sum(axis=1).tolist()
-        ]
+        contenders = []
+        for tp, fp, fn, tn in board.sum(axis=1).tolist():
+            shown = float(metric_values(metric, *np.array([[tp], [fp], [fn], [tn]]))[0])
+            ends = count_interval(metric, tp, fp, fn, tn)
+            interval = ends and [compared_share(metric, end) for end in ends]
+            contenders.append(
+                Contender(float(compared_value(metric, tp, fp, fn, tn)), interval, next(samples), shown)
+            )
+        yield contenders
+
+
+LEVELS = {"precision": (0.5, 0.7, 0.85), "recall": (0.05, 0.3, 0.6, 0.9), "f1": (0.09, 0.3, 0.5)}
+"""The common values of a metric on the boards of `equal_judges`."""
+
+HIGHEST_RATE = 0.95
+
+
+def equal_judges(metric: str, level: float, n_judges: int, positives: float) -> list[tuple[float, float]]:
+    """Return rates of judges with the same value of a metric, and recalls spread from .05 to .90.
+
+    If the metric is recall, the judges differ in their false positive rate instead. Recalls that would need a
+    false positive rate above `HIGHEST_RATE` are left out. ``positives`` is the share of successes.
+    """
+    if metric == "recall":
+        return [(level, rate) for rate in np.linspace(0.02, 0.4, n_judges)]
+    lowest = level / (2 - level) + 0.01 if metric == "f1" else 0.05  # F1 has at least this recall
+    recalls = np.linspace(lowest, 0.9, 500)
+    precisions = level * recalls / (2 * recalls - level) if metric == "f1" else np.full(500, level)
+    false_rates = recalls * (1 - precisions) / precisions * positives / (1 - positives)
+    possible = np.flatnonzero(false_rates <= HIGHEST_RATE)
+    chosen = possible[np.linspace(0, len(possible) - 1, n_judges).astype(int)]
+    return list(zip(recalls[chosen].tolist(), false_rates[chosen].tolist(), strict=True))
+
+
+def unequal_recall_share(split: Split, metric: str, n_judges: int, n_boards: int, seed: int = 0) -> float:
+    """Return the share of boards of `equal_judges` that separate any pair by the metric."""
+    positives = float(np.mean(split.labels == 1))
+    levels = LEVELS[metric]
+    boards = [equal_judges(metric, levels[n % len(levels)], n_judges, positives) for n in range(n_boards)]
+    found = drawn_boards(split, boards, seed, metric=metric)
+    return float(np.mean([separated_pairs(board).any() for board in found]))
 
 
 def null_share(split: Split, n_judges: int, n_boards: int, seed: int = 0) -> float:
@@ -228,6 +274,11 @@ def main(arguments: list[str] | None = None) -> int:
     for n_judges, share in zip(options.judges, shares, strict=True):
         print(f"  {n_judges:3} equal judges: a pair is separated on {share:6.1%} of {n_boards} boards"
               f"   (at most {FAMILYWISE:.0%}; {most:.1%} with noise)")  # fmt: skip
+    for metric in LEVELS:
+        for n_judges in (each for each in options.judges if each <= TESTED_TOGETHER):
+            share = unequal_recall_share(split, metric, n_judges, n_boards)
+            shares.append(share)
+            print(f"  {n_judges:3} unequal judges of one {metric:9}: a pair is separated on {share:6.1%}")
     verdicts = real_verdicts(options.verdicts, settings) if options.verdicts else None
     source = "real verdicts" if options.verdicts else "drawn at their published rates"
     for n_judges in (3, 30):

@@ -14,6 +14,11 @@ quantile of these draws is the critical value. The pairs beyond it are separated
 again with the smaller critical value of the pairs that are left. Unlike the bounds of Bonferroni and Holm,
 the maximum takes into account that differences with a common judge, or on common tasks, move together.
 
+Metrics that are shares of counts are compared as the logarithm of their odds, with half a count added to both
+sides (Haldane 1956, Annals of Human Genetics 20; Anscombe 1956, Biometrika 43). Their errors are closer to
+normal, also for a judge that rarely says yes. On the scale of precision, some pair of 13 equally good judges
+with a recall from .05 to .90 was separated on 10 to 12.5 % of boards.
+
 Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) belong
 to the same family. Instead of resamples they have normal draws with the width of their interval, independent
 of all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal
@@ -30,7 +35,7 @@ step-down make it separate too few pairs rather than too many.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from math import ceil, erf, hypot, sqrt
+from math import ceil, erf, hypot, log, sqrt
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -64,21 +69,30 @@ RESAMPLED_IN_FULL: Final = 40
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
 """With 1,000 resamples, a standard error is off by 2 % (one standard deviation)."""
 
+_SMALLEST_SHARE: Final = 0.0005
+"""Shares without counts are compared as if they were at least this far from 0 and 1."""
+
 _ROWS_AT_ONCE = 256
 _ONE = 2.0**20
 
 
 @dataclass(frozen=True)
 class Contender:
-    """A row to be ranked: its metric (higher is better), the 95 % interval, and resamples if it has verdicts.
+    """A row to be ranked: its value (higher is better), the 95 % interval, and resamples if it has verdicts.
 
-    ``samples`` has shape (n_resamples,), over the same resamples for all contenders of one split; it is NaN
-    if the metric is undefined.
+    All three are on the scale on which rows are compared (`compared_value`). ``samples`` has shape
+    (n_resamples,), over the same resamples for all contenders of one split; it is NaN if the metric is
+    undefined. ``metric`` is the metric itself, which puts the rows in order; by default it is the value.
     """
 
     value: float
     interval: Sequence[float] | None
     samples: np.ndarray | None = None
+    metric: float | None = None
+
+    @property
+    def order(self) -> float:
+        return self.value if self.metric is None else self.metric
 
 
 @dataclass(frozen=True)
@@ -94,10 +108,41 @@ class Rank:
         return str(self.low) if self.low == self.high else f"{self.low}{separator}{self.high}"
 
 
+def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarray:
+    """Return a metric on the scale on which rows are compared, for counts of any shape; NaN if undefined.
+
+    A share k / (k + m) becomes log((k + 1/2) / (m + 1/2)). F1 = 2 J / (1 + J) is compared by the share J =
+    TP / (TP + FP + FN). Balanced accuracy and kappa stay as they are.
+    """
+    tp, fp, fn, tn = (np.asarray(count, dtype=np.float64) for count in (tp, fp, fn, tn))
+    shares = {
+        "precision": (tp, fp),
+        "recall": (tp, fn),
+        "f1": (tp, fp + fn),
+        "accuracy": (tp + tn, fp + fn),
+        "npv": (tn, fn),
+        "tnr": (tn, fp),
+        "fpr": (fp, tn),
+    }
+    if metric not in shares:
+        return metric_values(metric, tp, fp, fn, tn)
+    hits, misses = shares[metric]
+    return np.where(hits + misses > 0, np.log((hits + 0.5) / (misses + 0.5)), np.nan)
+
+
+def compared_share(metric: str, value: float) -> float:
+    """Return the value of a metric without counts, or an end of its interval, on the scale of comparison."""
+    if metric in ("balanced_accuracy", "kappa"):
+        return value
+    share = value / (2 - value) if metric == "f1" else value
+    share = min(max(share, _SMALLEST_SHARE), 1 - _SMALLEST_SHARE)
+    return log(share / (1 - share))
+
+
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Return each judge's metric over resamples of tasks; NaN if undefined.
+    """Return each judge's metric over resamples of tasks, as `compared_value` gives it; NaN if undefined.
 
     ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
     (tasks, 4) with TP, FP, FN, TN. Drawing takes most of the time, so 50 judges take little longer than one.
@@ -109,7 +154,12 @@ def metric_samples(
     totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed=0)
     columns = list(np.moveaxis(totals.reshape(n_resamples, n_judges, n_counts), 2, 0))
     columns += [np.zeros_like(columns[0])] * (4 - n_counts)
-    return list(metric_values(metric, *columns).T)
+    shown = metric_values(metric, *columns)
+    compared = compared_value(metric, *columns)
+    # Of a judge that is never wrong, the resamples do not measure an error.
+    is_constant = np.fmax.reduce(shown) == np.fmin.reduce(shown)
+    compared[:, is_constant] = compared[0, is_constant]
+    return list(compared.T)
 
 
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
@@ -172,7 +222,7 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     neither is separated from no row, and two rows with the same verdicts are not separated.
     """
     n = len(contenders)
-    values = np.array([contender.value for contender in contenders], dtype=np.float64)
+    values, order = _values_and_order(contenders)
     has_samples = np.array([_varies(contender.samples) for contender in contenders], dtype=bool)
     has_interval = np.array([contender.interval is not None for contender in contenders], dtype=bool)
     takes_part = has_samples | has_interval
@@ -189,7 +239,13 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     errors = np.nan_to_num(errors, nan=0.0).astype(np.float32)
     scale = np.divide(1, spread, out=np.zeros_like(spread), where=spread > 0).astype(np.float32)
     found = _step_down(statistics, errors, scale, family)
-    return (found | found.T) & (values[:, None] > values)
+    return (found | found.T) & (values[:, None] > values) & (order[:, None] > order)
+
+
+def _values_and_order(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the compared values and the metrics, both (n,). A few counts can make them differ in order."""
+    values = np.array([contender.value for contender in contenders], dtype=np.float64)
+    return values, np.array([contender.order for contender in contenders], dtype=np.float64)
 
 
 def _varies(samples: np.ndarray | None) -> bool:
@@ -310,7 +366,7 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
     rounded to whole multiples of 2**-20, so that sums of their products are exact in float64 in any order.
     """
     n = len(contenders)
-    values = np.array([contender.value for contender in contenders], dtype=np.float64)
+    values, order = _values_and_order(contenders)
     ends = np.array([contender.interval or (np.nan, np.nan) for contender in contenders], dtype=np.float64)
     to_low, to_high = values - ends[:, 0], ends[:, 1] - values
     errors = np.zeros((n, RESAMPLES_OF_LARGE_BOARDS))
@@ -333,6 +389,7 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
         opposite = np.where(apart > 0, to_high, to_low)
         by_interval = squared * NORMAL_QUANTILE**2 > border * (facing * facing + opposite * opposite)
         separated = np.where(np.isnan(spread), by_interval, by_resamples)
+        separated &= apart * (order[rows, None] - order) > 0
         above[rows] = (separated & (apart < 0)).sum(axis=1)
         below[rows] = (separated & (apart > 0)).sum(axis=1)
     return above, below
@@ -384,23 +441,34 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
     size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))
-    contenders = [_contender(cell, metric, samples.get(name)) for name, cell in cells.items()]
+    contenders = [
+        _contender(cell, metric, counts.get(name), samples.get(name)) for name, cell in cells.items()
+    ]
     return dict(zip(cells, rank_contenders(contenders), strict=True))
 
 
-def _contender(cell: Cell, metric: str, samples: np.ndarray | None) -> Contender:
-    value = metric_of(cell, metric)
-    if value is None:
+def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.ndarray | None) -> Contender:
+    shown = metric_of(cell, metric)
+    if shown is None:
         raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
-    interval = interval_of(cell, metric) if metric in FIGURES else _interval_of_counts(cell, metric)
+    counts = _counts_of(cell)
+    interval = interval_of(cell, metric) if metric in FIGURES else counts and count_interval(metric, *counts)
+    ends = interval and [compared_share(metric, end) for end in interval]
+    if by_task is not None:  # the counts that the resamples are drawn from
+        tp, fp, *others = np.sum(by_task, axis=0)
+        value = float(compared_value(metric, tp, fp, *(others or (0, 0))))
+    elif counts:
+        value = float(compared_value(metric, *counts))
+    else:
+        value = compared_share(metric, shown)
     if metric not in LOWER_IS_BETTER:
-        return Contender(value, interval, samples)
-    return Contender(-value, interval and [-interval[1], -interval[0]], None if samples is None else -samples)
+        return Contender(value, ends, samples, shown)
+    return Contender(-value, ends and [-ends[1], -ends[0]], None if samples is None else -samples, -shown)
 
 
-def _interval_of_counts(cell: Cell, metric: str) -> list[float] | None:
-    if "noise" in cell:  # an interval of the counts would leave the noise out
+def _counts_of(cell: Cell) -> tuple[int, int, int, int] | None:
+    """Return TP, FP, FN and TN, or None if one is unknown, or noisy: their interval would leave it out."""
+    tp, fp, fn, tn = cell.get("tp"), cell.get("fp"), cell.get("fn"), cell.get("tn")
+    if "noise" in cell or tp is None or fp is None or fn is None or tn is None:
         return None
-    counts = [cell.get("tp"), cell.get("fp"), cell.get("fn"), cell.get("tn")]
-    known = [count for count in counts if count is not None]
-    return count_interval(metric, *known) if len(known) == len(counts) else None
+    return tp, fp, fn, tn

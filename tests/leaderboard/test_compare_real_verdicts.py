@@ -5,7 +5,13 @@ import pytest
 
 from arb.core.judge_info import JudgeInfo
 from leaderboard.board.board import ScoredRecord, make_board
-from leaderboard.board.ranks import Contender, metric_samples, separated_pairs
+from leaderboard.board.ranks import (
+    Contender,
+    compared_share,
+    compared_value,
+    metric_samples,
+    separated_pairs,
+)
 from leaderboard.compare import Entrant, compare
 from leaderboard.paired import COMPARED_METRICS
 from leaderboard.report import counts_by_task, score_report
@@ -94,14 +100,12 @@ def test_the_intervals_are_scipys_paired_bootstrap_over_tasks(compared, verdicts
 
 
 def test_who_is_separated_on_the_board_is_separated_here(compared, records):
-    contenders = [
-        Contender(
-            record.report["labels"]["success"]["overall"]["precision"],
-            record.report["labels"]["success"]["overall"]["precision_ci"],
-            metric_samples([record.counts_by_task["success"]])[0],
-        )
-        for record in records
-    ]
+    contenders = []
+    for record in records:
+        cell, by_task = record.report["labels"]["success"]["overall"], record.counts_by_task["success"]
+        value = float(compared_value("precision", *np.sum(by_task, axis=0), 0, 0))
+        ends = [compared_share("precision", end) for end in cell["precision_ci"]]
+        contenders.append(Contender(value, ends, metric_samples([by_task])[0], cell["precision"]))
     separated = separated_pairs(contenders)
     assert separated.sum() == 3  # three judges far apart: every pair
     for pair in compared["precision"].pairs:

@@ -14,6 +14,8 @@ from leaderboard.board.ranks import (
     Contender,
     Rank,
     RankingData,
+    compared_share,
+    compared_value,
     count_interval,
     count_separated,
     critical_value,
@@ -34,8 +36,13 @@ def judge(counts):
     """A contender with verdicts, from [TP, FP] of each task."""
     counts = np.asarray(counts)
     tp, fp = counts.sum(axis=0)
-    interval = approximate_interval(int(tp), int(tp + fp), 1.6)
-    return Contender(tp / (tp + fp), interval, metric_samples([counts])[0])
+    return contender(int(tp), int(fp), 1.6, metric_samples([counts])[0])
+
+
+def contender(tp, fp, effect, samples=None):
+    """A contender by precision, from its counts."""
+    interval = [compared_share("precision", end) for end in approximate_interval(tp, tp + fp, effect)]
+    return Contender(float(compared_value("precision", tp, fp, 0, 0)), interval, samples, tp / (tp + fp))
 
 
 def is_separated(better, worse):
@@ -95,15 +102,13 @@ def test_three_lucky_answers_are_not_separated_from_a_good_judge(close_judges):
     # right on three tasks, silent on the rest: precision 1 on every resample, Wilson's interval [.44, 1]
     counts = np.zeros((200, 2), dtype=int)
     counts[:3, 0] = 1
-    lucky = Contender(1.0, approximate_interval(3, 3, 1.0), metric_samples([counts])[0])
+    lucky = contender(3, 0, 1.0, metric_samples([counts])[0])
     good = judge(close_judges[0])
-    assert 0.5 < good.value < 0.7
+    assert 0.5 < good.metric < 0.7
     assert not is_separated(lucky, good)
     # right on a hundred tasks is another matter
     counts[:100, 0] = 1
-    assert is_separated(
-        Contender(1.0, approximate_interval(100, 100, 1.0), metric_samples([counts])[0]), good
-    )
+    assert is_separated(contender(100, 0, 1.0, metric_samples([counts])[0]), good)
 
 
 def test_contenders_never_defined_on_the_same_resample_are_not_separated():
@@ -253,8 +258,8 @@ def test_rows_of_every_kind_are_in_one_family(close_judges):
         judge(few),
         worse,
         Contender(0.9, None),
-        Contender(1.0, [0.9, 1]),
-        unpaired(0.3, 0.02),
+        Contender(3, [2, 4]),
+        unpaired(-1, 0.02),
     ]
     separated = separated_pairs(contenders)
     assert separated[0, 2]  # still: 24 tasks with a false alarm more are far beyond chance
@@ -287,7 +292,8 @@ def test_a_large_board_separates_a_pair_by_its_difference_over_its_standard_erro
     data = RankingData({name: {"success": counts[int(name)]} for name in cells})
     found = rank_cells(cells, "success", "precision", data)
     samples = metric_samples([counts[int(name)] for name in cells], n_resamples=RESAMPLES_OF_LARGE_BOARDS)
-    values = np.array([cell["precision"] for cell in cells.values()])
+    totals = [counts[int(name)].sum(axis=0) for name in cells]
+    values = np.array([np.log((tp + 0.5) / (fp + 0.5)) for tp, fp in totals])
     errors = np.array(samples) - values[:, None]
     assert len(values) > TESTED_TOGETHER
     for place, name in enumerate(cells):
