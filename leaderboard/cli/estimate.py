@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from arb.core.predictions import Finding
+    from arb.core.predictions.findings import Finding
     from arb.core.predictions.parser_pool import ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
