@@ -127,7 +127,7 @@ def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
     assert [said.annotator for said in load_dev_labels(suite)] == ["annotator-2", "annotator-1", None]
     path = suite_folder / "dev_labels.csv"
     path.write_text(path.read_text().replace("annotator-2", "Ada"))
-    with pytest.raises(SuiteError, match=r"row 2, annotator: write annotator-1, .* names are not published"):
+    with pytest.raises(SuiteError, match=r"row 2, annotator: write annotator-1, .* not a name"):
         load_dev_labels(suite)
 
 
@@ -146,7 +146,7 @@ def test_every_bad_row_of_a_suite_is_named_at_once(tmp_path):
     assert "row 3, trajectory_id 'a/b'" in message
     assert "row 4, split 'train'" in message
     assert "row 5, trajectory_id 'a/b/c': named twice" in message
-    assert "task c: its runs are in dev and in test" in message
+    assert "task c: its runs are in both splits" in message
 
 
 @pytest.mark.parametrize("text", ["", "trajectory_id\na/b/c\n", "trajectory_id,split\n"])
