@@ -145,7 +145,7 @@ def test_every_bad_row_of_a_suite_is_named_at_once(tmp_path):
     message = str(error.value)
     assert "row 3, trajectory_id 'a/b'" in message
     assert "row 4, split 'train'" in message
-    assert "row 5, trajectory_id 'a/b/c': named twice" in message
+    assert "row 5, trajectory_id 'a/b/c': an earlier row has it" in message
     assert "task c: its runs are in both splits" in message
 
 
@@ -205,7 +205,7 @@ def test_every_bad_row_of_the_labels_is_named_at_once(suite_folder):
         load_dev_labels(load_suite(suite_folder))
     message = str(error.value)
     for part in (
-        "row 2, success: write true, false or nothing",
+        "row 2, success: write one of true, false, or leave it empty",
         "row 3, trajectory_id 'shop/GenericAgent-z/shop.1': not in the suite own-suite",
         "row 5, optimality",
         "row 6, annotation",

@@ -120,7 +120,7 @@ def test_two_questions_of_one_name_and_two_answers_of_one_key_are_refused():
         "question 3 (tone), name: an earlier question has this name; choose another name"
     ]
     assert problems_of(SUCCESS, changed(TONE, answers=answers)) == [
-        "question 2 (tone), answer 2, key: 2 is the key of answer 1; use another key"
+        "question 2 (tone), answer 2, key: 2 is already the key for answer 1; choose another key"
     ]
 
 
