@@ -39,9 +39,7 @@ def complete_suite(incomplete: str) -> list[str]:
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
-SplitOption = Annotated[
-    Literal["dev", "test"], typer.Option("--split", help="Name the split that the file is for.")
-]
+SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Name the file's split.")]
 SuiteOption = Annotated[
     str | None,
     typer.Option(

@@ -147,17 +147,8 @@ def declare(**fields: Any) -> JudgeInfo:
     return info
 
 
-def judge_name(text: str) -> str:
-    """Return a judge's name as it is stored, or raise DeclarationError if it is not valid."""
-    return _name("judge", text)
-
-
-def account_name(text: str) -> str:
-    """Return an account's name as it is stored, or raise DeclarationError if it is not valid."""
-    return _name("account", text)
-
-
-def _name(field: str, text: str) -> str:
+def checked_name(field: Literal["account", "judge"], text: str) -> str:
+    """Return an account's or judge's name as it is stored. Raises DeclarationError if it is not valid."""
     try:
         return TypeAdapter(Name).validate_python(text if text.strip() else "?")
     except ValidationError as error:

@@ -144,12 +144,7 @@ FileFormat = Literal["jsonl", "csv", "parquet"]
 UTF8_MARK: Final = b"\xef\xbb\xbf"
 _FOREIGN: Final = (
     (b"\x1f\x8b", "compressed", "is compressed with gzip", "Unpack it first"),
-    (
-        b"PK\x03\x04",
-        "compressed",
-        "is a zip archive or an Excel workbook",
-        "Unpack it, or save it as CSV UTF-8",
-    ),
+    (b"PK\x03\x04", "compressed", "is a zip archive or Excel workbook", "Unpack it or save it as CSV UTF-8"),
     (b"BZh", "compressed", "is compressed with bzip2", "Unpack it first"),
     (b"\xfd7zXZ", "compressed", "is compressed with xz", "Unpack it first"),
     (b"(\xb5/\xfd", "compressed", "is compressed with zstd", "Unpack it first"),

@@ -186,15 +186,12 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
     states, verdicts = typed.get("state"), typed.get("success")
     if states is None or verdicts is None:
         return []
-    contradicting: list[int] = []
-    silent: list[int] = []
-    for i, (state, verdict) in enumerate(zip(states, verdicts.tolist(), strict=True)):
-        if state == "ok" and verdict == NO_VERDICT:
-            # A cell with an error has no verdict either, but is reported already.
-            if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT:
-                silent.append(i)
-        elif state not in (None, "ok") and verdict != NO_VERDICT:
-            contradicting.append(i)
+    has_verdict = (verdicts != NO_VERDICT).tolist()
+    contradicting = [i for i, state in enumerate(states) if state not in (None, "ok") and has_verdict[i]]
+    silent = [i for i, state in enumerate(states) if state == "ok" and not has_verdict[i]]
+    # A cell with an error has no verdict either, but is reported already.
+    cells = raw.columns["success"]
+    silent = [i for i in silent if target_code(cells[i], TARGETS["success"]) == NO_VERDICT]
     findings = []
     if contradicting:
         findings.append(

@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from arb.core.files import atomic_writer, csv_text
@@ -68,14 +68,10 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
         case "csv":
             return csv_text(("trajectory_id", "success"), ((each, "") for each in ids)).encode()
         case "parquet":
-            return _parquet(ids)
+            import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
+            import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-
-def _parquet(ids: Sequence[str]) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
-    table = pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": pa.nulls(len(ids), pa.bool_())})
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer)
-    return buffer.getvalue()
+            empty = pa.nulls(len(ids), pa.bool_())
+            buffer = io.BytesIO()
+            pq.write_table(pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": empty}), buffer)
+            return buffer.getvalue()

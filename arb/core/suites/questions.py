@@ -1,15 +1,6 @@
-"""The questions that a suite asks annotators, with answers and guidelines, as in ``suite.toml``.
+"""The questions that a suite asks annotators, with answers and guidelines.
 
-::
-
-    [[questions]]
-    name = "tone"                       # the column in annotation files and in the dataset
-    title = "Tone"                      # shown on pages; by default the name
-    text = "Was the agent polite to the people that it wrote to?"
-    answers = [{ value = "polite", title = "Polite", key = "p" }, { value = "rude" }]
-    guide = "- Rude: …"                 # how to decide, in Markdown
-    ordered = false                     # whether the answers are grades, from low to high
-
+They are tables ``[[questions]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example.
 ``success`` is required, because judges are scored on it. The answers to ``success``, ``side_effect``,
 ``repetition`` and ``optimality`` are fixed, because the released format has columns for them. Their titles,
 texts and guides can be changed. Any question may be answered with Unsure.

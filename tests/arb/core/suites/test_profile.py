@@ -48,7 +48,7 @@ def test_disputes_are_published_on_the_page_of_label_versions():
         read_profile({"pages": {"labels": False}}, "ours")
     assert (
         str(refused.value)
-        == "pages.disputes: needs the page labels, which is off; write disputes = false too"
+        == "pages.disputes: needs the page labels, which is off; also write disputes = false"
     )
 
 
@@ -86,7 +86,7 @@ def test_every_problem_is_named_at_once():
         "pages.about: cannot be switched on or off; use one of compare, rates, trajectories, errors, labels, "
         "disputes, paper, submit",
         "pages.paper: write true or false",
-        "pages.disputes: needs the page trajectories, which is off; write disputes = false too",
+        "pages.disputes: needs the page trajectories, which is off; also write disputes = false",
     ]
     assert str(refused.value) == "; ".join(problems)
 
