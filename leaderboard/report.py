@@ -46,7 +46,7 @@ def score_report(
 
 def verdicts_of(verdicts: Predictions, label: str) -> np.ndarray | None:
     """Return the verdicts on a label, or None if the file has no such column or no verdict in it."""
-    column = verdicts.targets.get(label)
+    column = getattr(verdicts, label)
     return None if column is None or not (np.asarray(column) >= 0).any() else np.asarray(column)
 
 

@@ -4,12 +4,12 @@ import csv
 import hashlib
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from arb.core.judge_info import JudgeInfo
-from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
 from leaderboard.board.board import ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
@@ -69,12 +69,12 @@ def real_verdicts(shared, official_test_labels):
     """A function that gives the verdicts of ``aer-c``, ``nnetnav`` or ``rule-based`` in the split's order."""
     suite = load_suite()
 
-    def read(name: str) -> Predictions:
+    def read(name: str) -> SimpleNamespace:
         lines = (shared / f"data/agent-reward-bench/verdicts/{name}.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         success = {suite.find(row["trajectory_id"]).trajectory_id: int(row["success"]) for row in rows}
-        ids = tuple(t.trajectory_id for t in official_test_labels.trajectories)
-        return Predictions(ids, {"success": np.array([success[each] for each in ids], dtype=np.int8)})
+        ordered = [success[t.trajectory_id] for t in official_test_labels.trajectories]
+        return SimpleNamespace(success=np.array(ordered, dtype=np.int8), side_effect=None, repetition=None)
 
     return read
 

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from arb.core.vocabulary import BENCHMARKS
@@ -55,8 +54,9 @@ CELL = {*figures(0, 0, 0, 0), "precision_ci", "recall_ci", "f1_ci"}
 
 def verdicts(success, side_effect=None, repetition=None):
     columns = {"success": success, "side_effect": side_effect, "repetition": repetition}
-    targets = {name: np.array(v, dtype=np.int8) for name, v in columns.items() if v is not None}
-    return Predictions(("",) * len(success), targets)
+    return SimpleNamespace(
+        **{name: None if v is None else np.array(v, dtype=np.int8) for name, v in columns.items()}
+    )
 
 
 @pytest.fixture

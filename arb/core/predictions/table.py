@@ -68,6 +68,14 @@ class Predictions:
     def success(self) -> Codes | None:
         return self.targets.get("success")
 
+    @property
+    def side_effect(self) -> Codes | None:
+        return self.targets.get("side_effect")
+
+    @property
+    def repetition(self) -> Codes | None:
+        return self.targets.get("repetition")
+
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
         """Return the file's row numbers for indexes of rows, or index + 1 if they are unknown."""
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()

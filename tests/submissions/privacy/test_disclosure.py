@@ -153,9 +153,8 @@ WEBARENA = slice(0, 100)
 class _File:
     def __init__(self, success, side_effect=None):
         self.success = np.array(success, dtype=np.int8)
-        self.targets = {"success": self.success}
-        if side_effect is not None:
-            self.targets["side_effect"] = np.array(side_effect, dtype=np.int8)
+        self.side_effect = None if side_effect is None else np.array(side_effect, dtype=np.int8)
+        self.repetition = None
 
 
 def _label_set(success, side_effect=None) -> LabelSet:

@@ -233,7 +233,7 @@ def test_aligned_columns_are_in_suite_order(shop, test_ids, jsonl):
     assert aligned.score.tolist() == [0.0, 0.1, 0.2, 0.3]
     assert aligned.input_tokens.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert aligned.state == ("ok",) * 4
-    assert "side_effect" not in aligned.targets
+    assert aligned.side_effect is None
     assert aligned.success.dtype == np.int8
 
 

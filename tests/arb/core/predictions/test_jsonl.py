@@ -75,14 +75,14 @@ def test_success_may_be_null_but_must_be_written():
 
 def test_an_optional_column_may_be_there_in_some_rows():
     table, found = read(good(side_effect="Yes"), good())
-    assert table.targets["side_effect"].tolist() == [1, -1]
-    assert "repetition" not in table.targets
+    assert table.side_effect.tolist() == [1, -1]
+    assert table.repetition is None
     assert found == {}
 
 
 def test_looping_is_repetition_and_both_are_an_error():
     table, found = read(good(looping=True), good(looping="No"))
-    assert table.targets["repetition"].tolist() == [1, 0]
+    assert table.repetition.tolist() == [1, 0]
     assert found == {}
     _, found = read(good(looping=True, repetition=True))
     assert (found["duplicate_column"].column, found["duplicate_column"].level) == ("repetition", "error")
