@@ -88,13 +88,10 @@ def as_called(text: str) -> str:
     """Replace ``python -m PACKAGE`` in a text with ``arb COMMAND`` if the ``arb`` script is running."""
     if Path(sys.argv[0]).stem != "arb":
         return text
-    packages = "dataset_script|leaderboard|arb judges|submissions|space"
-
-    def in_arb(found: re.Match[str]) -> str:
-        package = found[1].removeprefix("arb ")
-        return f"arb {GROUPS.get(package, package)}"
-
-    return re.sub(rf"\bpython -m ({packages})\b", in_arb, text)
+    packages = "dataset_script|leaderboard|judges|submissions|space"
+    return re.sub(
+        rf"\bpython -m (?:arb )?({packages})\b", lambda found: f"arb {GROUPS.get(found[1], found[1])}", text
+    )
 
 
 def next_step(purpose: str, *command: object) -> None:
@@ -113,10 +110,9 @@ def flags(**options: object) -> list[str]:
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or value is None:
             typed += [flag] if value else []
-        else:
-            each = value if isinstance(value, list | tuple) else [value]
-            for one in each:
-                typed += [flag, str(one)]
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            typed += [flag, str(each)]
     return typed
 
 

@@ -63,16 +63,12 @@ def patiently(
 ) -> Result:
     """Return the result of a call to the Hub, with retries after temporary failures.
 
-    Args:
-        call: Makes the request.
-        what: The beginning of the error message, such as the repository's name.
-        sleep: Called with the seconds to wait before a retry.
-        say: Called with a message before each pause.
-        retries_all: Whether to retry after every HTTP error, not only after temporary ones.
-        advice: The end of the error message.
+    Before each retry, ``say`` is called with a message and ``sleep`` with the seconds to wait. With
+    ``retries_all``, every HTTP error is retried.
 
     Raises:
-        HubError: The call failed and is not retried, or its last retry failed.
+        HubError: The call failed and is not retried, or its last retry failed. The message begins with
+            ``what``, such as a repository's name, and ends with ``advice``.
     """
     pauses = iter(PAUSES)
     while True:
@@ -263,10 +259,8 @@ class HubRepository:
     ) -> Publication:
         """Write files to the repository and remove other files that are ``owned``, in one commit.
 
-        Args:
-            files: Local files by their path in the repository.
-            owned: Returns whether a path belongs to this publication. Other files are kept.
-            verb: The first word of the commit message.
+        ``files`` has local files by their path in the repository. ``owned`` returns whether a path belongs to
+        this publication; other files are kept. ``verb`` is the first word of the commit message.
 
         Raises:
             PublishError: Somebody else changed the same files meanwhile.

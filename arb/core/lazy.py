@@ -62,9 +62,6 @@ class _LazyLoader(Loader):
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
-
     def exec_module(self, module: ModuleType) -> None:
         spec: Any = module.__spec__
         spec.loader = module.__loader__ = self._loader

@@ -40,14 +40,9 @@ def read_predictions(
 ) -> ReadResult:
     """Read a prediction file. Its format is recognised from its content.
 
-    Parquet is always read in another process. Use `check.check` to compare the ids with a suite.
-
-    Args:
-        content: The file's bytes.
-        limits: Limits on the file's size, by default those of `ReadingLimits`.
-        parsers: Processes that read Parquet and large text files, so that a server stays responsive.
-        isolated: Whether ``parsers`` also read small text files.
-        reader: A function (``module:function``) that reads files other than prediction files.
+    Parquet is always read in another process. With ``parsers``, large text files are too, so that a server
+    stays responsive, and with ``isolated`` all files. ``reader`` names a function, as ``module:function``,
+    that reads other files than prediction files. Use `check.check` to compare the ids with a suite.
 
     Returns:
         The table of the rows that could be read, or None, and the findings about the file.

@@ -175,7 +175,7 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
     return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
 
 
-def version_of_templates() -> str:
+def _package_version() -> str:
     try:
         return importlib.metadata.version("agent-reward-bench")
     except importlib.metadata.PackageNotFoundError:
@@ -372,8 +372,7 @@ def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: 
     """
     if isinstance(judge, WebJudge):
         return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
-    made_by = f"agent-reward-bench {version_of_templates()}"
-    return with_official_prompts(judge, read_templates(settings), made_by)
+    return with_official_prompts(judge, read_templates(settings), f"agent-reward-bench {_package_version()}")
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
