@@ -263,9 +263,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
             )
             there = {path for path in space.read()[1] if path.endswith(".py")}
             if there and f"{METRIC}.py" not in there:
-                raise hub.PublishError(
-                    f"{repo}: this Space contains something else; rename it, or choose another owner"
-                )
+                raise hub.PublishError(f"{repo}: this Space is not the metric; rename it or change OWNER")
             files = {path.name: Path(name) / path.name for path in metric_sources()}
             for path in metric_sources():
                 text = path.read_text(encoding="utf-8").replace(IN_A_CHECKOUT, repo)
@@ -274,10 +272,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
     except (hub.PublishError, hub.HubError, OSError) as error:
         stop(str(error))
     except KeyboardInterrupt:
-        stop(
-            "interrupted; the metric's Space is unchanged or complete. Run the same command again to resume",
-            INTERRUPTED,
-        )
+        stop("interrupted; nothing is half-published. Run the same command again to resume", INTERRUPTED)
 
 
 def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:

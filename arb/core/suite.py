@@ -165,7 +165,6 @@ class Suite:
 
 
 def shipped_suites() -> tuple[str, ...]:
-    """Return the names of the suites that come with the code."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
 
 
@@ -266,9 +265,7 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
         if split not in SPLITS:
             problems.append(f"row {number}, split {split!r}: use one of {', '.join(SPLITS)}")
         elif by_key.setdefault(reading_key(spelled), run) is not run:
-            problems.append(
-                f"row {number}, trajectory_id {run.trajectory_id[:80]!r}: an earlier row has it; keep one row"
-            )
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: an earlier row has it; keep one")
         else:
             splits[run.benchmark, run.task].add(split)
     problems += [
@@ -327,9 +324,7 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     if trajectory is None:
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
-        problems.append(
-            f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove its labels from this file"
-        )
+        problems.append(f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove this row")
     if number not in _NUMBERS:
         problems.append("annotation: write 1 (primary), 2, … 9")
     released = {

@@ -210,7 +210,7 @@ def test_a_space_of_something_else_stays_as_it_is(hub):
     hub.api.repositories[f"spaces/{METRIC}"] = SpaceRepository(f"spaces/{METRIC}")
     hub.commit(f"spaces/{METRIC}", {"app.py": b"mine"})
     done = CliRunner().invoke(app, ["metric", "publish", OWNER])
-    assert done.exit_code == 2 and "this Space contains something else" in done.stderr
+    assert done.exit_code == 2 and "this Space is not the metric" in done.stderr
     assert hub.api.repositories[f"spaces/{METRIC}"].head.files["app.py"].data == b"mine"
 
 

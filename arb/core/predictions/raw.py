@@ -103,17 +103,12 @@ def blank_rows(rows: Sequence[int]) -> list[Finding]:
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
-    message = (
-        f"{counted(len(rows), 'blank row')} skipped (row {few}). Check that no data is missing, and remove "
-        "them."
-    )
+    message = f"{counted(len(rows), 'blank row')} skipped (row {few}). Remove them or add the missing data."
     return [Finding("warning", "blank_rows", message, tuple(rows[:1_000]), len(rows))]
 
 
 def _doubled(column: str, spellings: set[str]) -> Finding:
-    message = (
-        f"{column}: the file has this column twice ({quoted_names(sorted(spellings))}). Keep one of them."
-    )
+    message = f"{column}: the file has this column twice ({quoted_names(sorted(spellings))}). Keep only one."
     return error("duplicate_column", message, column=column)
 
 
@@ -194,9 +189,7 @@ def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
         return None, [row_finding("error", "nul_bytes", "a NUL byte", lines, advice, of="line")]
     body = text.rstrip()
     if "\r" in body and "\n" not in body:
-        message = (
-            "lines end with a carriage return only (as on old Macs); they were read. Save with LF line ends."
-        )
+        message = "lines end with a carriage return only, as on old Macs. Save the file with LF line ends."
         return body.replace("\r", "\n"), [warning("line_ends", message)]
     return text, []
 
