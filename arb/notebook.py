@@ -154,8 +154,8 @@ def compare(
     """Return the difference in a metric between every two prediction files, on the same tasks.
 
     ``low`` and ``high`` are the bounds of the difference's 95 % interval. ``p_accuracy`` is the p-value of
-    McNemar's exact test of equal accuracy. ``first`` and ``second`` are names of files; a DataFrame has its
-    index in ``files`` instead.
+    McNemar's exact test of equal accuracy. ``first`` and ``second`` are file names, or the index in ``files``
+    for a DataFrame.
 
     Args:
         files: At least two prediction files.

@@ -40,12 +40,12 @@ class Annotation:
 
     @property
     def person(self) -> str | None:
-        """The annotator's name without spaces around it, which one released name has; None if unknown."""
+        """The annotator's name without surrounding spaces (a released name has some); None if unknown."""
         return (self.annotator or "").strip() or None
 
     @property
     def is_primary(self) -> bool:
-        """Whether judges are scored on this annotation, because it is the first of its trajectory."""
+        """Whether judges are scored on this annotation. It is the first one of its trajectory."""
         return self.annotation == 1
 
     @property

@@ -39,7 +39,7 @@ def complete_suite(incomplete: str) -> list[str]:
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
-SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Name the file's split.")]
+SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Choose the file's split.")]
 SuiteOption = Annotated[
     str | None,
     typer.Option(
@@ -55,8 +55,8 @@ EXIT_CODES: Final = {
     1: "the input has problems, or a check failed; each problem is listed",
     2: "the command cannot run: an option, a setting or a folder is wrong, or the Hub refuses the request",
     3: "partly done: broken files were left out, `--max-usd` was reached, or something was not published",
-    4: "`judges run` got only rate limits and stopped; run the same command again to resume",
-    5: "`judges run` stopped: the endpoint refuses the account (key, credit); run it again to resume",
+    4: "`judges run` stopped because of rate limits; run the same command again to resume",
+    5: "`judges run` stopped: the endpoint refused the key or account; fix it and run the command again",
     130: "interrupted; run the same command again to resume",
 }
 """The meaning of the exit codes of all commands."""

@@ -32,7 +32,7 @@ PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds to wait before each retry, unless the Hub says how long to wait."""
 
 LONGEST_PAUSE: Final = 300.0
-"""Longest pause in seconds: the Hub counts requests in windows of five minutes."""
+"""The longest pause in seconds. The Hub counts requests in windows of five minutes."""
 
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -127,7 +127,7 @@ def describe_failure(error: BaseException) -> str:
         402: "the owner's plan does not include this",
         403: "HF_TOKEN does not have permission to do this",
         404: "check the name and the revision, and that HF_TOKEN may read it",
-        412: "the repository changed meanwhile",
+        412: "the repository has changed in the meantime",
         429: "too many requests",
     }
     return f"the Hub answered {status} ({advice.get(status, 'a server error')})"
@@ -211,7 +211,7 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Return whether a local file equals one on the Hub, by SHA-256 for files in LFS, else by git's hash."""
+    """Return whether a local file equals one on the Hub, by their SHA-256 in LFS or else by git's hash."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:

@@ -164,7 +164,7 @@ def _message(detail: Any) -> str:
     if detail["type"] in ("string_too_long", "too_long"):
         return f"is over {detail['ctx']['max_length']} characters; shorten it"
     if detail["type"] == "literal_error":
-        return f"is not one of {detail['ctx']['expected']}"
+        return f"choose one of {detail['ctx']['expected']}"
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
     if detail["loc"][-1] == "test_labels_used" or detail["type"].startswith("bool"):

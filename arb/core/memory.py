@@ -16,7 +16,7 @@ _LARGE_BYTES: Final = 131_072
 
 
 def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the memory limit of the container in bytes, or None if there is none or it is unknown."""
+    """Return the memory limit of the container in bytes, or None if it is unlimited or unknown."""
     for name in _LIMITS:
         with suppress(OSError, ValueError):
             most = int((root / name).read_text())

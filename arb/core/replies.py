@@ -40,7 +40,7 @@ class Candidate:
 
 
 def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
-    """Return the reply with its thoughts (``<reasoning>``, ``<think>`` …) replaced by as many line breaks.
+    """Replace the thoughts in a reply (``<reasoning>``, ``<think>`` …) with line breaks of the same length.
 
     Text before a closing tag without an opening tag counts as thoughts. If the reply was cut off, text after
     an opening tag without a closing tag does too.
@@ -412,7 +412,7 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
 def _last_answer(
     found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
 ) -> tuple[float | ParsedAnswer, int] | None:
-    """Return the last answer and its place, from the first group of candidates that has one, or None.
+    """Return the last answer and its place in the first group of candidates with an answer, or None.
 
     Repeated choices are skipped. A candidate that cannot be read counts only where the prompt asked for it.
     """

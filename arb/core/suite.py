@@ -326,7 +326,7 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     elif trajectory.split != "dev":
         problems.append(f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove this row")
     if number not in _NUMBERS:
-        problems.append("annotation: write 1 (primary), 2, … 9")
+        problems.append("annotation: write a number from 1 (the primary annotation) to 9")
     released = {
         name: tuple(_WORDS) if name in LABELS else values for name, values in RELEASED_ANSWERS.items()
     }
@@ -341,7 +341,7 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
             answers[name] = UNSURE
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
-        problems.append("annotator: write annotator-1, annotator-2, …, not a name, or leave it empty")
+        problems.append("annotator: write an id such as annotator-1, not a name, or leave it empty")
     if problems or trajectory is None or number is None:
         return problems
     return Annotation(trajectory.trajectory_id, annotator, answers, annotation=int(number))

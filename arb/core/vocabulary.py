@@ -79,7 +79,7 @@ TARGETS: Final = MappingProxyType(
         ),
     }
 )
-"""The targets of AgentRewardBench."""
+"""The questions that judges answer in AgentRewardBench."""
 
 LABELS: Final = tuple(name for name, target in TARGETS.items() if target.type == "binary")
 """The labels that judges are scored on. The positive class is true."""
@@ -117,7 +117,7 @@ JUDGE_INPUTS: Final = (
     "reward",
     "other",
 )
-"""The parts of a trajectory that a judge may see. ``reward`` is the one by the benchmark's own rules."""
+"""The parts of a trajectory that a judge may see. ``reward`` is the result of the benchmark's own rules."""
 
 EVIDENCE: Final = MappingProxyType(
     {

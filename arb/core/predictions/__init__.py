@@ -40,9 +40,9 @@ def read_predictions(
 ) -> ReadResult:
     """Read a prediction file. Its format is recognised from its content.
 
-    Parquet is always read in another process. With ``parsers``, large text files are too, so that a server
-    stays responsive, and with ``isolated`` all files. ``reader`` names a function, as ``module:function``,
-    that reads other files than prediction files. Use `check.check` to compare the ids with a suite.
+    Parquet is always read in a separate process. If ``parsers`` are given, they also read large text files,
+    to keep a server responsive, and with ``isolated`` small ones too. A ``reader`` (``module:function``) can
+    replace the one for prediction files. Use `check.check` to compare the ids with a suite.
 
     Returns:
         The table of the rows that could be read, or None, and the findings about the file.

@@ -18,7 +18,7 @@ from arb.core.vocabulary import PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind,
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reason why a cell is invalid: the finding's code, and words for its message."""
+    """A reason why a cell is invalid, with the code and the words for a finding."""
 
     code: str
     says: str
@@ -95,7 +95,7 @@ def state(value: object) -> str | Problem | None:
 
 
 def trajectory_id(value: object) -> str | Problem:
-    """Return an id as written. `check.check` finds out whether it is in the suite."""
+    """Return an id as written. `check.check` compares it with the suite."""
     if isinstance(value, Missing):
         return ABSENT
     text = free_text(value)

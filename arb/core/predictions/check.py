@@ -113,7 +113,10 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return one error about the ids in ``rows``, if any; ``hint(i, id)`` is shown after each id."""
+    """Return an error about the ids in ``rows``, or no error without rows.
+
+    The message shows ``hint(i, id)`` after the id in ``rows[i]``.
+    """
     if not rows:
         return []
 
@@ -188,7 +191,7 @@ class BenchmarkSummary:
         expected: The number of trajectories in the split.
         rows: The number of rows with one of these trajectories.
         coverage: The share of the expected trajectories that have a verdict on success.
-        success_share: The share of these verdicts that are true, or None if there are none.
+        success_share: The share of these verdicts that are true, or None without verdicts.
     """
 
     expected: int

@@ -27,7 +27,7 @@ _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
 _MAX_DEPTH: Final = 16
 _MAX_FIXED_WIDTH: Final = 32
-"""The width of the widest decimal in bytes. A wider fixed-length column could be made to fill the memory."""
+"""The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 
 _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,

@@ -29,7 +29,7 @@ class ReadingLimits:
 
 
 class Missing:
-    """The type of MISSING, which stands for a key that a JSONL row lacks. It differs from None (null)."""
+    """The type of MISSING, the value for a key that a JSONL row lacks. The value for null is None."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -88,7 +88,7 @@ def too_many_rows(limits: ReadingLimits) -> Finding:
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """Return the findings about a file without rows, adding an error about that if there is no error yet."""
+    """Return the findings about a file without rows. An error is added unless they contain one."""
     if any(finding.level == "error" for finding in findings):
         return findings
     message = (
@@ -99,7 +99,7 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
-    """Return a warning about blank rows, in a list that is empty if there are none."""
+    """Return a list with a warning about blank rows, or an empty list."""
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")

@@ -101,7 +101,7 @@ def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, address in links.items():
         if not _LINK_NAME.fullmatch(name):
-            yield f"links.{name[:40]!r}: use at most 40 letters, digits, spaces and -, first a letter"
+            yield f"links.{name[:40]!r}: use up to 40 letters, digits, spaces and -, beginning with a letter"
         if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
             yield f'links.{name[:40]}: write an address that begins with "https://" or "mailto:"'
 

@@ -111,7 +111,7 @@ class Question:
         return title
 
     def accepts(self, value: str | None) -> bool:
-        """Return whether a value is allowed: one of the answers, Unsure, or None for not answered."""
+        """Return whether a value is one of the answers, Unsure, or None (not answered)."""
         return value in (None, UNSURE) or value in self.values
 
 

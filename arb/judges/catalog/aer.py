@@ -27,9 +27,9 @@ CAPTIONER = "captioner"
 class AerJudge(DescribedJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
-    If no screenshot was recorded, the prompt says so and the judge sees only the steps; AER-C then needs no
-    captioner. If the captioner fails, there is no verdict. AER-C can also judge runs without web pages, from
-    the texts of their observations.
+    Without a recorded screenshot, the judge sees only the steps, and AER-C makes only one call. If the
+    captioner fails, the answer has no verdict. AER-C can also judge runs without web pages, from the texts of
+    their observations.
     """
 
     form: ClassVar[Form] = "status"

@@ -46,10 +46,10 @@ _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 class NNetNavJudge(DescribedJudge):
     """A judge that first asks for descriptions of all changes, and then for the rating.
 
-    The change from observation i to i+1 is described with the action of step i, which caused it, or, with
-    ``is_compat``, with the action of step i+1, as in the released code. The prompt for the rating mentions
-    changes that were not recorded or not described. If a call fails, the state is ``error``, so that the
-    judgment is repeated on resuming. If no change could be described, there is no verdict.
+    The describer is told the action of step i, which caused the change from observation i to i+1. With
+    ``is_compat``, it is told the action of step i+1, as in the released code. The prompt for the rating
+    mentions changes that were not recorded or not described. If a call fails, the state is ``error``, so that
+    a resumed run repeats the judgment. If all descriptions fail, the answer has no verdict.
     """
 
     form: ClassVar[Form] = "rating"
@@ -152,13 +152,13 @@ def _with_texts_as_trees(view: View) -> View:
 
 
 def _change_in(description: str) -> str:
-    """Return the text after the last "State change:", or the whole text if there is none, on one line."""
+    """Return the text after the last "State change:", or else the whole text, on one line."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 
 
 def _ended(replies: Sequence[Reply]) -> Answer | None:
-    """Return an answer without a verdict if a call failed or there is no description, else None."""
+    """Return an answer without a verdict if a call failed or all descriptions failed, else None."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
         return prompting.failed_answer(failed)
     if replies and all(prompting.text_of(reply) is None for reply in replies):

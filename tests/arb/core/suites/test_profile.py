@@ -80,7 +80,7 @@ def test_every_problem_is_named_at_once():
         "title: write it on one line, without control characters",
         "description: write a text of at most 600 characters",
         "citation: write a text of at most 10,000 characters",
-        "links.'<b>': use at most 40 letters, digits, spaces and -, first a letter",
+        "links.'<b>': use up to 40 letters, digits, spaces and -, beginning with a letter",
         'links.code: write an address that begins with "https://" or "mailto:"',
         'links.data: write an address that begins with "https://" or "mailto:"',
         "pages.about: cannot be switched on or off; use one of compare, rates, trajectories, errors, labels, "
