@@ -45,8 +45,7 @@ _CELL: Final = ("n", "tp", "fp", "fn", "tn", "no_verdict", "precision", "recall"
 def board(file: str | Path | None = None) -> pd.DataFrame:
     """Return the leaderboard with one row per label and judge, best judges first.
 
-    Args:
-        file: The path of a Space's ``board.json``. By default, the published results are returned.
+    ``file`` is a Space's ``board.json``. By default, the published results are returned.
 
     Raises:
         ValueError: The file is not a board.
@@ -83,7 +82,7 @@ def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
     command = [sys.executable, "-m", "arb", "judges", "run", name, *flags(out=out, **options), "--json"]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    # A separate process is needed because notebooks already run an event loop. Ctrl-C also works as usual.
+    # A separate process, because notebooks already run an event loop. It also makes Ctrl-C work as usual.
     with subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:

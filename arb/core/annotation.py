@@ -34,7 +34,7 @@ class Annotation:
     annotation: int = 1
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
-        """Return a copy with these ``answers`` by question in place of earlier ones; None removes one."""
+        """Return a copy with other ``answers`` to some questions. None removes the answer to a question."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
 

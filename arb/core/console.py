@@ -86,5 +86,5 @@ def progress_bar(
         try:
             yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
         finally:
-            if bar.tasks[0].total is None:  # nothing was done: no empty bar above the error message
+            if bar.tasks[0].total is None:  # do not leave an empty bar above an error message
                 bar.remove_task(task)

@@ -363,8 +363,8 @@ def read_verdict(
 ) -> Verdict:
     """Return the verdict in a reply of this form.
 
-    The state is ``truncated`` if the reply was cut off before the verdict, ``unparsed`` if the verdict cannot
-    be read, ``error`` if there is no reply, or ``ok``, ``unsure`` or ``refused``.
+    Its state is ``ok``, ``unsure``, ``refused``, ``truncated`` (cut off before the verdict), ``unparsed``
+    (the verdict cannot be read) or ``error`` (no reply).
     """
     if refusal or finish_reason == "content_filter":
         return Verdict("refused")

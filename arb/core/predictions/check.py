@@ -113,10 +113,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return an error about the ids in ``rows``, or no error without rows.
-
-    The message shows ``hint(i, id)`` after the id in ``rows[i]``.
-    """
+    """Return an error about the ids in ``rows``, if any. It shows ``hint(i, id)`` after the id."""
     if not rows:
         return []
 

@@ -1,9 +1,9 @@
 """Worker processes that read uploaded files, so that a hostile file cannot harm the server.
 
 A worker is a Python process that has imported the readers. It forks for each file. The child process reads
-only this file, with limited memory and time, and ends. Therefore no file can access another one, and a file
-that makes a library abort ends only its child process. A fork takes milliseconds; starting Python would take
-a quarter of a second. Answers are JSON, because the server must not unpickle what such a process sends.
+only this file, with limited memory and time, and ends. Files cannot access each other, and a file that makes
+a library abort ends only its own child process. A fork takes milliseconds, while starting Python takes a
+quarter of a second. Answers are JSON, because the server must not unpickle what such a process sends.
 """
 
 import json
