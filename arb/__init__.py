@@ -1,14 +1,14 @@
-"""AgentRewardBench in notebooks: functions that return the results of commands as pandas DataFrames.
+"""AgentRewardBench for notebooks. Each function returns the result of a command as a pandas DataFrame.
 
     import arb
-    arb.board()                                             # the leaderboard
-    arb.judge("rule-based", "runs/rules", split="dev")      # run a judge: its prediction file
-    arb.score("runs/rules/predictions.jsonl", split="dev")  # how well it judges
-    arb.compare("mine.jsonl", "other.jsonl", split="dev")   # whether the difference can be told from chance
-    arb.estimate(["judge.jsonl"], "labels.csv")             # agents' success rates from a few labels
+    arb.board()                                             # return the leaderboard
+    arb.judge("rule-based", "runs/rules", split="dev")      # run a judge and return its predictions
+    arb.score("runs/rules/predictions.jsonl", split="dev")  # compute precision, recall, F1 and kappa
+    arb.compare("mine.jsonl", "other.jsonl", split="dev")   # test whether two judges differ
+    arb.estimate(["judge.jsonl"], "labels.csv")             # estimate agents' success rates from few labels
 
-Rates are fractions from 0 to 1. The ``attrs`` of a DataFrame have the values that are the same for all rows.
-Pass a prediction file as a path, or as a DataFrame with its columns (``trajectory_id``, ``success`` …).
+Rates are fractions from 0 to 1. Values that apply to the whole table, such as the version of the labels, are
+in its ``attrs``. Pass a prediction file as a path, or as a DataFrame with the same columns.
 """
 
 from importlib import import_module
@@ -21,7 +21,7 @@ __all__ = ["board", "compare", "estimate", "judge", "score"]
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function of `arb.notebook`. It is imported only now, since it needs pandas."""
+    """Return a function of `arb.notebook`, which is imported on first use because it loads pandas."""
     if name in __all__:
         return getattr(import_module("arb.notebook"), name)
     raise AttributeError(f"module 'arb' has no attribute {name!r}")

@@ -19,18 +19,15 @@ if TYPE_CHECKING:  # typer ships its own copy of click
 PACKAGES: Final = {
     "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect your own runs."),
     "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
-    "judges": ("arb.judges", "List judges, plan and run one, certify your own."),
-    "submissions": (
-        "submissions",
-        "Check and submit prediction files; manage a Space's records and annotation.",
-    ),
+    "judges": ("arb.judges", "List, plan and run judges; certify your own."),
+    "submissions": ("submissions", "Check and submit prediction files; manage a Space's records."),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }
-"""For each command of ``arb``: the package that implements it, and its line in the list of commands."""
+"""The commands of ``arb``: for each one, the package that implements it and a line of help."""
 
 
 class Packages(TyperGroup):
-    """A group of commands whose packages are imported only when a command runs, so that help is fast."""
+    """A command group that imports a package only to run its commands, so that ``arb --help`` is fast."""
 
     def list_commands(self, ctx: Context) -> list[str]:
         return [*PACKAGES, *super().list_commands(ctx)]
@@ -57,15 +54,16 @@ app.add_typer(hub.app, name="hub")
 def about() -> None:
     """AgentRewardBench: evaluate the judges of web agents.
 
-    `arb COMMAND --help` describes a command. Exit codes: 0 done; 1 the input has problems, which are listed;
-    2 the command cannot run as given; 3 partly done; 4 only rate limits; 130 interrupted (run the same
-    command again to resume).
+    Run `arb COMMAND --help` for help on a command. Exit codes: 0 done; 1 the input has problems, which are
+    listed; 2 the command cannot run with these options or settings; 3 partly done; 4 stopped by rate limits;
+    5 the endpoint refused the account; 130 interrupted. After 4, 5 and 130, run the same command again to
+    resume.
     """
 
 
 @metric.command("path")
 def metric_path() -> None:
-    """Print the folder of the metric: evaluate.load("$(arb metric path)")."""
+    """Print the folder of the metric, which evaluate.load() accepts."""
     typer.echo(Path(leaderboard.__file__).parent / "judge_precision")
 
 

@@ -49,10 +49,10 @@ METRIC: Final = "judge_precision"
 """The name of the metric's Space, which must equal the name of the metric's module."""
 
 IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
-"""The path from which the card and the docstring load the metric; publishing replaces it with the Space."""
+"""The metric's path in its card and docstring. Publishing replaces it with the name of the Space."""
 
 INTERRUPTED: Final = 130
-IN_PART: Final = 3
+PARTLY_DONE: Final = 3
 
 app = typer.Typer(no_args_is_help=True, help="Publish dataset, metric and leaderboard together.")
 
@@ -74,7 +74,10 @@ class RepositoryState:
 
 @dataclass(frozen=True)
 class PublishPlan:
-    """What to publish under an owner's name. ``suite`` is the name or folder that ``chosen`` is from."""
+    """The suite, built dataset and file of hidden labels to publish, and the owner on the Hub.
+
+    ``suite`` is the name or folder from which ``chosen`` was loaded.
+    """
 
     owner: str
     suite: str
@@ -103,14 +106,14 @@ class PublishPlan:
             raise hub.PublishError(f"{self.owner}: the Hub does not accept this owner's name; correct OWNER")
         if not self.folder.is_dir():
             raise hub.PublishError(
-                f"{self.folder}: there is no such folder; get it with `arb data get`, or use --data"
+                f"{self.folder}: there is no such folder; get the dataset with `arb data get`, or use --data"
             )
         data = hub.published_files(self.folder)
         held = json.loads(data["manifest.json"].read_bytes()).get("suite")
         if held != self.chosen.name:
             raise hub.PublishError(
-                f"{self.folder}: contains the suite {held}, not {self.chosen.name}; get the benchmark with "
-                f"`arb data get`, or add --suite {held}"
+                f"{self.folder}: contains the suite {held}, not {self.chosen.name}; add --suite {held}, or "
+                "get the dataset with `arb data get`"
             )
         metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
         board = len(space) + len(space_files.MADE), _bytes(space.values())
@@ -159,20 +162,20 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     suite: SuiteOption = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Read your own suite's hidden labels here (default: ARB_LABELS=csv:FILE)."),
+        typer.Option(help="Read your suite's hidden labels from this CSV (default: ARB_LABELS=csv:FILE)."),
     ] = None,
     maintainer: Annotated[
-        list[str] | None, typer.Option(help="Let this account moderate, as for `arb space deploy`.")
+        list[str] | None, typer.Option(help="Let this account moderate. Repeat to add maintainers.")
     ] = None,
     accept: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE:TRAJECTORY_ID", help="Accept this warning, as for `arb data publish`."),
+        typer.Option(metavar="CODE:TRAJECTORY_ID", help="Accept this warning. Repeat to add another."),
     ] = None,
     allow_missing: Annotated[
-        list[str] | None, typer.Option(help="Allow this trajectory to be missing, as for `arb data publish`.")
+        list[str] | None, typer.Option(help="Allow this trajectory to be missing. Repeat to add another.")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would be published where, without asking the Hub.")
+        bool, typer.Option("--dry-run", help="Show what would be published, without contacting the Hub.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -180,11 +183,11 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
 
     The dataset goes to OWNER/SUITE, the metric for evaluate.load to OWNER/judge_precision, and the Space to
     OWNER/SUITE-leaderboard. The Space keeps its records in the private OWNER/SUITE-records and its rows in
-    OWNER/SUITE-board. Hidden labels go to the private OWNER/SUITE-labels. Files that are there already are
-    not sent again; if the command was stopped, run it again to resume. HF_TOKEN needs write access.
+    OWNER/SUITE-board. Hidden labels go to the private OWNER/SUITE-labels. Files that the Hub already has are
+    not sent again, so you can resume an interrupted command by running it again. HF_TOKEN needs write access.
 
-    Exit code 0: everything is published; 2: nothing was sent, or the command cannot run as given; 3: some
-    parts are published; see the table.
+    Exit code 0: everything is published; 2: nothing is published, or an option or setting is wrong; 3: only
+    some repositories are published, see the table.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -197,7 +200,7 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     if dry_run:
         _print(targets, as_json)
         typer.echo(
-            "Nothing was sent (--dry-run); `arb space deploy --dry-run` lists the Space's files", err=True
+            "nothing was sent (--dry-run); `arb space deploy --dry-run` lists the Space's files", err=True
         )
         return
     if settings.hf_token is None:
@@ -216,10 +219,10 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
         typer.echo("error: not everything is published; run the same command again to resume", err=True)
         if INTERRUPTED in codes:
             raise typer.Exit(INTERRUPTED)
-        raise typer.Exit(IN_PART if 0 in codes else max(codes))
+        raise typer.Exit(PARTLY_DONE if 0 in codes else max(codes))
     typer.echo(
-        f'load_dataset("{plan.repo()}") and evaluate.load("{owner}/{METRIC}") work. '
-        f"Next: set the secrets named above in the settings of {plan.repo('leaderboard')}",
+        f'Published: load_dataset("{plan.repo()}") and evaluate.load("{owner}/{METRIC}") now work. '
+        f"Next, set the secrets named above in the settings of {plan.repo('leaderboard')}",
         err=True,
     )
 
@@ -227,31 +230,31 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
 def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
     """Publish the metric as a Space, for evaluate.load("OWNER/judge_precision").
 
-    Files that are there already are not sent again. HF_TOKEN needs write access.
+    Files that the Hub already has are not sent again. HF_TOKEN needs write access.
 
-    Exit code 0: published, or there already; 2: refused here or by the Hub.
+    Exit code 0: the metric is published; 2: this command or the Hub refused to publish it.
     """
     done = _put_metric(f"{owner}/{METRIC}", read_settings())
     if as_json:
         print_json(asdict(done) | {"committed": done.committed})
         return
     what = f"{len(done.written)} files written, {len(done.removed)} removed"
-    typer.echo(f"{done.repo} at {done.commit}: {what if done.committed else 'was there already; no commit'}")
+    typer.echo(f"{done.repo} at {done.commit}: {what if done.committed else 'unchanged; no commit'}")
 
 
 def metric_sources() -> list[Path]:
-    """Return the files of the metric's Space, without ``__init__.py``, since the Space is not a package."""
+    """Return the metric's files except ``__init__.py``, which a Space does not need."""
     folder = Path(leaderboard.__file__).parent / METRIC
     return sorted(path for path in folder.iterdir() if path.is_file() and path.name != "__init__.py")
 
 
 def _put_metric(repo: str, settings: Settings) -> Publication:
-    """Upload the metric to its Space. On an error the command exits with code 2, on Ctrl-C with 130."""
+    """Upload the metric to its Space. Exits with code 2 on an error and with 130 on Ctrl-C."""
     client = hub.hub_of(settings)
     space = hub.HubRepository(client, repo, "space", lambda line: typer.echo(printable(line), err=True))
     try:
         if not hub.is_repo_name(repo):
-            raise hub.PublishError(f"{repo}: is not a Space's name; write OWNER/NAME")
+            raise hub.PublishError(f"{repo}: the Hub does not accept this name; correct OWNER")
         if not client.token:
             raise hub.HubError("publishing needs a token with write access; set HF_TOKEN")
         with stopped_like_ctrl_c(), tempfile.TemporaryDirectory(prefix="arb-metric-") as name:
@@ -260,9 +263,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
             )
             there = {path for path in space.read()[1] if path.endswith(".py")}
             if there and f"{METRIC}.py" not in there:
-                raise hub.PublishError(
-                    f"{repo}: is a Space of something else; rename it, or choose another owner"
-                )
+                raise hub.PublishError(f"{repo}: this Space is not the metric; rename it or change OWNER")
             files = {path.name: Path(name) / path.name for path in metric_sources()}
             for path in metric_sources():
                 text = path.read_text(encoding="utf-8").replace(IN_A_CHECKOUT, repo)
@@ -271,10 +272,7 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
     except (hub.PublishError, hub.HubError, OSError) as error:
         stop(str(error))
     except KeyboardInterrupt:
-        stop(
-            "interrupted; the Space has the whole metric or nothing. Run the same command again to resume",
-            INTERRUPTED,
-        )
+        stop("interrupted; nothing is half-published. Run the same command again to resume", INTERRUPTED)
 
 
 def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:
@@ -294,7 +292,7 @@ def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[Reposito
 
 
 def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
-    """Return ``labels`` or the file of ARB_LABELS=csv:FILE; None if the suite has no hidden labels."""
+    """Return ``labels`` or the file in ARB_LABELS, or None if it names no file or the suite is official."""
     kind, _, path = settings.labels.partition(":")
     if labels is not None or suite.is_official or kind != "csv":
         return labels

@@ -1,4 +1,4 @@
-"""The functions of ``arb`` for notebooks. Each returns the result of a command as a DataFrame."""
+"""Functions for notebooks. Each returns the result of a command of ``arb`` as a DataFrame."""
 
 from __future__ import annotations
 
@@ -43,10 +43,9 @@ _CELL: Final = ("n", "tp", "fp", "fn", "tn", "no_verdict", "precision", "recall"
 
 
 def board(file: str | Path | None = None) -> pd.DataFrame:
-    """Return the leaderboard with one row per label and judge, the best judges first.
+    """Return the leaderboard with one row per label and judge, best judges first.
 
-    Args:
-        file: The ``board.json`` of a Space. By default the published rows are returned.
+    ``file`` is a Space's ``board.json``. By default, the published results are returned.
 
     Raises:
         ValueError: The file is not a board.
@@ -65,25 +64,25 @@ def board(file: str | Path | None = None) -> pd.DataFrame:
 
 
 def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
-    """Run a judge as ``arb judges run`` does, or resume its run, and return its predictions.
+    """Run a judge with ``arb judges run``, or resume its run, and return its predictions.
 
-    Progress goes to stderr.
+    Progress is printed on stderr.
 
     Args:
         name: A judge's name from ``arb judges list``.
-        out: The run's folder. If it has a run with other settings, a new folder next to it is used.
+        out: The run's folder. If it contains a run with other settings, a new folder next to it is used.
         options: Options of the command, such as ``split="dev"``, ``model="gpt-4o"`` or ``max_usd=5``.
 
     Returns:
-        The rows of the prediction file. ``attrs`` has the folder used, the judge and the run's totals.
+        The rows of the prediction file. ``attrs`` has the run's folder, judge and totals, among others.
 
     Raises:
-        RuntimeError: The command failed. The message is that of the command.
+        RuntimeError: The command failed. The message is the end of what it printed on stderr.
     """
     command = [sys.executable, "-m", "arb", "judges", "run", name, *flags(out=out, **options), "--json"]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
-    # Run a separate process: notebooks already run an event loop, and Ctrl-C then works as on a terminal.
+    # A separate process, because notebooks already run an event loop. It also makes Ctrl-C work as usual.
     with subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
@@ -94,7 +93,7 @@ def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
         printed = process.stdout.read() if process.stdout else ""
     if process.returncode:
         message = "".join(lines).strip().removeprefix("error: ")
-        raise RuntimeError(message or f"judges run ended with {process.returncode}")
+        raise RuntimeError(message or f"`arb judges run` failed with exit code {process.returncode}")
     found = json.loads(printed)
     table = pd.read_json(found["predictions"], lines=True)
     table.attrs = {name: found[name] for name in ("run", "judge", "judged", "chosen", "totals")}
@@ -110,18 +109,18 @@ def score(
 ) -> pd.DataFrame:
     """Return precision, recall, F1 and kappa of a prediction file, with 95 % intervals over tasks.
 
-    For each label there is a row for all trajectories together, for each benchmark and for each agent, as in
-    ``arb leaderboard score``.
+    The result is that of ``arb leaderboard score``: for each label, one row for all trajectories together,
+    one per benchmark and one per agent.
 
     Args:
         file: The prediction file.
         split: The split that the file is for, ``dev`` or ``test``.
-        suite: A shipped suite's name or a suite folder, by default that of ``ARB_SUITE``.
+        suite: A shipped suite's name or a suite's folder. The default is ``ARB_SUITE``.
         policy: ``strict`` counts a missing verdict as no, ``published`` leaves its trajectory out.
-        labels: A file of annotations, by default the source that ``ARB_LABELS`` names.
+        labels: A CSV file of annotations. The default is the source in ``ARB_LABELS``.
 
     Raises:
-        ValueError: Labels are missing, or the file has errors; the message lists them all.
+        ValueError: There are no labels, or the file has errors. The message lists all errors.
         OSError: A file cannot be read.
     """
     chosen, known = _suite_and_labels(split, suite, labels)
@@ -151,27 +150,28 @@ def compare(
     metric: str = "precision",
     labels: str | Path | None = None,
 ) -> pd.DataFrame:
-    """Return how much each pair of prediction files differs in a metric over the same tasks.
+    """Return the difference in a metric between every two prediction files, on the same tasks.
 
-    ``low`` and ``high`` bound the difference's 95 % interval. ``p_accuracy`` is the p-value of McNemar's
-    exact test of equal accuracy. A DataFrame is named by its place among ``files``, from 0.
+    ``low`` and ``high`` are the bounds of the difference's 95 % interval. ``p_accuracy`` is the p-value of
+    McNemar's exact test of equal accuracy. ``first`` and ``second`` are file names, or the index in ``files``
+    for a DataFrame.
 
     Args:
-        files: Two prediction files or more.
+        files: At least two prediction files.
         split: The split that the files are for.
-        suite: As in `score`.
-        label: The label on which the judges are compared.
-        metric: A metric of the report, such as ``precision``.
-        labels: As in `score`.
+        suite: The suite, as in `score`.
+        label: The label to compare the judges on.
+        metric: A metric of the score report, such as ``precision``.
+        labels: The source of the labels, as in `score`.
 
     Raises:
-        ValueError: Labels are missing, or the files have errors; the message lists them all.
+        ValueError: There are no labels, or a file has errors. The message lists all errors.
     """
     if len(files) < 2:
         raise ValueError("compare needs at least two prediction files")
     for option, value, choices in (("label", label, LABELS), ("metric", metric, tuple(FORMULAS))):
         if value not in choices:
-            raise ValueError(f"{option}: there is no {value!r}; use one of {', '.join(choices)}")
+            raise ValueError(f"{option} {value!r} does not exist; use one of {', '.join(choices)}")
     chosen, known = _suite_and_labels(split, suite, labels)
     names = [_name(file, number) for number, file in enumerate(files)]
     columns: list[np.ndarray] = []
@@ -209,18 +209,18 @@ def estimate(
 ) -> pd.DataFrame:
     """Estimate agents' success rates from judges' verdicts on all runs and labels on some of them.
 
-    There is one row per agent: the rate by each judge alone, the rates from labels only and from both
-    (assisted) with 95 % intervals, and the share of labels that they save. Warnings are in
-    ``attrs["warnings"]``.
+    Each agent has one row with three kinds of estimate: from each judge alone, from the labels only, and from
+    both (``assisted``). The last two have 95 % intervals. ``saved`` is the share of labels that you save by
+    using the verdicts too. Warnings are in ``attrs["warnings"]``.
 
     Args:
         verdicts: One or more judges' prediction files.
         labels: A file with labels of some runs.
-        draw: The record of the draw that ``annotation-template --for-estimate`` wrote.
-        agent: Estimate only this agent. By default all agents are estimated.
+        draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
+        agent: The only agent to estimate. By default, all agents are estimated.
 
     Raises:
-        ValueError: The files have errors; the message lists them all.
+        ValueError: The files have errors. The message lists all of them.
     """
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     found = estimate_files(
@@ -260,13 +260,13 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 
 def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
     if labels is not None and not Path(labels).is_file():
-        raise FileNotFoundError(f"{labels}: there is no such file of labels; check the path")
+        raise FileNotFoundError(f"{labels}: there is no such file; check the path of the labels")
     settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
     chosen = load_suite(suite or settings.suite)
     try:
         return chosen, load_labels(chosen, split, settings)
     except (LabelsUnavailable, LabelsInvalid) as problem:
-        raise ValueError(f"there are no labels to score {split} with: {problem}") from None
+        raise ValueError(f"the labels of {split} cannot be loaded: {problem}") from None
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:
@@ -289,6 +289,6 @@ def _name(file: File, otherwise: int | str) -> str:
 
 
 def _errors(findings: Iterable[Finding], name: str = "") -> ValueError:
-    """Return a ValueError whose message lists the errors among the findings, one per line."""
+    """Return a ValueError that lists the errors among the findings, one per line."""
     lines = [f"{each.file or name}: {each.message}" for each in findings if each.level == "error"]
     return ValueError("\n".join(lines))

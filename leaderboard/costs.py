@@ -7,7 +7,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike
 
-from arb.core.predictions import Predictions
+from arb.core.predictions.table import Predictions
 
 TRAJECTORIES: Final = 1_000
 

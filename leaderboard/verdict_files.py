@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from arb.core.predictions import Predictions, ReadingLimits, read_predictions
+from arb.core.predictions import read_predictions
 from arb.core.predictions.check import check
+from arb.core.predictions.raw import ReadingLimits
+from arb.core.predictions.table import Predictions
 from arb.core.suite import Suite
 
 

@@ -6,8 +6,9 @@ from typing import Annotated, Final
 import fastapi
 from fastapi import Request, UploadFile
 
-from arb.core.predictions import ReadingLimits, ReadResult, read_predictions
-from arb.core.predictions.parser_pool import PREDICTIONS
+from arb.core.predictions import read_predictions
+from arb.core.predictions.parser_pool import PREDICTIONS, ReadResult
+from arb.core.predictions.raw import ReadingLimits
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
 from space.operations.limits import CheckLimit, sender_of

@@ -9,7 +9,7 @@ from functools import cached_property
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from arb.core.predictions import ParserPool
+from arb.core.predictions.parser_pool import ParserPool
 from arb.core.settings import Settings
 from arb.core.suite import Suite, load_suite
 from leaderboard.labels.labels import LabelSet

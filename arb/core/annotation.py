@@ -1,4 +1,4 @@
-"""An annotation: one person's answers about one trajectory, in files of annotations and of dev labels."""
+"""Annotations: a person's answers about a trajectory, as stored in annotation files and dev labels."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -6,18 +6,21 @@ from datetime import datetime
 from typing import Final
 
 DECISION: Final = "decision"
-"""The annotator's name in a row of decisions, which comes before people's answers about the trajectory."""
+"""The annotator's name in a row with maintainers' decisions, which take precedence over people's answers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Annotation:
-    """One person's answers about one trajectory.
+    """One person's answers about one trajectory. None means unknown.
 
-    ``answers`` maps questions to one of their values or "unsure"; unanswered questions are left out.
-    ``annotator`` is an opaque id, ``at`` the time of the answers (with a time zone), ``seconds`` how long
-    they took, ``step`` the number of the step that decided success; each is None if unknown. ``experiment``
-    is the released ``exp_name``, kept so that a released file can be written again. ``annotation`` is the
-    annotation's number, from 1, among those of the trajectory in a file of dev labels.
+    Attributes:
+        annotator: An opaque id.
+        answers: The answer to each question, or "unsure". Unanswered questions are left out.
+        at: The time of the answers, with a time zone.
+        seconds: The time that the answers took.
+        experiment: The value of ``exp_name`` in a released file.
+        step: The number of the step that decided success.
+        annotation: The annotation's number among those of the same trajectory, from 1.
     """
 
     trajectory_id: str
@@ -31,34 +34,34 @@ class Annotation:
     annotation: int = 1
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
-        """Return a copy in which ``answers``, by question, replace earlier ones; None removes an answer."""
+        """Return a copy with other ``answers`` to some questions. None removes the answer to a question."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
 
     @property
     def person(self) -> str | None:
-        """The annotator's name, stripped because a released name has spaces around it; None if unknown."""
+        """The annotator's name without surrounding spaces (a released name has some); None if unknown."""
         return (self.annotator or "").strip() or None
 
     @property
     def is_primary(self) -> bool:
-        """Whether judges are scored on this annotation, the first of its trajectory in the dev labels."""
+        """Whether judges are scored on this annotation. It is the first one of its trajectory."""
         return self.annotation == 1
 
     @property
     def is_decision(self) -> bool:
-        """Whether the row has decisions instead of a person's answers."""
+        """Whether the answers are maintainers' decisions instead of a person's."""
         return self.annotator == DECISION
 
     def __repr__(self) -> str:
-        return f"Annotation({self.trajectory_id!r})"  # without answers, since it may be logged
+        return f"Annotation({self.trajectory_id!r})"  # no answers, because it may be logged
 
 
 def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotation:
-    """Return a row of decisions: the ``decided`` answers, else those of ``row``, the primary annotation."""
+    """Return a row of decisions: the primary annotation ``row``, updated with the ``decided`` answers."""
     return Annotation(row.trajectory_id, DECISION, row.answers).with_answers(decided)
 
 
 def answered(annotations: Iterable[Annotation]) -> list[Annotation]:
-    """Return the annotations without rows of decisions."""
+    """Return the annotations that are people's answers, not decisions."""
     return [annotation for annotation in annotations if not annotation.is_decision]

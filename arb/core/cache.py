@@ -1,6 +1,6 @@
 """A cache with a limit in bytes. If several threads ask for the same value, it is computed only once.
 
-The decorators of cachetools do not fit, since each call passes its own function that computes the value.
+Unlike with the decorators of cachetools, each call passes its own function to compute the value.
 """
 
 import threading
@@ -30,17 +30,17 @@ class ByteCache(Generic[T]):
         return int(self._values.currsize)
 
     def find(self, key: Hashable) -> T | None:
-        """Return the value stored under a key, or None; this never waits for a value that is being made."""
+        """Return the cached value, or None. Does not wait for a value that another thread is computing."""
         with self._lock:
             return self._values.get(key)
 
     def get(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the value stored under a key, or call ``make`` and store its result."""
+        """Return the cached value, or call ``make`` and cache its result."""
         with self._lock:
             if key in self._values:
                 return self._values[key]
         with self._making[hash(key) % _LOCKS]:
-            with self._lock:  # another thread may have made it meanwhile
+            with self._lock:  # another thread may have computed it in the meantime
                 if key in self._values:
                     return self._values[key]
             value = make()

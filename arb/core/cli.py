@@ -31,15 +31,15 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
 
 PIPE_WIDTH = 140
-"""The width in columns of output to a pipe. The 80 columns that rich assumes are too few for the tables."""
+"""The width of output to a pipe, in characters. Rich's default of 80 is too narrow for the tables."""
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """Return the shipped suites that begin with ``incomplete``. The shell completes folders itself."""
+    """Return the shipped suites that begin with ``incomplete``. The shell itself completes folders."""
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
-SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="The split the file is for.")]
+SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Choose the file's split.")]
 SuiteOption = Annotated[
     str | None,
     typer.Option(
@@ -49,14 +49,14 @@ SuiteOption = Annotated[
     ),
 ]
 GROUPS: Final = {"dataset_script": "data"}
-"""The name in ``arb`` of each package whose command has a different name."""
+"""The packages whose command in ``arb`` has a different name."""
 EXIT_CODES: Final = {
-    0: "done, or done already",
-    1: "the input has problems, or a check failed; each problem is named",
-    2: "the command cannot run as given: an option, a setting or a folder is wrong, or the Hub refuses",
+    0: "success, also if there was nothing left to do",
+    1: "the input has problems, or a check failed; each problem is listed",
+    2: "the command cannot run: an option, a setting or a folder is wrong, or the Hub refuses the request",
     3: "partly done: broken files were left out, `--max-usd` was reached, or something was not published",
-    4: "`judges run` got only rate limits and stopped; run the same command again to resume",
-    5: "`judges run` stopped: the endpoint refuses the account (key, credit); run it again to resume",
+    4: "`judges run` stopped because of rate limits; run the same command again to resume",
+    5: "`judges run` stopped: the endpoint refused the key or account; fix it and run the command again",
     130: "interrupted; run the same command again to resume",
 }
 """The meaning of the exit codes of all commands."""
@@ -67,7 +67,7 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object 
 def new_command() -> typer.Typer:
     """Return a typer application that prints its help if it is called without arguments.
 
-    The help is plain text, since the boxes that rich draws would take two thirds of its time.
+    Help is plain text, because drawing rich's boxes takes longer than everything else.
     """
     return typer.Typer(
         no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -85,20 +85,17 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
 
 def as_called(text: str) -> str:
-    """Return a text in which ``python -m PACKAGE`` is ``arb COMMAND`` if the ``arb`` script is running."""
+    """Replace ``python -m PACKAGE`` in a text with ``arb COMMAND`` if the ``arb`` script is running."""
     if Path(sys.argv[0]).stem != "arb":
         return text
-    packages = "dataset_script|leaderboard|arb judges|submissions|space"
-
-    def in_arb(found: re.Match[str]) -> str:
-        package = found[1].removeprefix("arb ")
-        return f"arb {GROUPS.get(package, package)}"
-
-    return re.sub(rf"\bpython -m ({packages})\b", in_arb, text)
+    packages = "dataset_script|leaderboard|judges|submissions|space"
+    return re.sub(
+        rf"\bpython -m (?:arb )?({packages})\b", lambda found: f"arb {GROUPS.get(found[1], found[1])}", text
+    )
 
 
 def next_step(purpose: str, *command: object) -> None:
-    """Print the next step on stderr: its purpose and its command (package, subcommand, arguments)."""
+    """Print a next step on stderr: "Next, PURPOSE: python -m COMMAND"."""
     words = shlex.join(map(str, command))
     typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
 
@@ -113,17 +110,16 @@ def flags(**options: object) -> list[str]:
         flag = f"--{name.replace('_', '-')}"
         if isinstance(value, bool) or value is None:
             typed += [flag] if value else []
-        else:
-            each = value if isinstance(value, list | tuple) else [value]
-            for one in each:
-                typed += [flag, str(one)]
+            continue
+        for each in value if isinstance(value, list | tuple) else [value]:
+            typed += [flag, str(each)]
     return typed
 
 
 def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]) -> Callable[..., None]:
-    """Return a command that also prints a next step, except with ``--json``.
+    """Wrap a command so that it prints a next step at the end, except with ``--json``.
 
-    ``make`` takes the options and returns the purpose of the step and the words of its command.
+    ``make`` is called with the command's options and returns the arguments of `next_step`.
     """
 
     @functools.wraps(command)
@@ -170,6 +166,6 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 
 
 def plain_console() -> Console:
-    """Return a console that prints text unchanged, so that untrusted text is not interpreted as markup."""
+    """Return a console that prints text as it is, so that untrusted text is not interpreted as markup."""
     width = None if sys.stdout.isatty() else PIPE_WIDTH
     return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)

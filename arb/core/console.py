@@ -35,7 +35,7 @@ def coefficient(value: float | None) -> str:
 
 
 def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Table:
-    """Return a table with the columns ``texts``, followed by the right-aligned columns ``figures``."""
+    """Return a table with columns of text, followed by right-aligned columns of figures."""
     found = table.Table(*texts, **options)
     for heading in figures:
         found.add_column(heading, justify="right")
@@ -47,12 +47,12 @@ def markdown_row(cells: Sequence[str]) -> str:
 
 
 def markdown_text(text: str) -> str:
-    """Return a text with the characters escaped that are markup or separate cells in Markdown."""
+    """Escape the characters ``|``, ``*`` and ``<`` for a cell of a Markdown table."""
     return text.replace("|", r"\|").replace("*", r"\*").replace("<", "&lt;")
 
 
 def printable(text: str) -> str:
-    """Return a text in which U+FFFD replaces control characters, which untrusted files may contain."""
+    """Replace control characters, which untrusted files may contain, with U+FFFD."""
     return "".join(
         character if character.isprintable() else "\N{REPLACEMENT CHARACTER}" for character in text
     )
@@ -63,17 +63,17 @@ Progress = Callable[[int, int, str], None]
 
 
 def no_progress(_done: int, _total: int, _name: str) -> None:
-    """Do nothing: the callback for callers that show no progress."""
+    """Do nothing. This is the `Progress` callback for callers that show no progress."""
 
 
 @contextmanager
 def progress_bar(
     *, shows_time: bool = False, stays: bool = True, only_on_terminal: bool = False
 ) -> Iterator[Progress]:
-    """Yield the callback that updates a progress bar on stderr.
+    """Yield a callback that updates a progress bar on stderr.
 
-    The bar remains at the end if ``stays``. If stderr is not a terminal, only the final state is printed, or
-    nothing with ``only_on_terminal``.
+    With ``stays``, the finished bar remains visible. If stderr is not a terminal, only the final state is
+    printed, or nothing with ``only_on_terminal``.
     """
     text = progress.TextColumn("{task.description}", markup=False)
     columns: list[ProgressColumn] = [progress.BarColumn(), progress.MofNCompleteColumn(), text]
@@ -86,5 +86,5 @@ def progress_bar(
         try:
             yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)
         finally:
-            if bar.tasks[0].total is None:  # nothing was done: no empty bar above the error message
+            if bar.tasks[0].total is None:  # do not leave an empty bar above an error message
                 bar.remove_task(task)

@@ -18,7 +18,7 @@ PART_PREFIX = ".part-"
 """Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
-"""Errors of systems and file systems on which a folder cannot be flushed."""
+"""The errors on systems and file systems that cannot flush a folder."""
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
@@ -29,9 +29,9 @@ def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
 
 @contextlib.contextmanager
 def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """Yield a binary file that replaces ``path`` at the end of the block, unless the block raises.
+    """Yield a temporary binary file that replaces ``path`` if the block ends without an error.
 
-    The new file has the permissions ``mode`` minus the umask, whatever the old file had.
+    The new file gets the permissions ``mode`` minus the umask, even if it replaces an existing file.
     """
     path = Path(path)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
@@ -54,13 +54,10 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
-    """Yield an empty folder that gets the name `path` when the block ends without an error.
+    """Yield a temporary folder that is renamed to ``path`` if the block ends without an error, else removed.
 
-    On an error it is removed. A killed process may leave a folder whose name begins with `PART_PREFIX`.
-
-    Args:
-        path: The new folder; an empty folder of this name is replaced.
-        mode: The permissions of the new folder, before the umask is applied.
+    The folder gets the permissions ``mode`` minus the umask. A killed process may leave a folder behind whose
+    name begins with `PART_PREFIX`.
 
     Raises:
         OSError: ``path`` exists and is not an empty folder, or it cannot be written.
@@ -77,20 +74,20 @@ def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
 
 
 def project_file(name: str) -> Path:
-    """Return the path of a file of the repository, such as ``CHANGELOG.md``; a wheel has it in ``arb``."""
+    """Return the path of a file in the repository's root (``CHANGELOG.md``), or of its copy in a wheel."""
     root = Path(__file__).parents[2]
     installed = root / "arb" / name
     return installed if installed.exists() else root / name
 
 
 def install_command(extra: str) -> str:
-    """Return the pip command that installs an extra, for a checkout or for the installed distribution."""
+    """Return the pip command that installs an extra, for a checkout or an installed distribution."""
     is_checkout = (Path(__file__).parents[2] / "pyproject.toml").is_file()
     return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return the header and the rows as CSV text, in which lines end with a line feed."""
+    """Return a header and rows as CSV text with LF line ends."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)

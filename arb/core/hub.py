@@ -32,7 +32,7 @@ PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 """Seconds to wait before each retry, unless the Hub says how long to wait."""
 
 LONGEST_PAUSE: Final = 300.0
-"""Longest pause in seconds: the Hub counts requests in windows of five minutes."""
+"""The longest pause in seconds. The Hub counts requests in windows of five minutes."""
 
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -63,16 +63,12 @@ def patiently(
 ) -> Result:
     """Return the result of a call to the Hub, with retries after temporary failures.
 
-    Args:
-        call: The function to call.
-        what: The beginning of the error message, such as the repository's name.
-        sleep: Called with the seconds to wait.
-        say: Called with a line of text before each pause.
-        retries_all: Whether to retry after every HTTP error, not only after temporary ones.
-        advice: The end of the error message.
+    Before each retry, ``say`` is called with a message and ``sleep`` with the seconds to wait. With
+    ``retries_all``, every HTTP error is retried.
 
     Raises:
-        HubError: The call failed and is not retried, or its last retry failed.
+        HubError: The call failed and is not retried, or its last retry failed. The message begins with
+            ``what``, such as a repository's name, and ends with ``advice``.
     """
     pauses = iter(PAUSES)
     while True:
@@ -121,7 +117,7 @@ def asked_pause(error: BaseException) -> float | None:
 
 
 def describe_failure(error: BaseException) -> str:
-    """Return one line that describes a failed request to the Hub, with advice."""
+    """Return a line that says how a request to the Hub failed and what to do."""
     status = status_of(error)
     if status is None:
         return f"the connection to the Hub was lost ({type(error).__name__})"
@@ -131,14 +127,14 @@ def describe_failure(error: BaseException) -> str:
         402: "the owner's plan does not include this",
         403: "HF_TOKEN does not have permission to do this",
         404: "check the name and the revision, and that HF_TOKEN may read it",
-        412: "the repository changed meanwhile",
+        412: "the repository has changed in the meantime",
         429: "too many requests",
     }
     return f"the Hub answered {status} ({advice.get(status, 'a server error')})"
 
 
 def is_repo_name(name: str) -> bool:
-    """Return whether the Hub accepts a name for a repository, in the form OWNER/NAME."""
+    """Return whether the Hub accepts a name of the form OWNER/NAME for a repository."""
     from huggingface_hub import errors, utils  # noqa: PLC0415 - slow to load
 
     try:
@@ -165,16 +161,16 @@ def published_files(folder: Path) -> dict[str, Path]:
     """Return the files of a build by their path in the repository.
 
     Raises:
-        PublishError: The folder is not a build, lacks a file, or has a file that no build wrote. Such a file
-            may contain anything, even test labels.
+        PublishError: The folder is not a build, lacks a file, or has a file that a build does not write,
+            which could even contain test labels.
     """
     try:
         manifest = json.loads((folder / "manifest.json").read_bytes())
         listed = set(manifest["files"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PublishError(
-            f"{folder}: has no readable manifest.json ({type(error).__name__}); "
-            "build it with `python -m dataset_script build`"
+            f"{folder}: its manifest.json cannot be read ({type(error).__name__}); "
+            "build the dataset with `python -m dataset_script build`"
         ) from error
     absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
     wanted = listed | set(BESIDE_THE_DATA).difference(absent)
@@ -201,9 +197,9 @@ def is_ours(path: str) -> bool:
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
 ) -> Changes:
-    """Return the sorted paths to write to, and to remove from, a repository so that it has ``files``.
+    """Return the sorted paths to write and to remove in order to replace a repository's files by ``files``.
 
-    ``there`` are its present files. Those for which ``owned`` is false are kept.
+    ``there`` are the repository's present files. Files for which ``owned`` returns False are not removed.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
@@ -215,7 +211,7 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Return whether a local file equals one on the Hub, by SHA-256 for files in LFS, else by git's hash."""
+    """Return whether a local file equals one on the Hub, by their SHA-256 in LFS or else by git's hash."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
@@ -226,12 +222,12 @@ def _same(local: Path, remote: RepoFile) -> bool:
 
 
 _NOT_MADE: Final = (412, 429)
-"""Statuses after which the commit was certainly not made."""
+"""HTTP statuses that mean that the commit was certainly not made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The result of publishing to a repository. If nothing changed, ``commit`` is the head that was there."""
+    """The result of publishing to a repository. If nothing changed, ``commit`` is its latest commit."""
 
     repo: str
     commit: str
@@ -245,10 +241,10 @@ class Publication:
 
 @dataclass(frozen=True)
 class HubRepository:
-    """A repository on the Hub. ``say`` is called with a line of text before every pause.
+    """A repository on the Hub. ``say`` is called with a message before every pause.
 
-    ``sha256s`` has the hashes that local files had when they were checked, by path in the repository. A file
-    that changed since then is not committed.
+    ``sha256s`` has the hashes of local files at the time when they were checked, by path in the repository.
+    If a file changed since then, nothing is committed.
     """
 
     hub: HfApi
@@ -263,10 +259,8 @@ class HubRepository:
     ) -> Publication:
         """Write files to the repository and remove other files that are ``owned``, in one commit.
 
-        Args:
-            files: Local files by their path in the repository.
-            owned: Whether a path belongs to this publication; other files are kept.
-            verb: The beginning of the commit's message.
+        ``files`` has local files by their path in the repository. ``owned`` returns whether a path belongs to
+        this publication; other files are kept. ``verb`` is the first word of the commit message.
 
         Raises:
             PublishError: Somebody else changed the same files meanwhile.
@@ -287,7 +281,7 @@ class HubRepository:
             if changed:
                 raise PublishError(
                     f"{self.repo}: somebody changed {', '.join(changed[:5])} during this publication; "
-                    "look at the change, and run again to replace it"
+                    "look at the change, then run the command again to overwrite it"
                 )
             before = now
             try:
@@ -308,7 +302,7 @@ class HubRepository:
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha
             if head is None:
-                raise HubError(f"{self.repo}: the Hub does not name a commit; run again later")
+                raise HubError(f"{self.repo}: the Hub did not return a commit; run again later")
             listed = self.hub.list_repo_tree(
                 self.repo, repo_type=self.repo_type, revision=head, recursive=True
             )
@@ -320,7 +314,7 @@ class HubRepository:
         """Make a commit and return its hash.
 
         Raises:
-            HTTPError: A retry may succeed after the repository was read again.
+            HTTPError: A retry may succeed once the repository has been read again.
             HubError: The Hub refused the commit.
             PublishError: A file changed, or the Hub does not accept the card.
         """
@@ -350,26 +344,22 @@ class HubRepository:
         return made.oid
 
     def patiently(self, call: Callable[[], Result]) -> Result:
-        """Return the result of a call about this repository, with the retries of the function `patiently`."""
+        """Return the result of a call about this repository, with retries after temporary failures."""
         return patiently(call, self.repo, self.sleep, self.say)
 
 
-MAX_PER_HOUR: Final = 100
-"""The most commits per hour. The Hub allows about 128 per repository."""
-BURST: Final = 40
-"""How many commits may follow each other without a pause, after which later ones have to wait."""
 HOUR: Final = 3600.0
 
 
 class CommitRateLimiter:
-    """A token bucket that allows at most ``most_an_hour`` commits in any 3600 seconds.
+    """A token bucket that allows at most ``most_an_hour`` commits in any hour. Not thread-safe.
 
-    It holds ``burst`` tokens and gains one every 3600 / (most_an_hour - burst) seconds, so any hour has at
-    most burst + (most_an_hour - burst) commits. ``clock`` returns seconds. Not thread-safe.
+    It has ``burst`` tokens and gains one every 3600 / (most_an_hour - burst) seconds. The defaults stay below
+    the Hub's limit of about 128 commits per hour and repository. ``clock`` returns seconds.
     """
 
     def __init__(
-        self, most_an_hour: int = MAX_PER_HOUR, burst: int = BURST, clock: Callable[[], float] = time.time
+        self, most_an_hour: int = 100, burst: int = 40, clock: Callable[[], float] = time.time
     ) -> None:
         if not 0 < burst < most_an_hour:
             raise ValueError("burst must be positive and less than most_an_hour")
@@ -379,9 +369,9 @@ class CommitRateLimiter:
         self._full_again_at = float("-inf")
 
     def seconds_to_wait(self) -> float:
-        """Return the seconds until the next commit may be made."""
+        """Return how many seconds to wait before the next commit."""
         return max(0.0, self._full_again_at - self._slack - self._clock())
 
     def note(self) -> None:
-        """Record that a commit is made now."""
+        """Record a commit at the present time."""
         self._full_again_at = max(self._clock(), self._full_again_at) + self._seconds_each

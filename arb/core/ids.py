@@ -1,4 +1,4 @@
-"""Trajectories and their ids: ``<benchmark>/<agent>/<task_id>`` as released, read in every spelling.
+"""Trajectories and their ids, ``<benchmark>/<agent>/<task_id>``, in all released spellings.
 
 The released data names VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
 ``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. The release's
@@ -39,13 +39,13 @@ class TrajectoryId:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark in reports: WorkArena's second level (task ids ending in ``-l2``) is WorkArena++."""
+        """The benchmark's name in reports, where WorkArena's tasks ending in ``-l2`` are WorkArena++."""
         is_second_level = self.folder == "workarena" and self.task_id.endswith("-l2")
         return "workarena++" if is_second_level else self.folder
 
     @property
     def task(self) -> str:
-        """The task, which is the same for all agents and repeats (``7~2``). Intervals resample tasks."""
+        """The task's name, which is the same for all agents and for repeated runs (``7~2``)."""
         return _REPEAT.sub("", task_key(self.task_id))
 
     def __str__(self) -> str:
@@ -64,6 +64,6 @@ class Trajectory:
 
     @classmethod
     def of(cls, trajectory_id: str, split: str) -> "Trajectory":
-        """Make a trajectory from its id and split. Raises ValueError if the id does not have three parts."""
+        """Return the trajectory with an id and a split. Raises ValueError for a malformed id."""
         parts = TrajectoryId.parse(trajectory_id)
         return cls(str(parts), parts.benchmark, parts.agent, parts.task, split)

@@ -1,4 +1,4 @@
-"""The declaration of a judge by its submitter: fields, titles, descriptions and rules."""
+"""What submitters declare about a judge: the fields, their titles and descriptions, and how to check them."""
 
 import itertools
 import re
@@ -13,18 +13,18 @@ from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 
 NAME_LENGTH: Final = 80
 MARKS_ON_A_LETTER: Final = 4
-"""No script in use needs more combining marks on one letter; Hebrew with all its points has up to three."""
-# Unicode calls these letters and symbols, but they are invisible: fillers and the empty Braille cell.
+"""The most combining marks on one letter. Living scripts need fewer; fully pointed Hebrew has three."""
+# Invisible characters that Unicode counts as letters or symbols: fillers and the empty Braille cell.
 _BLANKS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
-# The host has no @, since https://github.com@evil.example leads to evil.example.
+# The host must not contain @, because https://github.com@evil.example leads to evil.example.
 _WEB_ADDRESS: Final = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\"'\\`]*)?")
 
 
 def _plain(text: str) -> str:
-    """Return the text in NFC with single spaces, so that names that look equal are. Raises ValueError."""
+    """Return a text in NFC with single spaces, so that names that look equal are equal. Raises ValueError."""
     text = text.strip()
     if not text.isprintable() or _BLANKS.search(text):
-        raise ValueError("holds line breaks or invisible characters; write it on one line")
+        raise ValueError("contains line breaks or invisible characters; remove them")
     text = unicodedata.normalize("NFC", text)
     if _most_marks(text) > MARKS_ON_A_LETTER:
         raise ValueError("has letters with too many combining marks; remove them")
@@ -39,7 +39,7 @@ def _most_marks(text: str) -> int:
 
 def _named(text: str) -> str:
     if text and not any(character.isalnum() for character in text):
-        raise ValueError("has neither letters nor digits; choose a name with some")
+        raise ValueError("contains no letters or digits; choose another name")
     return text
 
 
@@ -51,7 +51,7 @@ def _web_address(text: str) -> str:
 
 PlainText = Annotated[str, AfterValidator(_plain)]
 Name = Annotated[PlainText, Field(max_length=NAME_LENGTH), AfterValidator(_named)]
-# Pydantic checks the choices of a declaration. Type checkers see text, since published rows have other words.
+# Pydantic checks the choices. Type checkers see str, because published rows may have other values.
 if TYPE_CHECKING:
     Kind = str
     Inputs = str
@@ -61,9 +61,9 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeInfo:
-    """A judge as its submitter declares it or a paper describes it. Empty texts and None are unknown.
+    """A judge as declared by its submitter or described in a paper. Empty texts and None mean unknown.
 
-    `declare` checks a submitter's values. Published rows need not follow these rules.
+    `declare` checks the values of submitters. Published rows are not checked.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -109,7 +109,7 @@ _IF_MISSING: Final = {
     "judge": "fill it in",
     "kind": "choose one",
     "inputs": "choose one",
-    "test_labels_used": "say whether they were used to build or tune the judge",
+    "test_labels_used": "say whether test labels were used to build or tune the judge",
 }
 REQUIRED: Final = tuple(_IF_MISSING)
 
@@ -147,17 +147,8 @@ def declare(**fields: Any) -> JudgeInfo:
     return info
 
 
-def judge_name(text: str) -> str:
-    """Return a judge's name in the form that is stored. Raises DeclarationError if it is not valid."""
-    return _name("judge", text)
-
-
-def account_name(text: str) -> str:
-    """Return an account's name in the form that is stored. Raises DeclarationError if it is not valid."""
-    return _name("account", text)
-
-
-def _name(field: str, text: str) -> str:
+def checked_name(field: Literal["account", "judge"], text: str) -> str:
+    """Return an account's or judge's name as it is stored. Raises DeclarationError if it is not valid."""
     try:
         return TypeAdapter(Name).validate_python(text if text.strip() else "?")
     except ValidationError as error:
@@ -173,7 +164,7 @@ def _message(detail: Any) -> str:
     if detail["type"] in ("string_too_long", "too_long"):
         return f"is over {detail['ctx']['max_length']} characters; shorten it"
     if detail["type"] == "literal_error":
-        return f"is not one of {detail['ctx']['expected']}"
+        return f"choose one of {detail['ctx']['expected']}"
     if detail["type"] == "value_error":
         return str(detail["ctx"]["error"])
     if detail["loc"][-1] == "test_labels_used" or detail["type"].startswith("bool"):

@@ -1,4 +1,4 @@
-"""Lazy imports, so that a command prints its help without loading the libraries that it needs to run."""
+"""Lazy imports, so that a command can print its help without loading heavy libraries."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from typing import Any
 class _LazyModule(ModuleType):
     """A module that is executed when one of its attributes is first used. Other threads wait meanwhile.
 
-    `importlib.util.LazyLoader` shows other threads a half-executed module before Python 3.11.9. It also makes
-    the imports inside a lazy module lazy.
+    `importlib.util.LazyLoader` does not do this: before Python 3.11.9, other threads may see a half-executed
+    module.
     """
 
     def __getattribute__(self, name: str) -> Any:
         present = object.__getattribute__(self, "__dict__")
-        # Attributes that the import system set (spec, lazy submodules) need no execution. But an ordinary
-        # import of a submodule, which asks for the path, expects that the package was executed first.
+        # Attributes that the import system set (spec, lazy submodules) can be read without executing the
+        # module. An ordinary import of a submodule reads __path__ and expects an executed package.
         if (name not in present and name != "__class__") or (name == "__path__" and not _active_finders()):
             _execute(self)
         return ModuleType.__getattribute__(self, name)
@@ -40,11 +40,11 @@ def _execute(module: ModuleType) -> None:
         _execute(parent)
     with spec.loader_state["lock"]:
         if not isinstance(module, _LazyModule) or spec.loader_state["begun"]:
-            return  # another thread was first, or the module uses its own names while it is executed
+            return  # another thread was faster, or the module uses its own names while it is executed
         spec.loader_state["begun"] = True
         finders = _active_finders()
         try:
-            for finder in finders:  # the imports of the module itself are ordinary ones
+            for finder in finders:  # imports inside the module are not lazy
                 finder.is_active = False
             spec.loader.exec_module(module)
         except BaseException:
@@ -57,13 +57,10 @@ def _execute(module: ModuleType) -> None:
 
 
 class _LazyLoader(Loader):
-    """A loader that leaves the execution of a module to `_LazyModule`."""
+    """A loader that creates a `_LazyModule` instead of executing the module."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self._loader.create_module(spec)
 
     def exec_module(self, module: ModuleType) -> None:
         spec: Any = module.__spec__
@@ -73,7 +70,7 @@ class _LazyLoader(Loader):
 
 
 class _LazyFinder:
-    """A finder whose modules are executed when one of their names is used."""
+    """A finder that makes the modules that it finds lazy while it ``is_active``."""
 
     is_active = True
 
@@ -81,7 +78,7 @@ class _LazyFinder:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         spec = PathFinder.find_spec(fullname, path, target) if self.is_active else None
-        # Extension modules cannot wait: their loader creates the module itself.
+        # Extension modules cannot be lazy, because their loader creates the module object itself.
         if spec is None or spec.loader is None or not (spec.origin or "").endswith(".py"):
             return None
         spec.loader = _LazyLoader(spec.loader)
@@ -89,9 +86,10 @@ class _LazyFinder:
 
 
 class _ImportedMeanwhile(Loader):
-    """A finder and loader of submodules that their lazy package imported while an import asked for its path.
+    """A finder and loader of submodules that were already imported by executing their lazy package.
 
-    Without it, the import system would execute such a submodule a second time.
+    ``import package.sub`` reads the path of the package. If that executes the package, and the package itself
+    imports ``package.sub``, the import system would otherwise execute ``package.sub`` a second time.
     """
 
     def find_spec(
@@ -113,7 +111,7 @@ _imported_meanwhile = _ImportedMeanwhile()
 
 @contextmanager
 def lazy_imports() -> Iterator[None]:
-    """Execute the modules imported in this block when they are first used.
+    """Delay the execution of the modules imported in this block until they are first used.
 
     Use it at the top of a module that defines commands:
 
@@ -122,8 +120,8 @@ def lazy_imports() -> Iterator[None]:
 
             from leaderboard import report
 
-    Import modules, not names: ``from leaderboard.report import build`` has to execute the module to find the
-    name. Type checkers and editors see ordinary imports.
+    Import modules, not names: ``from leaderboard.report import build`` executes the module to find the name.
+    Type checkers and editors see ordinary imports.
     """
     finder = _LazyFinder()
     if _imported_meanwhile not in sys.meta_path:

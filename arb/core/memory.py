@@ -1,4 +1,4 @@
-"""The memory of this process: its limit, its use, and how to return freed memory to the system."""
+"""Find the memory limit and use of this process, and return freed memory to the system."""
 
 import ctypes
 import gc
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 _LIMITS: Final = ("memory.max", "memory/memory.limit_in_bytes")
-"""Files in which a container finds its memory limit, for control groups version 2 and version 1."""
+"""The files with a container's memory limit in control groups version 2 and version 1."""
 _UNLIMITED: Final = 1 << 60
 _ARENA_MAX, _MMAP_THRESHOLD = -8, -3
 _ARENAS: Final = 2
@@ -16,7 +16,7 @@ _LARGE_BYTES: Final = 131_072
 
 
 def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
-    """Return the memory limit of the container in bytes, or None if it has none or it is unknown."""
+    """Return the memory limit of the container in bytes, or None if it is unlimited or unknown."""
     for name in _LIMITS:
         with suppress(OSError, ValueError):
             most = int((root / name).read_text())
@@ -25,10 +25,10 @@ def container_memory(root: Path = Path("/sys/fs/cgroup")) -> int | None:
 
 
 def keep_memory_small() -> None:
-    """Make glibc keep less memory; with another C library nothing happens.
+    """Make glibc return freed memory to the system sooner. Does nothing with another C library.
 
-    By default each thread that allocates gets its own arena, and an arena keeps freed memory. After this call
-    there are at most two arenas, and large blocks go back to the system as soon as they are freed.
+    By default, each thread that allocates memory gets its own arena, which keeps freed memory. After this
+    call there are at most two arenas, and large blocks are returned as soon as they are freed.
     """
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")

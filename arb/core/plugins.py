@@ -23,19 +23,19 @@ BUILT_IN: Final[Mapping[Group, Mapping[str, str]]] = {
         "atif": "dataset_script.sources.atif:AtifSource",
     },
 }
-"""Our own entry points, in the order in which they are tried.
+"""The built-in entry points, in the order in which they are tried.
 
-They are listed here, and not in pyproject.toml, because a checkout and the Space run without being installed.
+They are not in pyproject.toml because a checkout and the Space run without being installed.
 """
 
 _logger: Final = logging.getLogger(__name__)
 
 
 def load_plugins(group: Group) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the loaded object of each entry point of a group, our own first.
+    """Yield the name and the loaded object of each entry point of a group, built-in ones first.
 
     An entry point is imported just before it is yielded. A plug-in that cannot be imported, or whose name is
-    already in use, is left out with one warning, so that a broken package does not stop every command.
+    already in use, is ignored with a warning, so that a broken package does not stop every command.
     """
     for point in _entry_points(group):
         loaded = _load(point)
@@ -47,7 +47,7 @@ def load_plugins(group: Group) -> Iterator[tuple[str, Any]]:
 def _load(point: EntryPoint) -> Any:
     try:
         return point.load()
-    except Exception as error:  # whatever the package does when it is imported
+    except Exception as error:  # importing a package can raise anything
         if point.dist is None:
             raise
         leave_out(
@@ -57,7 +57,7 @@ def _load(point: EntryPoint) -> Any:
 
 
 def leave_out(group: str, name: str, problem: str) -> None:
-    """Warn that an entry point is not used; without a configured log the line goes to stderr."""
+    """Log a warning that an entry point is ignored. By default, it is printed on stderr."""
     _logger.warning("entry point %s of %s is ignored: %s", name, group, problem)
 
 

@@ -1,12 +1,12 @@
 """Read the verdict in a judge's reply: from tags, a ``Status:`` line, or a ``Reward:`` line.
 
-A reply is read as a person would read it: in the form that the prompt asked for, or in a similar form that
-the model chose (JSON, other names, other markup). The last answer counts, only whole words count, and the
-model's thoughts do not count. No reply raises an exception.
+A reply may have the form that the prompt asked for, or a similar form that the model chose (JSON, other
+names, other markup). The last answer counts. Only whole words are recognised, and the model's thoughts are
+ignored. No reply raises an exception.
 
-The module finds the places of answers (in tags, in JSON fields, after a name on a line), then the meaning of
-their words, then the verdict. A place is an index into the original reply, so that an answer's tokens can be
-found. Every search takes linear time, since replies come from untrusted models.
+There are three steps: find where answers are (in tags, in JSON fields, after a name on a line), parse their
+words, and derive the verdict. A place is an index into the original reply, from which the tokens of an answer
+can be found. Every search takes linear time, because replies come from untrusted models.
 """
 
 import re
@@ -28,22 +28,22 @@ _BEFORE_A_NAME: Final = (
     r"(?>(?:(?:the|my|final|overall|task|trajectory|agent)[\W_]++)*)"
 )
 _TAIL: Final = 2_000
-"""Characters at the end of a model's thoughts that are searched for an answer."""
+"""How many characters at the end of a model's thoughts are searched for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that may be an answer, and its place in the reply."""
+    """A text that may be an answer, and its index in the reply."""
 
     text: str
     place: int
 
 
 def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
-    """Return the reply with its thoughts (``<reasoning>``, ``<think>`` ...) blanked out, of the same length.
+    """Replace the thoughts in a reply (``<reasoning>``, ``<think>`` …) with line breaks of the same length.
 
-    Text before a closing tag that has no opening tag counts as thoughts. So does text after an opening tag
-    that has no closing tag, if the reply was cut off.
+    Text before a closing tag without an opening tag counts as thoughts. If the reply was cut off, text after
+    an opening tag without a closing tag does too.
     """
     pieces, place = [], 0
     for begin, end in _thoughts(reply, is_cut_off):
@@ -53,9 +53,9 @@ def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
 
 
 def end_of_thoughts(reply: str, names: str) -> str:
-    """Return the answer tags at the end of the model's last thoughts, else the last line of the thoughts.
+    """Return the answer tags at the end of the model's last thoughts, or else the last line of the thoughts.
 
-    The text before is blanked out. If the reply has no thoughts, the result is empty.
+    All earlier text is replaced by line breaks. Without thoughts, the result is empty.
     """
     *_, (begin, end) = ((0, 0), *_thoughts(reply, is_cut_off=False))
     begin = max(begin, end - _TAIL)
@@ -71,9 +71,9 @@ def end_of_thoughts(reply: str, names: str) -> str:
 
 
 def in_tags(text: str, name: str, names: str) -> Iterator[Candidate]:
-    """Yield the content of ``<name>`` up to the next tag of ``names``, or to the end of the line if unclosed.
+    """Yield the content of each tag ``name`` up to the next tag, or up to the end of the line if unclosed.
 
-    ``name`` and ``names`` are alternatives of a regular expression.
+    ``name`` and ``names`` (other tags that end the content) are alternatives in a regular expression.
     """
     pattern = rf"{_OPENING}\s*+(/?)\s*+({name}|{names})\s*+(?:{_CLOSING}|(?=[:=]))"
     tags = list(re.finditer(pattern, text, re.IGNORECASE))
@@ -115,7 +115,7 @@ def within_lines(text: str, name: str) -> Iterator[Candidate]:
 
 
 def bare_lines(text: str, words: str) -> Iterator[Candidate]:
-    """Yield the word of each line that is one of ``words``, perhaps after a number, or a name and a colon."""
+    """Yield the word of each line with only one of ``words``, possibly after a number or after "name:"."""
     pattern = re.compile(
         r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
         rf"(?P<word>{words})[\W_]*+$",
@@ -127,7 +127,7 @@ def bare_lines(text: str, words: str) -> Iterator[Candidate]:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Yield (place, line) for each line."""
+    """Yield each line and the index at which it begins."""
     place = 0
     for line in text.splitlines(keepends=True):
         yield place, line
@@ -135,7 +135,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
-    """Return the (begin, end) of each passage of thoughts, in order."""
+    """Return the begin and end of each passage of thoughts, in order."""
     spans: list[tuple[int, int]] = []
     begun: tuple[str, int] | None = None
     for tag in _THOUGHTS.finditer(reply):
@@ -153,7 +153,7 @@ def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
 
 
 def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candidate]:
-    """Yield the text from its first word or signed number on, if it has one."""
+    """Yield the text from its first word or signed number to its end, if it has one."""
     if (first := re.search(r"[^\W_]", text)) is not None:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
@@ -174,15 +174,15 @@ T = TypeVar("T")
 
 
 class ParsedAnswer(Enum):
-    """What the words of an answer mean."""
+    """The meaning of an answer's words."""
 
     YES = "yes"
     NO = "no"
     UNSURE = "unsure"
     CHOICES = "choices"
-    """The reply repeats the choices of the prompt, which is not an answer."""
+    """The words repeat the choices in the prompt, which is not an answer."""
     NOTHING = "nothing"
-    """The words answer another question, or answer only partly."""
+    """The words do not answer the question, or only in part."""
 
 
 _YES: Final = re.compile("success|successful|successfully|succeed(?:s|ed)|yes|true|pass(?:ed)?")
@@ -201,7 +201,7 @@ UNDECIDED: Final = re.compile(
     rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})"
 )
 _STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
-"""Words that are an answer if a clause begins with them. "success" may be the success of something else."""
+"""Words that are an answer if a clause begins with them. Not "success", which may refer to anything."""
 
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CLAUSE: Final = re.compile(
@@ -214,14 +214,14 @@ _NUMBER: Final = re.compile(
     r"(?>(?P<range>[\s*_]*+(?:-|\u2013|to\b|or\b)[\s*_]*+\d)?)"
     r"(?>(?:[\s*_]*+(?:/|out of|of)[\s*_]*+(?P<best>\d++(?>(?:\.0++)?)))?)"
 )
-"""The groups are atomic, ``(?>(…)*)``, since Python before 3.11.5 matches possessive ``(…)*+`` wrongly."""
+"""Groups are atomic, ``(?>(…)*)``, because Python before 3.11.5 has a bug with possessive ``(…)*+``."""
 
 _NUMBERS: Final = {"one": 1.0, "two": 2.0, "three": 3.0, "four": 4.0, "five": 5.0}
 _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3, "completely optimal": 4}
 
 
 def parse_success(text: str) -> ParsedAnswer:
-    """Return the meaning of an answer to "was it successful?", by its first clause."""
+    """Return the meaning of an answer to "was it successful?". Only the first clause counts."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
@@ -238,13 +238,13 @@ def parse_success(text: str) -> ParsedAnswer:
 
 
 def parse_yes_no(text: str) -> bool | None:
-    """Return True or False if the text begins with a plain yes or no (or true or false), else None."""
+    """Return True or False if the text begins with yes, no, true or false, else None."""
     words = _WORD.findall(_first_clause(_plain(text)))
     return {"yes": True, "true": True, "no": False, "false": False}.get(words[0]) if words else None
 
 
 def parse_grade(text: str) -> int | None:
-    """Return the optimality, 1 to 4, from its number or its words; None if these differ or are missing."""
+    """Return the optimality (1 to 4) from its number or its words, or None if they differ or are missing."""
     plain = _plain(text)
     number = re.match(r"[\W_]*+(?>(?:(?:option|choice|answer)[\W_]*+)?)([1-4])(?![\d])", plain)
     by_words = {_GRADES[found] for found in re.findall(rf"\b(?:{'|'.join(_GRADES)})\b", plain)}
@@ -255,8 +255,8 @@ def parse_grade(text: str) -> int | None:
 def parse_number(text: str, low: float = 1, high: float = 5) -> float | ParsedAnswer:
     """Return a rating from ``low`` to ``high``, written as ``4``, ``4/5``, ``4 out of 5`` or ``four``.
 
-    A rating on another scale, a range, or a number out of bounds is NOTHING. The whole scale is CHOICES, and
-    "cannot tell" is UNSURE.
+    A rating on another scale, a range or a number out of bounds gives NOTHING. A range that is the whole
+    scale gives CHOICES, and "cannot tell" gives UNSURE.
     """
     plain = _plain(text)
     found = _NUMBER.match(plain)
@@ -282,7 +282,7 @@ def _first_clause(plain: str) -> str:
 
 
 def _polarities(words: list[str]) -> set[ParsedAnswer]:
-    """Return the set of YES and NO that the words express. A "not" reverses the next such word."""
+    """Return which of YES and NO the words express. A "not" reverses the next such word."""
     found, is_negated = set[ParsedAnswer](), False
     for place, word in enumerate(words):
         is_yes = _YES.fullmatch(word) is not None
@@ -304,10 +304,10 @@ Form = Literal["tags", "status", "rating"]
 _FORMS: Final[Mapping[str, Form]] = MappingProxyType(
     {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
 )
-"""The form of a judge's answers, by the first word of its folder's name. Other judges use tags."""
+"""The form of a judge's answers by the first word of its name in the released data. Other judges use tags."""
 
 LEAST_REWARD: Final = 4
-"""The smallest NNetNav reward, out of 5, that is a success."""
+"""The lowest NNetNav reward, from 1 to 5, that counts as a success."""
 
 _SIDE: Final = "side(?:[ _]?effects?)?"
 _OPTIMAL: Final = "optimal|optimality"
@@ -331,15 +331,15 @@ _REFUSAL: Final = re.compile(
 _DECLINES: Final = re.compile(r"\b(?:can't|cannot|can not|unable to|not able to|won't|will not|decline)\b")
 
 _FEW_WORDS: Final = 4
-"""A reply with at most this many words may be only the answer, unless it looks like markup."""
+"""A reply with at most this many words may consist of just the answer, unless it looks like markup."""
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The verdict in a reply. ``success`` is None unless the state is ``ok``.
 
-    ``rating`` is the number in a reply of the form "rating". ``place`` is the index in the reply at which the
-    deciding word begins.
+    ``rating`` is the number in a reply of the form "rating". ``place`` is the index of the verdict's words in
+    the reply.
     """
 
     state: str
@@ -354,7 +354,7 @@ class Verdict:
 def read_reply(
     judge: str, reply: str | None, finish_reason: str | None = None, refusal: str | None = None
 ) -> Verdict:
-    """Return the verdict in a judge's reply. ``judge`` is its released folder, which decides the form."""
+    """Return the verdict in a judge's reply. ``judge`` is the judge's folder name in the released data."""
     return read_verdict(_FORMS.get(judge.partition("-")[0], "tags"), reply, finish_reason, refusal)
 
 
@@ -363,8 +363,8 @@ def read_verdict(
 ) -> Verdict:
     """Return the verdict in a reply of this form.
 
-    Its state is ``ok``, ``unsure`` if the reply says so, ``refused``, ``truncated`` if the reply was cut off
-    before a verdict, ``unparsed`` if the verdict cannot be read, or ``error`` without a reply.
+    Its state is ``ok``, ``unsure``, ``refused``, ``truncated`` (cut off before the verdict), ``unparsed``
+    (the verdict cannot be read) or ``error`` (no reply).
     """
     if refusal or finish_reason == "content_filter":
         return Verdict("refused")
@@ -385,7 +385,7 @@ def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
 
 
 def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
-    """Return the verdict, which may be unsure or unparsed, or None if the text has no candidate for one."""
+    """Return the verdict, which may be unsure or unparsed, or None if the text has no candidates."""
     reads: Callable[[str], float | ParsedAnswer] = parse_number if form == "rating" else parse_success
     found = _last_answer(_places_of(form, text, is_cut_off, _NAMES[form]), reads)
     if found is None:
@@ -412,9 +412,9 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
 def _last_answer(
     found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
 ) -> tuple[float | ParsedAnswer, int] | None:
-    """Return the last answer and its place, from the first group of candidates that has one, or None.
+    """Return the last answer and its place in the first group of candidates with an answer, or None.
 
-    Repeated choices are not an answer. Unreadable words count as one only where the prompt asked for it.
+    Repeated choices are skipped. A candidate that cannot be read counts only where the prompt asked for it.
     """
     for is_asked_for, candidates in found:
         for candidate in reversed(candidates):
@@ -430,9 +430,9 @@ def _last_answer(
 def _places_of(
     form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
 ) -> Iterator[tuple[bool, list[Candidate]]]:
-    """Yield groups of candidates, the likeliest first, and whether the prompt asked for an answer there.
+    """Yield groups of candidates, the likeliest first, and whether the prompt asked for answers of that kind.
 
-    Candidates are in the order of the text. In a reply that was cut off, prose is not searched.
+    Within a group, candidates are in the order of the text. Prose is not searched if the reply was cut off.
     """
     for name in names:
         tagged, fields, lines = _of_a_name(text, name)
@@ -452,7 +452,7 @@ def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
 
 
 def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
-    """Return the answer to the question ``name`` (not success), or None if it is missing."""
+    """Return the answer to a question other than success, or None if it is missing."""
     for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)

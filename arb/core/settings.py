@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
-"""Prefixes of fields whose environment variables have names from the Hub or other programs."""
+"""Prefixes of fields whose environment variables are named by the Hub or other programs."""
 
 
 def variable_of(field: str) -> str:
@@ -18,105 +18,81 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. The documentation's page of settings has their descriptions."""
+    """Settings from the environment. The page of settings in the documentation is made from this class."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
     )
 
-    suite: str = Field(
-        "agent-reward-bench", description="suite to serve: a shipped suite's name or a suite's folder"
-    )
+    suite: str = Field("agent-reward-bench", description="name of a shipped suite to serve, or a folder")
     labels: str = Field(
         "wheel",
-        description="labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]`, `records[:VERSION]`",
+        description="source of labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]` or "
+        "`records[:VERSION]`",
     )
     labels_revision: str = Field("main", description="revision of the label repository (only with `hub:`)")
     cache_dir: Path = Field(
-        Path("~/.cache/agent-reward-bench"),
-        description="private cache (mode 0700) of labels, models' replies and datasets built from sources",
+        Path("~/.cache/agent-reward-bench"), description="private cache of labels, replies and built datasets"
     )
     state_dir: Path = Field(
-        Path("state"),
-        description="folder of the server's secret and, without `DATABASE_URL`, of records and uploads",
+        Path("state"), description="folder of the server's secret, and of records without `DATABASE_URL`"
     )
     data_dir: Path = Field(
         Path("agent-reward-bench"),
-        description="folder of the built dataset to show and judge; if there is none, the sample is used",
+        description="folder of the built dataset to show and judge; the sample is used if it does not exist",
     )
     paper_verdicts: Path | None = Field(
-        None,
-        description="folder with verdict files of the paper's judges (`aer-c.jsonl`), used on every page",
+        None, description="folder with the verdicts of the paper's judges, such as `aer-c.jsonl`"
     )
     database_url: str | None = Field(
-        None,
-        description="SQLAlchemy URL of the database of records and uploaded files; by default a SQLite file",
+        None, description="SQLAlchemy URL of the database for records and uploads; by default a SQLite file"
     )
-    max_upload_bytes: int = Field(
-        5_000_000, gt=0, description="size of the largest prediction file that is accepted, in bytes"
-    )
+    max_upload_bytes: int = Field(5_000_000, gt=0, description="maximum size of a prediction file, in bytes")
     host: str = Field("127.0.0.1", description="address on which the Space listens")
     port: int = Field(7860, ge=0, le=65_535, description="port on which the Space listens")
-    allowed_hosts: str = Field(
-        "", description="host names by which other machines reach the Space, separated by commas"
-    )
+    allowed_hosts: str = Field("", description="the Space's host names for other machines, comma-separated")
     secret: SecretStr | None = Field(
         None,
-        description="secret that signs receipts and seeds noise, as `submissions new-secret` prints it; "
-        "by default one is made in the state folder",
+        description="secret that signs receipts and seeds noise, from `submissions new-secret`; by default "
+        "one is created in the state folder",
     )
     accept_secret: str = Field(
         "",
-        description="accepts a changed `ARB_SECRET` and withdraws private figures; the refused start names "
-        "the value",
+        description="accepts a changed `ARB_SECRET` and withdraws private figures; use the value that the "
+        "server prints when it refuses to start",
     )
-    maintainers: str = Field("", description="names of the accounts that may moderate, separated by commas")
+    maintainers: str = Field("", description="names of the accounts that may moderate, comma-separated")
     state_lasts: bool | None = Field(
-        None,
-        description="whether the disk of the state folder survives a restart; by default not on a Space",
+        None, description="whether the state folder survives a restart; by default it does, except on a Space"
     )
-    records_repo: str | None = Field(
-        None, description="private dataset repository that stores the records, `OWNER/NAME`"
-    )
-    board_repo: str | None = Field(
-        None, description="public dataset repository that gets the board, `OWNER/NAME`"
-    )
-    checks_a_minute: int = Field(
-        60, gt=0, description="number of files that one address or account may send per minute"
-    )
+    records_repo: str | None = Field(None, description="private dataset repository for records, `OWNER/NAME`")
+    board_repo: str | None = Field(None, description="public dataset repository for the board, `OWNER/NAME`")
+    checks_a_minute: int = Field(60, gt=0, description="maximum files per minute from an address or account")
     memory_mb: int | None = Field(
-        None, gt=0, description="memory that the Space may use, in MB; by default the limit of its container"
+        None, gt=0, description="memory limit of the Space in MB; by default the limit of its container"
     )
-    metrics_token: SecretStr | None = Field(None, description="bearer token that opens `/metrics`")
+    metrics_token: SecretStr | None = Field(None, description="bearer token for `/metrics`")
     space_id: str | None = Field(None, description="set by the Hub on a Space: the Space's name")
     space_host: str | None = Field(None, description="set by the Hub: the Space's address")
     oauth_client_id: str | None = Field(None, description="set by the Hub: id of the Space's sign-in client")
-    oauth_client_secret: SecretStr | None = Field(
-        None, description="set by the Hub: secret of the Space's sign-in client"
-    )
-    oauth_scopes: str = Field(
-        "openid profile", description="set by the Hub: permissions that sign-in asks for"
-    )
-    openid_provider_url: str = Field(
-        "https://huggingface.co", description="set by the Hub: address of the sign-in provider"
-    )
+    oauth_client_secret: SecretStr | None = Field(None, description="set by the Hub: secret of this client")
+    oauth_scopes: str = Field("openid profile", description="set by the Hub: permissions for signing in")
+    openid_provider_url: str = Field("https://huggingface.co", description="set by the Hub: sign-in provider")
     hf_token: SecretStr | None = Field(
-        None, description="Hub token with access to the private repositories of labels and records"
+        None, description="Hub token for the repositories of labels and records"
     )
 
     @property
     def maintainer_names(self) -> frozenset[str]:
-        """The names of the accounts that may moderate."""
         return frozenset(name.strip() for name in self.maintainers.split(",") if name.strip())
 
     @property
     def allowed_host_names(self) -> tuple[str, ...]:
-        """The host names by which other machines reach the Space, in lower case."""
         return tuple(name.strip().lower() for name in self.allowed_hosts.split(",") if name.strip())
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach the Space, so that a name is enough to sign in."""
+        """Whether only this machine can reach the Space. If so, people sign in with just a name."""
         return self.space_id is None and not self.allowed_host_names and is_loopback(self.host)
 
     @property
@@ -126,12 +102,12 @@ class Settings(BaseSettings):
 
     @property
     def disk_is_lasting(self) -> bool:
-        """Whether the state folder survives a restart, which on a Space it does not by default."""
+        """Whether the state folder survives a restart. By default it does, except on a Space."""
         return self.space_id is None if self.state_lasts is None else self.state_lasts
 
     @property
     def has_little_memory(self) -> bool:
-        """Whether the Space has less than 1 GiB of memory and must read fewer and smaller files at a time."""
+        """Whether the Space has less than 1 GiB of memory, so that it must read fewer files at a time."""
         most = container_memory() if self.memory_mb is None else self.memory_mb << 20
         return most is not None and most < 1 << 30
 

@@ -1,21 +1,16 @@
 """A suite: the trajectories of a dev and a test split, with rules, tasks and published dev labels.
 
-A suite is public and has no test labels. A shipped suite is a folder under ``suites/``; a custom suite is a
-folder of the same form anywhere. Only ``trajectories.csv`` is required:
+A suite is public and has no test labels. Shipped suites are folders under ``suites/``. A custom suite is a
+folder of the same form anywhere else. Only ``trajectories.csv`` is required:
 
 - ``trajectories.csv``: trajectory_id, split.
 - ``dev_labels.csv``: the published dev labels, which the dataset also contains.
 - ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category. Sites and evaluation
-  types are separated by spaces; unknown values are empty. The 351 tasks of the official suite are from
-  ``webarena.csv``, ``visualwebarena.csv``, ``assistantbench.csv`` and ``workarena.csv`` of the PyPI wheel
+  types are separated by spaces. Unknown values are empty. The official suite's tasks are from the PyPI wheel
   `agent-reward-bench` 0.1.2.
-- ``about.md``: a text for the card of the dataset.
+- ``about.md``: a text for the dataset's card.
 - ``guidelines.md``: general guidelines for annotators, in Markdown.
-- ``suite.toml``: the profile (`SuiteProfile`), the questions to annotators (`arb.core.suites.questions`),
-  ``guidelines`` unless ``guidelines.md`` has them, ``labels`` and the table ``[rules]``.
-  ``labels = "public"`` means that anyone can get the test labels anyway; the default is ``"private"``. Limits
-  apply to every suite. Noise, rounds and the ranking by a half of the tasks apply only to suites with private
-  labels, whose About page has the measurements behind the defaults.
+- ``suite.toml``: profile, questions to annotators, rules and more, as explained in ``suites/suite.toml.j2``.
 """
 
 import csv
@@ -64,9 +59,9 @@ class SuiteRules:
 
 
 def read_rules(table: Any) -> SuiteRules:
-    """Return the rules of a ``[rules]`` table, with defaults for those that it leaves out.
+    """Return the rules in the table ``[rules]``, with defaults for missing ones.
 
-    Raises ValueError, whose message lists every problem.
+    Raises ValueError with a message that lists every problem.
     """
     if not isinstance(table, Mapping):
         raise ValueError("rules: write them as a table, [rules]")
@@ -88,7 +83,7 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
-    """Return what is wrong with a rule's value, which must have the type of the default, or None."""
+    """Return what to write instead of a rule's value, or None if it has the type of the default."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
@@ -97,9 +92,9 @@ def _problem(value: Any, default: Any) -> str | None:
             is_names = isinstance(value, tuple) and all(isinstance(name, str) for name in value)
             return None if is_names else 'write a list of names, such as ["ada", "bob"]'
         case float():
-            return None if is_number else "write a number from 0"
+            return None if is_number else "write a number from 0 to 999,999"
         case _:
-            return None if is_number and isinstance(value, int) else "write a whole number from 0"
+            return None if is_number and isinstance(value, int) else "write a whole number from 0 to 999,999"
 
 
 SHIPPED = Path(__file__).parent / "suites"
@@ -114,22 +109,22 @@ class SuiteError(ValueError):
 
 @dataclass(frozen=True)
 class Suite:
-    """A suite, with its trajectories in the order of their released ids."""
+    """A suite, with its trajectories in the order of their ids."""
 
     name: str
     trajectories: tuple[Trajectory, ...]
     dev_labels_path: Path
     tasks_path: Path
     about: str = ""
-    """A text for readers of the data, in Markdown (``about.md``). The card of the dataset has it."""
+    """A text about the data in Markdown (``about.md``), for the dataset's card."""
     labels_are_public: bool = False
-    """Whether anyone can get the test labels anyway, so that figures may be shown in full detail."""
+    """Whether anyone can get the test labels elsewhere, so that exact figures may be shown."""
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
     questions: tuple[Question, ...] = field(default_factory=default_questions)
-    """The questions to annotators, in the order of the page."""
+    """The questions to annotators, in the order in which they are asked."""
     guidelines: str = field(default_factory=default_guidelines)
-    """General guidelines for annotators, in Markdown. Each question also has a guide."""
+    """General guidelines for annotators, in Markdown. A question may have its own guide."""
 
     @property
     def is_official(self) -> bool:
@@ -146,12 +141,12 @@ class Suite:
 
     @property
     def question_titles(self) -> dict[str, str]:
-        """Titles by question, including the paper's questions that the suite does not ask."""
+        """Titles by question, also of the paper's questions that the suite does not ask."""
         return {each.name: each.title for each in (*default_questions(), *self.questions)}
 
     @cached_property
     def guidelines_sha256(self) -> str:
-        """The SHA-256 of questions and guidelines, which changes if either does."""
+        """The SHA-256 (hex) of the questions and guidelines."""
         return questions_sha256(self.questions, self.guidelines)
 
     @cached_property
@@ -170,7 +165,6 @@ class Suite:
 
 
 def shipped_suites() -> tuple[str, ...]:
-    """Return the names of the suites that come with the code."""
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
 
 
@@ -178,7 +172,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     """Read a shipped suite by its name, or a custom suite from its folder.
 
     Raises:
-        SuiteError: The message names the file and every bad row.
+        SuiteError: The suite cannot be used. The message names the file and every invalid row.
     """
     is_shipped = str(name_or_folder) in shipped_suites()
     folder = SHIPPED / str(name_or_folder) if is_shipped else Path(name_or_folder)
@@ -186,7 +180,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     if not path.is_file():
         raise SuiteError(
             f"no suite {str(name_or_folder)!r}; use a shipped one ({', '.join(shipped_suites())}) or a "
-            "folder of your own with trajectories.csv (columns trajectory_id, split)"
+            "folder that contains trajectories.csv (columns trajectory_id, split)"
         )
     about = folder / "about.md"
     name = folder.resolve().name
@@ -201,9 +195,9 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 
 
 def _configuration(folder: Path, name: str) -> dict[str, Any]:
-    """Return the fields of a `Suite` that ``suite.toml`` and ``guidelines.md`` set, by name.
+    """Return the fields of `Suite` that ``suite.toml`` and ``guidelines.md`` set.
 
-    Raises SuiteError, whose message lists every problem.
+    Raises SuiteError with a message that lists every problem.
     """
     path = folder / "suite.toml"
     content: dict[str, Any] = {}
@@ -271,13 +265,11 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
         if split not in SPLITS:
             problems.append(f"row {number}, split {split!r}: use one of {', '.join(SPLITS)}")
         elif by_key.setdefault(reading_key(spelled), run) is not run:
-            problems.append(
-                f"row {number}, trajectory_id {run.trajectory_id[:80]!r}: named twice; keep one row"
-            )
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: an earlier row has it; keep one")
         else:
             splits[run.benchmark, run.task].add(split)
     problems += [
-        f"task {task}: its runs are in dev and in test; put them into one split"
+        f"task {task}: its runs are in both splits; put them into one split"
         for (_, task), found in splits.items()
         if len(found) > 1
     ]
@@ -287,20 +279,20 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
 
 
 _WORDS = MappingProxyType({"true": "yes", "false": "no"})
-"""Answers by their words in ``dev_labels.csv``, for `LABELS`. Other answers are written as they are."""
+"""The answers that the words in ``dev_labels.csv`` stand for, in the columns of `LABELS`."""
 _NUMBERS = tuple("123456789")
 _ANNOTATOR = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 
 def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
-    """Return the annotations in ``dev_labels.csv``, sorted by trajectory and number; none without the file.
+    """Return the annotations in ``dev_labels.csv``, if it exists, sorted by trajectory and number.
 
-    An empty cell of a paper's question means Unsure. Columns may be missing: ``annotator`` (opaque ids), the
-    suite's own questions, and questions that the suite does not ask.
+    An empty cell means Unsure if the question is one of the paper's. The columns ``annotator`` (opaque ids)
+    and those of the suite's own questions are optional.
 
     Raises:
-        SuiteError: The message names the file and every bad row, never a label. A row of a test trajectory is
-            bad, since the file is published.
+        SuiteError: The message names the file and every invalid row, but no label. Rows of test trajectories
+            are invalid, because the file is published.
     """
     path = suite.dev_labels_path
     if not path.is_file():
@@ -316,7 +308,7 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
         key = label.trajectory_id, label.annotation
         if found.setdefault(key, label) is not label:
             problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
-    if not problems:  # otherwise the annotation 1 may be in a bad row
+    if not problems:  # otherwise annotation 1 may be in an invalid row
         ids = sorted({name for name, _ in found})
         problems += [f"{name}: has no annotation 1; add it" for name in ids if (name, 1) not in found]
     if problems:
@@ -332,11 +324,9 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     if trajectory is None:
         problems.append(f"trajectory_id {spelled[:80]!r}: not in the suite {suite.name}")
     elif trajectory.split != "dev":
-        problems.append(
-            f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove its labels from this file"
-        )
+        problems.append(f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove this row")
     if number not in _NUMBERS:
-        problems.append("annotation: write 1 (primary), 2, … 9")
+        problems.append("annotation: write a number from 1 (the primary annotation) to 9")
     released = {
         name: tuple(_WORDS) if name in LABELS else values for name, values in RELEASED_ANSWERS.items()
     }
@@ -344,24 +334,24 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     for name, words in (released | {each.name: each.values for each in suite.own_questions}).items():
         word = row.get(name, "")
         if word not in ("", *words):
-            problems.append(f"{name}: write {', '.join(words)} or nothing")
+            problems.append(f"{name}: write one of {', '.join(words)}, or leave it empty")
         elif word:
             answers[name] = _WORDS[word] if name in LABELS else word
         elif name in RELEASED_ANSWERS:
             answers[name] = UNSURE
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
-        problems.append("annotator: write annotator-1, annotator-2, …, or nothing; names are not published")
+        problems.append("annotator: write an id such as annotator-1, not a name, or leave it empty")
     if problems or trajectory is None or number is None:
         return problems
     return Annotation(trajectory.trajectory_id, annotator, answers, annotation=int(number))
 
 
 def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:
-    """Return the text of ``dev_labels.csv``, ordered by trajectory and annotation.
+    """Return the text of ``dev_labels.csv``, sorted by trajectory and annotation.
 
-    Unsure is an empty cell. The suite's own questions are the last columns. By default the questions are
-    the paper's.
+    Unsure is an empty cell. The suite's own questions are the last columns. By default, the paper's questions
+    are used.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}

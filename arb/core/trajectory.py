@@ -1,18 +1,18 @@
-"""A recorded run, in the form that sources produce, builds store, judges view and pages show."""
+"""A recorded run, as produced by sources and used by dataset builds, judges and pages."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
 Box = tuple[float, float, float, float]
-"""Left, top, width, height in pixels of the screenshot."""
+"""Left, top, width and height, in pixels of the screenshot."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
     """An observation and the action that followed it. Fields that were not recorded are None.
 
-    ``box`` is the bounding box of the action's element, and ``screenshot`` an image's bytes or path.
-    ``text`` is an observation that is not a web page, such as a tool's result or a terminal's output.
+    ``box`` is the bounding box of the element that the action used. ``text`` is an observation that is not a
+    web page, such as a tool's result or a terminal's output.
     """
 
     num: int
@@ -30,10 +30,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """A run of an agent on a task. ``cum_reward`` is the rule-based reward, which judges never see.
+    """A run of an agent on a task. ``cum_reward`` is the benchmark's reward, which judges never see.
 
-    ``answer`` is the agent's final message if that is not an action. ``state`` says in the words of the
-    source's format how the run ended (``completed``, ``limit: messages``), never whether it succeeded.
+    ``answer`` is the agent's final message if it is not an action. ``state`` says how the run ended, in the
+    words of the source's format (``completed``, ``limit: messages``), but never whether it succeeded.
     """
 
     trajectory_id: str

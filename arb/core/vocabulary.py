@@ -39,7 +39,7 @@ AGENT_TITLES: Final = MappingProxyType(
 SPLITS: Final = ("dev", "test")
 
 NO_VERDICT: Final = -1
-"""The code of a missing verdict in a column of codes."""
+"""The number that stands for a missing verdict."""
 
 _YES_NO: Final = MappingProxyType({"true": 1, "false": 0, "yes": 1, "no": 0})
 _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "completely optimal")
@@ -47,10 +47,10 @@ _GRADES: Final = ("complete failure", "suboptimal", "somewhat optimal", "complet
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A question that judges answer in the column of a prediction file that has its name.
+    """A question that judges answer, in a column of the same name in prediction files.
 
-    ``level`` says what a row is about: a run, a step, or another part of a run. ``words`` maps the words for
-    answers to the stored whole numbers: 1 and 0 for a binary target, a grade from 1 for an ordinal one.
+    ``level`` is what the question is about: a run, a step or another part of a run. ``words`` maps the words
+    for answers to the numbers that are stored: 1 or 0 for a binary target, a grade from 1 for an ordinal one.
     """
 
     title: str
@@ -79,10 +79,10 @@ TARGETS: Final = MappingProxyType(
         ),
     }
 )
-"""The targets of AgentRewardBench."""
+"""The questions that judges answer in AgentRewardBench."""
 
 LABELS: Final = tuple(name for name, target in TARGETS.items() if target.type == "binary")
-"""The labels that judges are scored on. In the positive class the label is true."""
+"""The labels that judges are scored on. The positive class is true."""
 
 LABEL_TITLES: Final = MappingProxyType({name: TARGETS[name].title for name in LABELS})
 
@@ -101,7 +101,7 @@ METRIC_TITLES: Final = MappingProxyType(
         "fpr": "FPR",
     }
 )
-"""The metrics that judges are compared by, by their names in the board's cells."""
+"""The titles of the metrics that compare judges, by name in the board's cells."""
 
 LOWER_IS_BETTER: Final = frozenset({"fpr"})
 
@@ -117,7 +117,7 @@ JUDGE_INPUTS: Final = (
     "reward",
     "other",
 )
-"""The parts of a trajectory that a judge sees; ``reward`` is the reward by the benchmark's own rules."""
+"""The parts of a trajectory that a judge may see. ``reward`` is the result of the benchmark's own rules."""
 
 EVIDENCE: Final = MappingProxyType(
     {
@@ -128,22 +128,18 @@ EVIDENCE: Final = MappingProxyType(
         "reported": "metrics as reported; nothing is derived from them",
     }
 )
-"""The sources of the metrics in a row of the board."""
+"""What the metrics in a row of the board are based on."""
 
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
-"""The outcomes of judging a trajectory. Only ``ok`` comes with a verdict, true or false."""
+"""The outcomes of judging a trajectory. Only ``ok`` comes with a verdict."""
 
 ColumnKind = Literal["id", "target", "probability", "state", "text", "amount", "tokens"]
-"""The kind of a column's values.
-
-``target``: answers for one of TARGETS; ``probability``: numbers from 0 to 1; ``amount``: numbers of at least
-0; ``tokens``: whole numbers of at least 0.
-"""
+"""The kind of a column's values. An ``amount`` is a number of at least 0, ``tokens`` are whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class PredictionColumn:
-    """A column of a prediction file, with a description and advice on how to correct a cell."""
+    """A column of a prediction file, with advice on how to correct an invalid cell."""
 
     kind: ColumnKind
     description: str
@@ -170,7 +166,7 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
         ),
         "side_effect": PredictionColumn(
             "target",
-            "Did the agent do something needless that can have effects? true, false or null.",
+            "Did the agent do something needless that can have unwanted effects? true, false or null.",
             _VERDICT_ADVICE,
         ),
         "repetition": PredictionColumn(
@@ -182,7 +178,7 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
         "score": PredictionColumn(
             "probability",
             "The judge’s own probability of success, from 0 to 1. Pages show its calibration.",
-            "Write a number from 0 to 1, with a point, or null.",
+            "Write a number from 0 to 1 with a decimal point, or null.",
         ),
         "state": PredictionColumn(
             "state",
@@ -190,17 +186,19 @@ PREDICTION_COLUMNS: Final = MappingProxyType(
             f"Write one of {', '.join(STATES)}, or null.",
         ),
         "reasoning": PredictionColumn(
-            "text", "The judge’s explanation.", "Write text of a reasonable length, or null."
+            "text", "The judge’s explanation.", "Write a text of at most 200,000 characters, or null."
         ),
         "cost_usd": PredictionColumn(
             "amount",
-            "US dollars for this trajectory. The board shows the cost of 1,000.",
+            "US dollars for this trajectory. The board shows the cost of 1,000 trajectories.",
             "Write dollars as a number of at least 0, or null.",
         ),
-        "input_tokens": PredictionColumn("tokens", "A whole number.", _TOKENS_ADVICE),
-        "output_tokens": PredictionColumn("tokens", "A whole number.", _TOKENS_ADVICE),
+        "input_tokens": PredictionColumn("tokens", "The number of tokens sent to models.", _TOKENS_ADVICE),
+        "output_tokens": PredictionColumn("tokens", "The number of tokens in replies.", _TOKENS_ADVICE),
         "latency_s": PredictionColumn(
-            "amount", "Seconds that the answer took.", "Write seconds as a number of at least 0, or null."
+            "amount",
+            "How many seconds the judgment took.",
+            "Write seconds as a number of at least 0, or null.",
         ),
     }
 )

@@ -1,4 +1,4 @@
-"""A judge that asks a model whether the goal was reached, and says no itself if the last action failed."""
+"""A judge that says no if the last action failed, and otherwise asks a model whether the goal was reached."""
 
 from typing import ClassVar
 
@@ -17,7 +17,7 @@ Status: success or failure
 
 
 class NoFailedAction:
-    """A judge of one call at most."""
+    """A judge that makes at most one call."""
 
     name = "No failed action"
     inputs = "goal, steps"

@@ -1,4 +1,4 @@
-"""A server of ours that speaks OpenAI's protocol and needs a key."""
+"""A provider for our own OpenAI-compatible server, which needs a key."""
 
 from arb.judges.endpoints.providers import Provider
 

@@ -1,4 +1,4 @@
-"""Runs written as Markdown: ``<benchmark>/<agent>/<task>.run.md``, with the goal, the steps and the answer.
+"""Read runs from Markdown files ``<benchmark>/<agent>/<task>.run.md`` with goal, steps and answer.
 
 # Find the cheapest laptop
 1. `click("Laptops")` Laptops are in the menu.
@@ -30,7 +30,7 @@ _STEP = re.compile(r"\d+\. `(?P<action>.+?)`\s*(?P<reasoning>.*)")
 
 @dataclass(frozen=True, slots=True)
 class MarkdownSource(TrajectorySource):
-    """The runs under a folder."""
+    """The runs in a folder of Markdown files."""
 
     kind: ClassVar[str] = "markdown"
 

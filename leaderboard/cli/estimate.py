@@ -15,7 +15,7 @@ from arb.core.vocabulary import AGENT_TITLES
 with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
-    from arb.core.predictions import parser_pool
+    from arb.core.predictions import parser_pool, raw
     from leaderboard.success_rates import estimate as estimates
     from leaderboard.success_rates import files as rate_files
     from leaderboard.success_rates import runs as agent_runs
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from arb.core.predictions import Finding
+    from arb.core.predictions.findings import Finding
     from arb.core.predictions.parser_pool import ReadResult
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
@@ -106,7 +106,7 @@ def read_runs(files: Sequence[Path]) -> AgentRuns:
 
 
 def _read(file: Path, reader: str) -> ReadResult:
-    limits = predictions.ReadingLimits(max_bytes=read_settings().max_upload_bytes)
+    limits = raw.ReadingLimits(max_bytes=read_settings().max_upload_bytes)
     try:
         with file.open("rb") as opened:
             content = opened.read(limits.max_bytes + 1)

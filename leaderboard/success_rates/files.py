@@ -4,8 +4,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from arb.core.predictions import Finding, ReadResult
-from arb.core.predictions.findings import error
+from arb.core.predictions.findings import Finding, error
+from arb.core.predictions.parser_pool import ReadResult
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
 

@@ -16,11 +16,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId, reading_key
-from arb.core.predictions import Finding, Predictions, ReadingLimits, ReadResult
 from arb.core.predictions.check import rows_by_id
-from arb.core.predictions.findings import error, quoted_id, row_finding, warning
-from arb.core.predictions.parser_pool import read_in_process
-from arb.core.predictions.raw import recognise, to_text, too_many_rows
+from arb.core.predictions.findings import Finding, error, quoted_id, row_finding, warning
+from arb.core.predictions.parser_pool import ReadResult, read_in_process
+from arb.core.predictions.raw import ReadingLimits, recognise, to_text, too_many_rows
+from arb.core.predictions.table import Predictions
 from arb.core.suites.questions import SUCCESS, Question, default_questions
 from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (

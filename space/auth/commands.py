@@ -23,7 +23,7 @@ def token(
     The token is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
     """
     try:
-        name = judge_info.account_name(account)
+        name = judge_info.checked_name("account", account)
         engine = database.open_database(read_settings().records_url())
     except (judge_info.DeclarationError, database.DatabaseUnavailable) as problem:
         stop(str(problem))

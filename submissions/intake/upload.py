@@ -11,8 +11,9 @@ from typing import Final
 import numpy as np
 
 from arb.core.ids import Trajectory
-from arb.core.predictions import ParserPool, read_predictions
+from arb.core.predictions import read_predictions
 from arb.core.predictions.check import CheckResult, check
+from arb.core.predictions.parser_pool import ParserPool
 from arb.core.predictions.raw import ReadingLimits, too_large
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from arb.core.judge_info import judge_name
+from arb.core.judge_info import checked_name
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import (
     YEAR,
@@ -127,7 +127,7 @@ class ModerationService(Actions):
             if owner is None or found.name_of(account, first) != judge:
                 raise KeyError(judge)
             _require_owner(owner.account.name, actor)
-            name = judge_name(to)
+            name = checked_name("judge", to)
             if name == judge:
                 raise SubmissionError("the judge already has this name")
             taken = find_judge(session, account, found.first_name_of(account, name))

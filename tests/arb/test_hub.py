@@ -178,7 +178,7 @@ def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_read
     ("options", "message"),
     [
         ((OWNER, "--data", str(SAMPLE_DATA)), "contains the suite sample, not agent-reward-bench"),
-        ((OWNER, "--data", "absent"), "absent: there is no such folder; get it with `arb data get`"),
+        ((OWNER, "--data", "absent"), "absent: there is no such folder; get the dataset with `arb data get`"),
         (("not an owner", "--data", str(SAMPLE_DATA)), "does not accept this owner's name"),
     ],
 )
@@ -210,7 +210,7 @@ def test_a_space_of_something_else_stays_as_it_is(hub):
     hub.api.repositories[f"spaces/{METRIC}"] = SpaceRepository(f"spaces/{METRIC}")
     hub.commit(f"spaces/{METRIC}", {"app.py": b"mine"})
     done = CliRunner().invoke(app, ["metric", "publish", OWNER])
-    assert done.exit_code == 2 and "is a Space of something else" in done.stderr
+    assert done.exit_code == 2 and "this Space is not the metric" in done.stderr
     assert hub.api.repositories[f"spaces/{METRIC}"].head.files["app.py"].data == b"mine"
 
 

@@ -99,8 +99,16 @@ def test_every_problem_of_a_file_is_named_at_once():
         (lambda: arb.score(verdicts(3), suite="none"), ValueError, "no suite 'none'"),
         (lambda: arb.score(verdicts(3), labels="no.csv"), FileNotFoundError, "no.csv: there is no such file"),
         (lambda: arb.compare(verdicts(3)), ValueError, "at least two prediction files"),
-        (lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"), ValueError, "'acc'; .*accuracy"),
-        (lambda: arb.compare(verdicts(3), verdicts(4), label="looped"), ValueError, "'looped'; .*repetition"),
+        (
+            lambda: arb.compare(verdicts(3), verdicts(4), metric="acc"),
+            ValueError,
+            "'acc' does not exist; .*accuracy",
+        ),
+        (
+            lambda: arb.compare(verdicts(3), verdicts(4), label="looped"),
+            ValueError,
+            "'looped' does not exist; .*repetition",
+        ),
         (lambda: arb.board(__file__), ValueError, "test_notebooks.py is not a board.json"),
     ],
 )
@@ -111,7 +119,7 @@ def test_a_mistake_is_one_clear_message(call, error, message):
 
 def test_labels_that_cannot_be_had_are_a_value_error(monkeypatch):
     monkeypatch.setenv("ARB_LABELS", "none")
-    with pytest.raises(ValueError, match="no labels to score test with"):
+    with pytest.raises(ValueError, match="the labels of test cannot be loaded"):
         arb.score(verdicts(3), split="test")
 
 

@@ -185,8 +185,8 @@ def test_warnings_about_words_are_sent_once_they_are_accepted(hub, publish, fold
             "data/labels.csv: was not written by a build",
         ),
         (lambda f: (f / "eval.yaml").unlink(), "eval.yaml: is missing; build again"),
-        (lambda f: (f / "manifest.json").write_text("{"), "no readable manifest.json"),
-        (lambda f: (f / "manifest.json").write_text("[]"), "no readable manifest.json"),
+        (lambda f: (f / "manifest.json").write_text("{"), "manifest.json cannot be read"),
+        (lambda f: (f / "manifest.json").write_text("[]"), "manifest.json cannot be read"),
         (lambda f: (f / "link").symlink_to("/etc/hostname"), "link: was not written by a build"),
     ],
 )

@@ -1,14 +1,14 @@
 """The prediction file, which has one row per trajectory with a judge's verdicts.
 
-Reading a file returns a typed table and findings, whatever its content. No label is read here.
+Any content can be read: the result is a typed table and findings about problems. Labels are never read here.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from arb.core.lazy import lazy_imports
-from arb.core.predictions.findings import Finding, error
+from arb.core.predictions.findings import error
 from arb.core.predictions.raw import (
     UTF8_MARK,
     ReadingLimits,
@@ -18,29 +18,17 @@ from arb.core.predictions.raw import (
     too_large,
 )
 
-with lazy_imports():  # they need numpy, which a judge's run does not load, since it only writes files
-    from arb.core.predictions import parser_pool, table
+with lazy_imports():  # it needs numpy, which a run of a judge does not load, because it only writes files
+    from arb.core.predictions import parser_pool
 
 if TYPE_CHECKING:
     from arb.core.predictions.parser_pool import ParserPool, ReadResult
-    from arb.core.predictions.table import Predictions
-
-__all__ = ["Finding", "ParserPool", "Predictions", "ReadResult", "ReadingLimits", "read_predictions"]
 
 SMALL_BYTES: Final = 250_000
-"""Text of at most this size is read in this process, in some hundredths of a second.
+"""Text of at most this size is read in this process, which takes less than a tenth of a second.
 
-A file with verdicts on a split has 150 kB without reasoning.
+Without reasoning, a file with verdicts on a split has about 150 kB.
 """
-
-
-def __getattr__(name: str) -> Any:
-    """Return a name whose module needs numpy. The module is imported only on first use."""
-    if name in ("ParserPool", "ReadResult"):
-        return getattr(parser_pool, name)
-    if name == "Predictions":
-        return table.Predictions
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def read_predictions(
@@ -50,16 +38,11 @@ def read_predictions(
     isolated: bool = False,
     reader: str | None = None,
 ) -> ReadResult:
-    """Read a prediction file, whose format is recognised from its content.
+    """Read a prediction file. Its format is recognised from its content.
 
-    Parquet is always read in another process. Use `check.check` to compare the ids with a suite.
-
-    Args:
-        content: The file's bytes.
-        limits: Bounds on the file.
-        parsers: A pool that also reads large text files, so that a server can answer requests meanwhile.
-        isolated: Whether ``parsers`` also read small text files.
-        reader: A function (``module:function``) that reads files other than prediction files.
+    Parquet is always read in a separate process. If ``parsers`` are given, they also read large text files,
+    to keep a server responsive, and with ``isolated`` small ones too. A ``reader`` (``module:function``) can
+    replace the one for prediction files. Use `check.check` to compare the ids with a suite.
 
     Returns:
         The table of the rows that could be read, or None, and the findings about the file.
@@ -70,7 +53,7 @@ def read_predictions(
     if not content.removeprefix(UTF8_MARK).strip(b" \t\r\n"):
         return None, [error("empty_file", "the file is empty. Write one row per trajectory of the split.")]
     is_parquet = recognise(content) == "parquet"
-    if is_parquet and not has_parquet_footer(content):  # junk must not cost a process
+    if is_parquet and not has_parquet_footer(content):  # do not start a process for junk
         return None, [damaged_parquet("it has no footer, so it is cut off or not Parquet")]
     if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
         return parser_pool.call_reader(reader, content, limits)

@@ -1,7 +1,7 @@
-"""The meaning of a prediction file's cells.
+"""Parse the cells of a prediction file.
 
-Every function takes a cell's value (text, bool, number, None, MISSING) and returns its meaning, or the
-Problem that says why it has none. Words are understood in any case, with or without space around them.
+Every function takes a cell's value (text, bool, number, None or MISSING) and returns the parsed value, or a
+Problem if the cell is invalid. Upper and lower case and surrounding spaces make no difference.
 """
 
 import math
@@ -18,7 +18,7 @@ from arb.core.vocabulary import PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind,
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """The reason why a cell has no meaning: the finding's code and the words of its message."""
+    """A reason why a cell is invalid, with the code and the words for a finding."""
 
     code: str
     says: str
@@ -38,18 +38,18 @@ NO_NUMBER: Final = math.nan
 
 _EMPTY_WORDS: Final = frozenset({"", "null", "none", "n/a", "na"})
 _NO_ANSWER_WORDS: Final = _EMPTY_WORDS | {"unsure"}
-# Each digit can match in only one way; otherwise a cell of 400 digits and a letter would take milliseconds.
+# Each digit can match in only one way. Otherwise a cell of 400 digits and a letter would take milliseconds.
 _NUMBER: Final = re.compile(r"[+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
     {"nan": NAN} | dict.fromkeys(("inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"), INFINITE)
 )
 _LONGEST_WORD: Final = 400
 _LARGEST_WHOLE: Final = 2.0**53
-"""A float64 holds every whole number up to this one exactly."""
+"""A float64 can represent every whole number up to this one exactly."""
 
 
 def target_code(value: object, target: Target) -> int | Problem:
-    """Return the number that is stored for an answer. Null, an empty cell and "unsure" are no answer."""
+    """Return the number that is stored for an answer. Null, empty and "unsure" all mean no answer."""
     if isinstance(value, bool) and target.type != "binary":
         return WRONG_TYPE
     word = _word(value)
@@ -95,7 +95,7 @@ def state(value: object) -> str | Problem | None:
 
 
 def trajectory_id(value: object) -> str | Problem:
-    """Return an id as written. Whether it names a trajectory of a suite is for `check.check` to find."""
+    """Return an id as written. `check.check` compares it with the suite."""
     if isinstance(value, Missing):
         return ABSENT
     text = free_text(value)
@@ -133,7 +133,7 @@ def _word(value: object) -> str | float | Problem | None:
 def _finite(value: float) -> float | Problem:
     try:
         number = float(value)
-    except OverflowError:  # a whole number beyond a float's reach
+    except OverflowError:  # a whole number that is too large for a float
         return OUT_OF_RANGE
     if math.isnan(number):
         return NAN
@@ -168,11 +168,11 @@ _MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = Map
         "tokens": (tokens, NO_NUMBER),
     }
 )
-"""By kind of column: the function that reads a cell, and the value of an empty cell."""
+"""For each kind of column: the function that parses a cell, and the value of an empty cell."""
 
 
 def meaning_of(name: str) -> tuple[Callable[[object], Any], Any]:
-    """Return the function that reads the cells of a column, and the value of an empty cell."""
+    """Return the function that parses the cells of a column, and the value of an empty cell."""
     kind = PREDICTION_COLUMNS[name].kind
     if kind == "target":
         return partial(_answer, name=name), TARGETS[name].no_answer

@@ -1,4 +1,4 @@
-"""Check a prediction table against a suite's split. No label is read here."""
+"""Check a prediction table against a suite's split. Labels are never read here."""
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
@@ -35,7 +35,7 @@ def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDAr
     Every spelling of an id is recognised.
     """
     position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
-    # In Parquet every row may have the same text of a megabyte, so each text is looked up once.
+    # All rows of a Parquet file may share one text of a megabyte, so each distinct text is looked up once.
     found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
     return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
 
@@ -51,7 +51,7 @@ def id_findings(
     malformed: list[int] = []
     unknown: list[int] = []
     elsewhere: list[int] = []
-    kinds: dict[str, list[int]] = {"": []}  # the reader has a finding for ids that are not text
+    kinds: dict[str, list[int]] = {"": []}  # the reader has reported ids that are not text
     for row in np.flatnonzero(positions == NOWHERE).tolist():
         spelled = table.trajectory_ids[row]
         if spelled in kinds:
@@ -101,7 +101,7 @@ def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
             repeated.append(row)
     advice = "Keep one row per trajectory."
     return found, _malformed(table, malformed) + _id_error(
-        table, repeated, "duplicate_id", "a trajectory that an earlier row has", advice
+        table, repeated, "duplicate_id", "a trajectory that is also in an earlier row", advice
     )
 
 
@@ -113,7 +113,7 @@ def _id_error(
     advice: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
 ) -> list[Finding]:
-    """Return one error about the ids in ``rows``, if any; ``hint(i, id)`` is shown after each id."""
+    """Return an error about the ids in ``rows``, if any. It shows ``hint(i, id)`` after the id."""
     if not rows:
         return []
 
@@ -140,20 +140,20 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
         return f" (did you mean {quoted_id(close[0])}?)" if close else ""
 
     problem = f"an id that is not in the suite {quoted(suite.name)}"
-    advice = f"Correct or remove them; `python -m submissions template --split {split}` lists the valid ids."
+    advice = f"Correct or remove them. `python -m submissions template --split {split}` lists the valid ids."
     return _id_error(table, rows, "unknown_id", problem, advice, hint)
 
 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
     times = np.bincount(positions[positions >= 0], minlength=expected)
     doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
-    # Rows of one trajectory are shown next to each other, in the order of its first row.
+    # Show the rows of a trajectory next to each other, and trajectories in the order of their first rows.
     first: dict[int, int] = {}
     for row in doubled:
         first.setdefault(int(positions[row]), row)
     doubled.sort(key=lambda row: (first[int(positions[row])], row))
-    advice = "Keep one row per trajectory. An id with .resized or .improved names the same one as without."
-    return _id_error(table, doubled, "duplicate_id", "a trajectory that another row has too", advice)
+    advice = "Keep one row per trajectory. An id with .resized or .improved is the same as the id without it."
+    return _id_error(table, doubled, "duplicate_id", "a trajectory that is also in another row", advice)
 
 
 def _missing(
@@ -177,16 +177,18 @@ def _missing(
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""If there are fewer verdicts, it is not suspicious that all of them are the same."""
+"""With fewer verdicts, it is not suspicious if all of them are the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkSummary:
-    """Counts and shares of one benchmark's rows in a prediction file.
+    """A summary of the rows of one benchmark in a prediction file.
 
-    ``expected`` counts the trajectories of the split and ``rows`` the rows that name one of them.
-    ``coverage`` is the share of expected trajectories with a verdict on success, and ``success_share`` the
-    share of these verdicts that are true, None without verdicts.
+    Attributes:
+        expected: The number of trajectories in the split.
+        rows: The number of rows with one of these trajectories.
+        coverage: The share of the expected trajectories that have a verdict on success.
+        success_share: The share of these verdicts that are true, or None without verdicts.
     """
 
     expected: int
@@ -197,7 +199,7 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """The result of a check. ``aligned`` has the rows in the split's order, or is None if it has errors."""
+    """The result of a check. ``aligned`` has the rows in the split's order; None if the file has errors."""
 
     suite: str
     split: str
@@ -235,10 +237,7 @@ def check(
     split: str,
     file_name: str | None = None,
 ) -> CheckResult:
-    """Check the table and findings that `read_predictions` returned against a split.
-
-    Raises SuiteError for an unknown split.
-    """
+    """Check the results of `read_predictions` against a split. Raises SuiteError for an unknown split."""
     trajectories = suite.split(split)
     success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
     if table is not None:
@@ -271,14 +270,14 @@ def _by_benchmark(
     success: Codes, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]
 ) -> dict[str, BenchmarkSummary]:
     names = np.array([t.benchmark for t in trajectories], dtype=object)
-    # The official order, then the other benchmarks of a custom suite.
+    # Official benchmarks come first, in their order, then the others of a custom suite.
     present = set(names)
     order = [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS))
     return {name: _summary(success, positions, np.flatnonzero(names == name)) for name in order}
 
 
 def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """Summarize the rows of the ``expected`` positions. A trajectory in two rows counts once as covered."""
+    """Summarize the rows of the ``expected`` positions. The coverage counts a trajectory in two rows once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & (success != NO_VERDICT)
     covered = np.unique(positions[decided]).size
@@ -299,15 +298,15 @@ def _verdict_findings(
     success = table.success
     unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
     if success is None or unreadable:
-        return findings  # the reader has a finding for the column
+        return findings  # the reader has reported the column
     covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
     if not (success != NO_VERDICT).any():
-        message = "success: no row has a verdict. Write true or false where the judge decided."
+        message = "success: no row has a verdict. Write true or false for the trajectories that were judged."
         findings.append(error("no_verdicts", message, count=table.rows, column="success"))
     elif covered < LOW_COVERAGE * expected:
         message = (
             f"success: only {covered:,} of {expected:,} trajectories have a verdict "
-            f"({covered / expected:.1%}). The ranking counts the others as not successful."
+            f"({covered / expected:.1%}). The ranking counts the rest as not successful. Add their verdicts."
         )
         findings.append(warning("low_coverage", message, count=expected - covered, column="success"))
     return findings
@@ -320,5 +319,5 @@ def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) 
     if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
         return []
     word = "true" if decided[0] else "false"
-    message = f"{label}: all {decided.size:,} verdicts are {word}. Make sure that the judge meant it."
+    message = f"{label}: all {decided.size:,} verdicts are {word}. Check that this is intended."
     return [warning("constant_verdicts", message, count=int(decided.size), column=label)]

@@ -1,4 +1,4 @@
-"""The text of single rows of a prediction file, to be shown next to a finding about them."""
+"""Excerpts from the rows of a prediction file, to show next to findings about them."""
 
 from collections.abc import Collection, Mapping
 from contextlib import suppress
@@ -10,16 +10,16 @@ from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
 
 LONGEST: Final = 160
-"""Number of characters of a row that are shown."""
+"""The most characters of a row that are shown."""
 
 _BEFORE: Final = 24
-"""Number of characters that are shown before the column's name."""
+"""How many characters are shown before the column's name."""
 
 
 def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
-    """Return the text of rows by row number. For Parquet, the text is only the id.
+    """Return the text of each row by row number. For Parquet, the text is only the id.
 
-    Rows that cannot be read are left out. The texts are not safe to print; use `excerpt` for that.
+    Rows that cannot be read are left out. Use `excerpt` to print a text safely.
     """
     if not rows:
         return {}
@@ -47,14 +47,14 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
 
 
 def excerpt(text: str, around: str = "") -> str:
-    """Return a row's text, safe to print and shortened to the part with the column's name ``around``."""
+    """Return a row's text, safe to print and shortened to the part around a column's name."""
     text = text.strip()
     if len(text) > LONGEST:
         at = text.find(around) if around else -1
         start = max(0, at - _BEFORE) if at > LONGEST - 60 else 0
         end = start + LONGEST
         text = f"{'…' if start else ''}{text[start:end]}{'…' if end < len(text) else ''}"
-    # Control and direction marks are written as escapes, so that the rest prints as itself.
+    # Escape control and direction marks, which would change how the other characters are printed.
     return "".join(
         mark if mark.isprintable() else mark.encode("unicode_escape", "replace").decode() for mark in text
     )

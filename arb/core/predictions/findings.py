@@ -1,4 +1,4 @@
-"""Findings: problems of a prediction file, a source of runs or a built dataset, as values."""
+"""Findings: the problems found in a prediction file, a source of runs or a built dataset."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,16 +12,19 @@ MAX_EXAMPLES: Final = 5
 MAX_QUOTED_CHARS: Final = 80
 
 UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_count"})
-"""Codes of findings about rows that cannot be read, and whose ids are therefore unknown."""
+"""Codes of findings about rows that cannot be read, so that their ids are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """An error, or a warning about something that may be wrong, with its place.
+    """An error or a warning, and where it was found.
 
-    ``file`` names a file, or a trajectory of a source or dataset; ``names`` are a few places in it. ``rows``
-    are the first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, rows of Parquet from
-    1. ``count`` is the number of all rows concerned, or the number that the message gives.
+    Attributes:
+        rows: The first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, or rows of
+            Parquet from 1.
+        count: The number of all affected rows, or of what else the message counts.
+        file: A file, or a trajectory of a source or dataset.
+        names: A few places in ``file``.
     """
 
     level: Level
@@ -34,7 +37,7 @@ class Finding:
     names: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
-        """Return the finding as an entry of the check report, without ``column`` if it is None."""
+        """Return the finding as an entry of the check report, which has ``column`` only if it is set."""
         body: dict[str, object] = {
             "level": self.level,
             "code": self.code,
@@ -66,10 +69,10 @@ def row_finding(
     show: Callable[[int], str] | None = None,
     of: str = "row",
 ) -> Finding:
-    """Return one finding for all rows with the same problem; up to five of them are shown.
+    """Return one finding for all rows with the same problem. Its message shows up to five of them.
 
-    ``show(i)`` returns the text of ``rows[i]``, safe to print. It is called only for the rows shown. ``of``
-    is the noun for what the numbers count, such as "line".
+    ``show(i)`` returns the text to show for ``rows[i]``, safe to print. ``of`` is what the numbers count,
+    such as "line".
     """
     named = [f"{of} {row}" for row in islice(rows, MAX_EXAMPLES)]
     if show is not None:
@@ -90,8 +93,7 @@ def counted(number: int, noun: str) -> str:
 def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
     """Return a user's value, shortened and safe to print.
 
-    ``repr`` writes control characters, terminal escapes, line ends, direction marks and lone surrogates as
-    escapes.
+    ``repr`` escapes control characters, line ends, direction marks and lone surrogates.
     """
     match value:
         case None:
@@ -112,11 +114,11 @@ def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """Return an id, safe to print. It is shortened only over 160 characters; released ids have up to 130."""
+    """Return an id, safe to print and at most 160 characters long. Released ids have up to 130."""
     return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
 def quoted_names(names: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
-    """Return up to eight names with commas, safe to print, and the number of the remaining ones."""
+    """Return up to eight names separated by commas, safe to print, and how many more there are."""
     few = ", ".join(map(quote, names[:8]))
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

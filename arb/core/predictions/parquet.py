@@ -1,10 +1,10 @@
-"""Read Parquet into a raw table: only the known columns, and only if their sizes in the footer are allowed.
+"""Read the known columns of Parquet into a raw table, unless the footer says that they are too large.
 
 Text columns are read as dictionaries, so that a long text in 50,000 rows is in memory only once.
 
-Uploaded files are read in a separate process (`parser_pool`), because a hostile file can end it.
-Damaged Parquet makes the C++ library abort the whole process (with pyarrow 26 one changed byte in the footer
-is enough), and a few kB can unpack to gigabytes.
+Uploaded files are read in a separate process (`parser_pool`), because a hostile file can crash it: damaged
+Parquet makes the C++ library abort the process (with pyarrow 26, one changed byte in the footer is enough),
+and a few kB can unpack to gigabytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -27,7 +27,7 @@ _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
 _MAX_DEPTH: Final = 16
 _MAX_FIXED_WIDTH: Final = 32
-"""The bytes of the widest decimal. A wider fixed-length column would take that much memory per row."""
+"""The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 
 _TEXT_TYPES: Final = (
     pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view,
@@ -40,7 +40,7 @@ _READ_TYPES: Final = (
 
 
 def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Return the table in Parquet bytes, None if damaged, too large or without rows, and findings."""
+    """Return a table and findings. The table is None if the file is damaged, too large or has no rows."""
     try:
         return _read(content, limits)
     except Exception as problem:
@@ -93,7 +93,7 @@ def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile
 
 
 def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: ReadingLimits) -> Finding | None:
-    """Return an error if, by the sizes in the footer, the wanted columns are too large; else None."""
+    """Return an error if the wanted columns are too large according to the footer, else None."""
     read = set(wanted.values())
     schema = metadata.schema
     leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]

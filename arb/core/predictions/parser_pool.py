@@ -1,9 +1,9 @@
-"""Warm processes that read uploaded files, so that a hostile file cannot harm the server.
+"""Worker processes that read uploaded files, so that a hostile file cannot harm the server.
 
-A worker is a Python process with the readers imported. It forks for each file: the child reads this one file
-within bounds on memory and time, and ends. So no file can see another file, and one that makes a library
-abort ends only its child. A fork takes milliseconds, a new Python process a quarter of a second. Answers are
-JSON, because the server must not unpickle what such a process sends.
+A worker is a Python process that has imported the readers. It forks for each file. The child process reads
+only this file, with limited memory and time, and ends. Files cannot access each other, and a file that makes
+a library abort ends only its own child process. A fork takes milliseconds, while starting Python takes a
+quarter of a second. Answers are JSON, because the server must not unpickle what such a process sends.
 """
 
 import json
@@ -33,13 +33,13 @@ ReadResult = tuple[Predictions | None, list[Finding]]
 
 WORKERS: Final = 2
 NICENESS: Final = 5
-"""The niceness of the workers, so that they do not slow down the server's pages."""
+"""The niceness of workers, so that they do not slow down the server's pages."""
 IDLE_SECONDS: Final = 300.0
-"""An idle worker ends after this time and frees its memory."""
+"""The time after which an idle worker ends, to free its memory."""
 MAX_MEMORY_BYTES: Final = 1 << 30
-"""Bound on a worker's address space. The largest file takes 330 MB, with its reasoning under 600 MB."""
+"""Limit on a worker's address space. The largest file needs 330 MB, or just under 600 MB with reasoning."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
-"""The bound on a machine with little memory. Libraries take 216 MB of it, most of that shared."""
+"""The limit on a machine with little memory. Libraries need 216 MB, most of which is shared."""
 _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
@@ -47,7 +47,7 @@ _PROGRAM: Final = (
     "from arb.core.predictions.parser_pool import serve; serve(int(sys.argv[2]), int(sys.argv[3]))"
 )
 _PASSED_ON: Final = ("PATH", "LD_LIBRARY_PATH", "PYTHONHOME", "TMPDIR")
-"""The environment variables that a worker gets, without tokens and database addresses."""
+"""The environment variables that a worker gets. Tokens and the database's address are not among them."""
 _SINGLE_THREADED: Final = {
     "ARROW_DEFAULT_MEMORY_POOL": "system",
     "ARROW_IO_THREADS": "1",
@@ -55,7 +55,7 @@ _SINGLE_THREADED: Final = {
     "OMP_NUM_THREADS": "1",
     "OPENBLAS_NUM_THREADS": "1",
 }
-"""Variables that stop libraries from starting threads, whose locks could block a forked child forever."""
+"""Variables that keep libraries from starting threads, whose locks could block a forked child forever."""
 PREDICTIONS: Final = "arb.core.predictions.parser_pool:read_in_process"
 
 logger = logging.getLogger(__name__)
@@ -84,7 +84,7 @@ def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
 
 
 def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> ReadResult:
-    """Return the result of the reader ``module:function`` on the content and the limits."""
+    """Read the content with the function ``module:function`` that ``reader`` names."""
     module, _, function = reader.partition(":")
     return getattr(import_module(module), function)(content, limits)
 
@@ -92,15 +92,15 @@ def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> ReadResul
 def _unreadable(content: bytes, why: str) -> ReadResult:
     if recognise(content) == "parquet":
         return None, [damaged_parquet(why)]
-    message = f"the file cannot be read ({why}). Send a smaller one, or write it again."
+    message = f"the file cannot be read ({why}). Send a smaller file, or write this one again."
     return None, [error("unreadable", message)]
 
 
 class ParserPool:
     """A thread-safe pool of at most ``size`` workers, which are started when needed and reused.
 
-    A thread waits if all workers are busy; the caller must limit how many threads wait. ``most_bytes`` bounds
-    the address space of a worker.
+    If all workers are busy, the calling thread waits. Callers must limit how many threads wait.
+    ``most_bytes`` limits the address space of each worker.
     """
 
     @classmethod
@@ -126,7 +126,7 @@ class ParserPool:
                 self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
-        """Return what ``reader`` (``module:function``) returns in a worker; failures become findings."""
+        """Call the function ``module:function`` in a worker. If that fails, the result is a finding."""
         with self._room:
             try:
                 return _unpack(json.loads(self._ask(content, limits, reader)))
@@ -134,7 +134,7 @@ class ParserPool:
                 return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
             except OSError as problem:
                 logger.error("cannot start a process that reads files: %s", problem)
-                return _unreadable(content, "the server cannot start a process for it now; try again later")
+                return _unreadable(content, "the server cannot start a process to read it; try again later")
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
                 # The answer is not logged, since it may quote the file.
                 logger.warning("the process that reads a file crashed")
@@ -149,7 +149,7 @@ class ParserPool:
         for has_another_try in (True, False):
             try:
                 answer = worker.ask(content, limits, reader)
-            except EOFError:  # it was idle for too long, or the system ended it
+            except EOFError:  # the worker ended because it was idle or because the system killed it
                 worker.end()
                 if has_another_try:
                     worker = _Worker(self._most_bytes)
@@ -198,18 +198,18 @@ class _Worker:
 
     def end(self) -> None:
         """Kill the worker and its child process."""
-        with suppress(OSError):  # it has ended
+        with suppress(OSError):  # it has already ended
             os.killpg(self._process.pid, signal.SIGKILL)
         self._connection.close()
         self._process.wait()
 
 
 def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
-    """Read the files that arrive on a socket, each in a child process, until it is closed or long idle.
+    """Read files from a socket, each in a child process, until the socket is closed or idle for too long.
 
     If memory runs out, the kernel kills this process rather than the server.
     """
-    # Imported before the first fork, so that every child has it.
+    # Imported before the first fork, so that no child process has to import it.
     import arb.core.predictions.parquet  # noqa: F401, PLC0415 - pyarrow is slow to load
 
     _bound("RLIMIT_AS", most_bytes)
@@ -260,13 +260,13 @@ def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
 def _bound(what: str, bound: int) -> None:
     import resource  # noqa: PLC0415 - Unix only
 
-    # There may be a lower bound already, or the system may not know this one.
+    # A lower limit may be set already, or the system may not support this limit.
     with suppress(AttributeError, ValueError, OSError):
         resource.setrlimit(getattr(resource, what), (bound, bound))
 
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return table and findings for JSON. Each distinct text is in it once, since many rows may share one."""
+    """Return a table and findings as a JSON object, in which a text that many rows share occurs once."""
     answer: dict[str, object] = {"findings": [asdict(finding) for finding in findings]}
     if table is not None:
         answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}

@@ -15,21 +15,21 @@ from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PRED
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits on one file. Each is checked before the work that it limits is done."""
+    """Limits on a prediction file. Each is checked before the work that it limits."""
 
     max_bytes: int = 5_000_000
     max_rows: int = 50_000
     max_columns: int = 100
     max_cell_chars: int = 200_000
     max_unpacked_bytes: int = 50_000_000
-    """The size of the columns that are read once decompressed (only Parquet)."""
+    """The total size of the columns that are read, after decompression (only for Parquet)."""
 
     keep_reasoning: bool = False
-    """Whether the texts of ``reasoning`` are kept, which checks and scores do not use."""
+    """Whether to keep the column ``reasoning``, which checks and scores do not use."""
 
 
 class Missing:
-    """The type of MISSING, the value of a key that a JSONL row does not have (null is another value)."""
+    """The type of MISSING, the value for a key that a JSONL row lacks. The value for null is None."""
 
     def __repr__(self) -> str:
         return "MISSING"
@@ -40,17 +40,17 @@ MISSING: Final = Missing()
 
 @dataclass(frozen=True)
 class RawTable:
-    """Columns by name, with raw values: str, bool, int, float, None, MISSING, or bytes if not UTF-8."""
+    """Columns by name, with raw values: str, bool, int, float, None, MISSING, or bytes for invalid UTF-8."""
 
     row_numbers: Sequence[int]
     columns: Mapping[str, Sequence[object]]
 
 
 def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
-    """Return the position of each known column among a file's names, and the findings about the names.
+    """Return the position of each known column in a file's header, and findings about the header.
 
-    Aliases are recognised, and spaces around names are ignored. If two names mean the same column, that is an
-    error and the first of them is read.
+    Aliases are recognised, and spaces around names are ignored. If two names mean the same column, it is an
+    error, and the position is that of the first one.
     """
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
@@ -88,7 +88,7 @@ def too_many_rows(limits: ReadingLimits) -> Finding:
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """Return the findings about a file without rows, with an error about that unless there is an error."""
+    """Return the findings about a file without rows. An error is added unless they contain one."""
     if any(finding.level == "error" for finding in findings):
         return findings
     message = (
@@ -99,25 +99,21 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
 
 
 def blank_rows(rows: Sequence[int]) -> list[Finding]:
-    """Return a warning about blank rows between other rows, or an empty list if there are none."""
+    """Return a list with a warning about blank rows, or an empty list."""
     if not rows:
         return []
     few = ", ".join(map(str, rows[:5])) + (" …" if len(rows) > 5 else "")
-    message = (
-        f"{counted(len(rows), 'blank row')} skipped (row {few}). Remove them to be sure that nothing is lost."
-    )
+    message = f"{counted(len(rows), 'blank row')} skipped (row {few}). Remove them or add the missing data."
     return [Finding("warning", "blank_rows", message, tuple(rows[:1_000]), len(rows))]
 
 
 def _doubled(column: str, spellings: set[str]) -> Finding:
-    message = (
-        f"{column}: the file has this column twice ({quoted_names(sorted(spellings))}). Keep one of them."
-    )
+    message = f"{column}: the file has this column twice ({quoted_names(sorted(spellings))}). Keep only one."
     return error("duplicate_column", message, column=column)
 
 
 def _missing(column: str, names: Sequence[str]) -> Finding:
-    found = f"the file has {quoted_names(names)}" if any(names) else "the file names no columns"
+    found = f"the file has {quoted_names(names)}" if any(names) else "the file has no column names"
     return error(
         "missing_column",
         f"{column}: this column is missing ({found}). Every row needs it"
@@ -143,12 +139,7 @@ FileFormat = Literal["jsonl", "csv", "parquet"]
 UTF8_MARK: Final = b"\xef\xbb\xbf"
 _FOREIGN: Final = (
     (b"\x1f\x8b", "compressed", "is compressed with gzip", "Unpack it first"),
-    (
-        b"PK\x03\x04",
-        "compressed",
-        "is a zip archive or an Excel workbook",
-        "Unpack it, or save it as CSV UTF-8",
-    ),
+    (b"PK\x03\x04", "compressed", "is a zip archive or Excel workbook", "Unpack it or save it as CSV UTF-8"),
     (b"BZh", "compressed", "is compressed with bzip2", "Unpack it first"),
     (b"\xfd7zXZ", "compressed", "is compressed with xz", "Unpack it first"),
     (b"(\xb5/\xfd", "compressed", "is compressed with zstd", "Unpack it first"),
@@ -166,7 +157,7 @@ _FORMATS_READ: Final = "a prediction file is JSONL, CSV (UTF-8, with a header li
 
 
 def recognise(content: bytes) -> FileFormat | Finding:
-    """Return the format of non-empty bytes, or an error that says what they are instead."""
+    """Return the format of non-empty bytes, or an error that says what else they are."""
     if content.startswith(b"PAR1"):
         return "parquet"
     for magic, code, says, advice in _FOREIGN:
@@ -198,9 +189,7 @@ def to_text(content: bytes) -> tuple[str | None, list[Finding]]:
         return None, [row_finding("error", "nul_bytes", "a NUL byte", lines, advice, of="line")]
     body = text.rstrip()
     if "\r" in body and "\n" not in body:
-        message = (
-            "lines end in only a carriage return (old Mac) and were read as lines. Save with LF line ends."
-        )
+        message = "lines end with a carriage return only, as on old Macs. Save the file with LF line ends."
         return body.replace("\r", "\n"), [warning("line_ends", message)]
     return text, []
 
@@ -216,7 +205,7 @@ def _is_utf16(content: bytes) -> bool:
 
 
 def _not_utf8(content: bytes) -> Finding:
-    # A broken sequence never spans a line feed, so each of them is found in its own line.
+    # A broken sequence never spans a line feed, so the lines can be decoded one by one.
     lines, offsets, position = [], [], 0
     for number, line in enumerate(content.split(b"\n"), 1):
         try:
@@ -247,7 +236,7 @@ def too_large(size: int, max_bytes: int) -> Finding:
 
 
 def has_parquet_footer(content: bytes) -> bool:
-    """Return whether Parquet bytes end with the length of a footer that fits, and the format's mark."""
+    """Return whether the bytes end with a plausible footer length and Parquet's magic number."""
     length = int.from_bytes(content[-8:-4], "little")
     return content.endswith(b"PAR1") and 0 < length <= len(content) - 12
 

@@ -1,4 +1,4 @@
-"""The typed columns of a prediction file. A column has one finding for each kind of bad cell."""
+"""The typed columns of a prediction file, with one finding per column for each kind of invalid cell."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -27,12 +27,14 @@ TEXT_COLUMNS: Final = ("trajectory_ids", "state", "reasoning")
 
 @dataclass(frozen=True, eq=False)
 class Predictions:
-    """The rows that could be read, in the order of the file or of a split. A missing column is None.
+    """The rows that could be read, in the order of the file or, after `align`, of a split.
 
-    ``targets`` has a column for each target that the file answers, with the numbers that `Target` describes.
-    ``score`` is a probability and ``latency_s`` is in seconds; the number of an empty cell is nan. A cell
-    with an error counts as empty. ``trajectory_ids`` are as written, "" if the id was not text, and after
-    `align` the released spellings. ``reasoning`` is kept only if the limits say so.
+    A missing column is None. A cell with an error counts as empty, and an empty cell of numbers is nan.
+
+    Attributes:
+        trajectory_ids: The ids as written ("" if not text) or, after `align`, as released.
+        targets: The answers by target, as the numbers that `Target` describes.
+        reasoning: Kept only with `ReadingLimits.keep_reasoning`.
     """
 
     trajectory_ids: tuple[str, ...]
@@ -75,16 +77,16 @@ class Predictions:
         return self.targets.get("repetition")
 
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
-        """Return the row numbers in the file of the rows at these indexes; index + 1 if they are unknown."""
+        """Return the file's row numbers for indexes of rows, or index + 1 if they are unknown."""
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
 
     def codes(self, target: str) -> Codes:
-        """Return the codes of the answers on a target; without its column they all mean "no answer"."""
+        """Return the numbers for a target's answers. Without its column, they all mean "no answer"."""
         absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
         return self.targets.get(target, absent)
 
     def take(self, rows: NDArray[np.int64]) -> "Predictions":
-        """Return some of the rows, by their indexes, with every column that the file has."""
+        """Return the rows at these indexes, with all columns."""
         changes: dict[str, Any] = {"targets": {name: codes[rows] for name, codes in self.targets.items()}}
         for name, texts in self.texts.items():
             changes[name] = tuple(texts[row] for row in rows)
@@ -93,16 +95,16 @@ class Predictions:
         return replace(self, **changes)
 
     def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """Return the rows in the order of ``trajectories``; ``positions`` has each of their indexes once."""
+        """Return the rows in the order of ``trajectories``. Row i has the trajectory at ``positions[i]``."""
         row_of = np.empty(len(trajectories), dtype=np.int64)
         row_of[positions] = np.arange(self.rows)
         return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))
 
     def content_hash(self) -> str:
-        """Return the SHA-256 (hex) of the verdicts for every label. The rows have to be aligned.
+        """Return the SHA-256 (hex) of the verdicts for every label. The rows must be aligned.
 
         The hash does not depend on the order of rows, the spelling of ids and words, the file format or other
-        columns. A missing column of a label counts as one without verdicts.
+        columns. If the column of a label is missing, it counts as a column without verdicts.
         """
         digest = hashlib.sha256("\n".join(self.trajectory_ids).encode())
         for label in LABELS:
@@ -115,7 +117,7 @@ _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
 
 
 def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Return the typed table (None if the file has no ids), and a finding for each kind of bad cell."""
+    """Return the typed table, or None if the file has no ids, and findings about its cells."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
     for name in PREDICTION_COLUMNS:
@@ -134,7 +136,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 
 
 def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
-    """Return a typed column (texts: a tuple, answers and numbers: an array) and its findings."""
+    """Return a typed column (a tuple of texts, or an array of numbers) and its findings."""
     values = raw.columns[name]
     meaning, empty = meaning_of(name)
     meanings = _meanings(values, meaning)
@@ -144,7 +146,7 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
             bad.setdefault(found, []).append(position)
             meanings[position] = empty
     is_text = name in TEXT_COLUMNS or name == "trajectory_id"
-    if is_text:  # elsewhere a long text is an unknown word
+    if is_text:  # in other columns, a long text is an unknown word
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
@@ -155,7 +157,7 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
 
 
 def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[int]) -> Finding:
-    """Return the error for the cells of a column that have the same problem."""
+    """Return the error about the cells of a column that have the same problem."""
 
     def show(i: int) -> str:
         return quoted(raw.columns[name][positions[i]])
@@ -172,11 +174,11 @@ def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[i
 
 
 def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> list[Any]:
-    """Return the meaning of every value, computed once per distinct value."""
+    """Parse all values with ``meaning``, which is called once per distinct value."""
     known: dict[tuple[type, object], Any] = {}
     meanings = []
     for value in values:
-        key = (value.__class__, value)  # True, 1 and 1.0 are equal
+        key = (value.__class__, value)  # with the class, because True, 1 and 1.0 are equal
         try:
             found = known[key]
         except KeyError:
@@ -188,19 +190,16 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
 
 
 def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
-    """Return findings about rows whose state contradicts their verdict on success, or lacks a verdict."""
+    """Return findings about rows whose state does not fit their verdict on success."""
     states, verdicts = typed.get("state"), typed.get("success")
     if states is None or verdicts is None:
         return []
-    contradicting: list[int] = []
-    silent: list[int] = []
-    for i, (state, verdict) in enumerate(zip(states, verdicts.tolist(), strict=True)):
-        if state == "ok" and verdict == NO_VERDICT:
-            # A cell with an error has no verdict either, but its own finding.
-            if target_code(raw.columns["success"][i], TARGETS["success"]) == NO_VERDICT:
-                silent.append(i)
-        elif state not in (None, "ok") and verdict != NO_VERDICT:
-            contradicting.append(i)
+    has_verdict = (verdicts != NO_VERDICT).tolist()
+    contradicting = [i for i, state in enumerate(states) if state not in (None, "ok") and has_verdict[i]]
+    silent = [i for i, state in enumerate(states) if state == "ok" and not has_verdict[i]]
+    # A cell with an error has no verdict either, but is reported already.
+    cells = raw.columns["success"]
+    silent = [i for i in silent if target_code(cells[i], TARGETS["success"]) == NO_VERDICT]
     findings = []
     if contradicting:
         findings.append(

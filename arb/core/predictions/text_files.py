@@ -1,8 +1,8 @@
 """Read CSV and JSON Lines into a raw table.
 
-CSV files are separated by comma, semicolon or tab and have a header; every value stays text. Rows are
+CSV files have a header and are separated by commas, semicolons or tabs. Every value stays text. Rows are
 numbered as in a spreadsheet: the header is row 1, quoted line ends do not begin a row, blank lines count.
-JSON Lines have one object per line and are numbered by line; a bad line does not stop the others.
+JSON Lines have one object per line and are numbered by line. Invalid lines are skipped and reported.
 """
 
 import csv
@@ -36,7 +36,7 @@ class BrokenQuotesError(ValueError):
 
 
 def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read CSV text, which has no byte order mark, and return the table and findings.
+    """Read CSV text without a byte order mark and return the table and findings.
 
     The table is None if the file has no rows or too many, or if the quotes do not match.
     """
@@ -64,7 +64,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
                 numbers.append(number)
     except BrokenQuotesError as broken:
         return None, [broken.finding]
-    # Spreadsheets leave empty records at the end; only those between rows are worth a warning.
+    # Spreadsheets leave empty records at the end, so only those between rows deserve a warning.
     last = max([*numbers[-1:], *uneven], default=0)
     if not width:
         _, findings = settle_header([], limits)
@@ -98,7 +98,7 @@ def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _delimiter(text: str) -> str:
-    """Return the delimiter that gives the most known columns in the header; a comma if none does."""
+    """Return the delimiter that gives the most known columns in the header, by default a comma."""
     first_line = text.lstrip().split("\n", 1)[0][:10_000]
 
     def known(delimiter: str) -> int:
@@ -109,8 +109,8 @@ def _delimiter(text: str) -> str:
 
 
 def _allow_long_cells(max_cell_chars: int) -> None:
-    # The csv module has one bound for the whole process, 131,072 by default. It is only ever raised, so that
-    # two threads cannot undo each other's change; the size of the file bounds the work.
+    # The csv module has one limit for the whole process, 131,072 by default. It is only ever raised, so that
+    # threads cannot undo each other's change. The size of the file still limits the work.
     if csv.field_size_limit() < max_cell_chars:
         csv.field_size_limit(max_cell_chars)
 
@@ -145,7 +145,7 @@ _JSON_ARRAY: Final = (
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    """Read JSON Lines, which have no byte order mark, and return the table and findings.
+    """Read JSON Lines without a byte order mark and return the table and findings.
 
     The table is None if the text is a JSON array, or if it has no rows or too many.
     """
@@ -180,7 +180,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         except RecursionError:
             bad["invalid_json"][number] = "nested too deeply"
             continue
-        except ValueError:  # Python bounds the digits of a whole number
+        except ValueError:  # Python limits the number of digits
             bad["invalid_json"][number] = "a whole number with thousands of digits"
             continue
         if not isinstance(row, dict):
@@ -206,7 +206,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
 def _to_columns(
     rows: Sequence[Mapping[str, object]], numbers: list[int], findings: list[Finding], limits: ReadingLimits
 ) -> tuple[RawTable, list[Finding]]:
-    # The rows of a file have few different sets of keys, so the names are collected from those.
+    # A file has few different sets of keys, so collecting the names from those is fast.
     names = list(dict.fromkeys(key for keys in dict.fromkeys(map(tuple, rows)) for key in keys))
     known, found = settle_header(names, limits)
     columns: dict[str, Sequence[object]] = {}

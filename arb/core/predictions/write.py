@@ -2,7 +2,7 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from arb.core.files import atomic_writer, csv_text
@@ -12,13 +12,13 @@ from arb.core.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
 
 
 def write_predictions(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
-    """Write rows as JSON Lines in the column order of the vocabulary, and return their number.
+    """Write rows as JSON Lines with the columns in their usual order, and return the number of rows.
 
-    The file replaces an earlier one only when it is complete.
+    The file replaces an existing one only when it is complete.
 
     Raises:
-        ValueError: A row has an unknown key, lacks a required one, or has a value that JSON cannot hold (NaN
-            too). The message names the row, counted from 1, and the key.
+        ValueError: A row has an unknown key, lacks a required one, or has a value that JSON cannot represent,
+            such as NaN. The message names the row, counted from 1, and the key.
     """
     number = 0
     with atomic_writer(path) as file:
@@ -32,7 +32,7 @@ def _line(number: int, row: Mapping[str, object]) -> bytes:
     absent = [key for key in REQUIRED_PREDICTION_COLUMNS if key not in row]
     if unknown or absent:
         problems = [f"{key!r} is not a prediction column" for key in unknown]
-        problems += [f"{key!r} is missing (null is a value)" for key in absent]
+        problems += [f"{key!r} is missing (its value may be null)" for key in absent]
         raise ValueError(
             f"row {number}: {'; '.join(problems)}; the columns are {', '.join(PREDICTION_COLUMNS)}"
         )
@@ -43,7 +43,7 @@ def _line(number: int, row: Mapping[str, object]) -> bytes:
         raise ValueError(f"row {number}: {_unwritable(ordered) or problem}") from problem
     try:
         return text.encode() + b"\n"
-    except UnicodeEncodeError:  # models sometimes emit half of a surrogate pair, which needs escapes
+    except UnicodeEncodeError:  # models sometimes emit half of a surrogate pair, which must be escaped
         return json.dumps(ordered, allow_nan=False).encode() + b"\n"
 
 
@@ -57,7 +57,7 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 
 
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
-    """Return a file with every ``trajectory_id`` of a split, in suite order, and an empty ``success``.
+    """Return a file to fill in, with the ids of a split in the suite's order and an empty ``success``.
 
     Raises SuiteError for an unknown split.
     """
@@ -68,14 +68,10 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
         case "csv":
             return csv_text(("trajectory_id", "success"), ((each, "") for each in ids)).encode()
         case "parquet":
-            return _parquet(ids)
+            import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
+            import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-
-def _parquet(ids: Sequence[str]) -> bytes:
-    import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
-    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
-
-    table = pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": pa.nulls(len(ids), pa.bool_())})
-    buffer = io.BytesIO()
-    pq.write_table(table, buffer)
-    return buffer.getvalue()
+            empty = pa.nulls(len(ids), pa.bool_())
+            buffer = io.BytesIO()
+            pq.write_table(pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": empty}), buffer)
+            return buffer.getvalue()

@@ -1,1 +1,1 @@
-"""The shipped suites, each in a folder, and the readers of profile and questions in ``suite.toml``."""
+"""The shipped suites, each in its folder, and readers of the profile and questions in ``suite.toml``."""

@@ -1,20 +1,6 @@
 """The profile of a suite: title, description, citation, links, and the pages of its Space.
 
-It is in ``suite.toml``, and every part may be left out::
-
-    title = "Our Bench"                      # by default from the folder's name
-    description = "Runs of four agents."     # a paragraph
-    citation = '@misc{ours, title = {…}}'    # BibTeX
-    license = "cc-by-4.0"                    # an identifier that the Hub knows, or an address
-    version = "1.0.0"                        # of the data
-    date = "2026-11-26"                      # the day on which the data were published
-
-    [links]                                  # any names: data, paper, code, contact …
-    paper = "https://example.org/paper"
-    contact = "mailto:ada@example.org"
-
-    [pages]                                  # names and defaults as in `OPTIONAL_PAGES`
-    paper = false
+It is in ``suite.toml``, and every part is optional. ``suite.toml.j2`` has an example with comments.
 """
 
 import json
@@ -40,7 +26,7 @@ OPTIONAL_PAGES: Final = MappingProxyType(
 )
 """The pages of the Space that a suite may switch on or off, and whether they are on by default.
 
-They are named by the first part of their address. The leaderboard, the judges' pages and About are always on.
+Their names are the first part of their addresses. The leaderboard, judges' pages and About are always on.
 """
 
 PROFILE_KEYS: Final = ("title", "description", "citation", "license", "version", "date", "links", "pages")
@@ -52,7 +38,7 @@ _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _VERSION: Final = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
-"""For a page, the other pages that it links to and therefore needs."""
+"""The pages that a page links to and therefore needs."""
 
 
 @dataclass(frozen=True)
@@ -81,7 +67,7 @@ class SuiteProfile:
 def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
     """Return the profile of a suite from the content of its ``suite.toml`` and the name of its folder.
 
-    Raises ValueError, whose message lists every problem.
+    Raises ValueError with a message that lists every problem.
     """
     problems = [
         *_text_problems(content),
@@ -105,7 +91,7 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
 
 
 def default_title(name: str) -> str:
-    """Return a title made from the name of a folder: "Our bench" from ``our-bench``."""
+    """Return a title for the name of a folder: "Our bench" for ``our-bench``."""
     words = " ".join(re.split(r"[-_\s]+", name)).strip() or name
     return words[:1].upper() + words[1:]
 
@@ -140,7 +126,7 @@ def _link_problems(content: Mapping[str, Any]) -> Iterator[str]:
         return
     for name, address in links.items():
         if not _LINK_NAME.fullmatch(name):
-            yield f"links.{name[:40]!r}: write a name of letters, digits, spaces and -, at most 40 characters"
+            yield f"links.{name[:40]!r}: use up to 40 letters, digits, spaces and -, beginning with a letter"
         if not isinstance(address, str) or not _ADDRESS.fullmatch(address):
             yield f'links.{name[:40]}: write an address that begins with "https://" or "mailto:"'
 
@@ -159,11 +145,11 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
     for name, needed in _NEEDS.items():
         for page in needed if name in served else ():
             if page not in served:
-                yield f"pages.{name}: needs the page {page}, which is off; write {name} = false too"
+                yield f"pages.{name}: needs the page {page}, which is off; also write {name} = false"
 
 
 def render_suite_toml(made: str, title: str, rules: Any) -> str:
-    """Return the ``suite.toml`` of a new suite with its `SuiteRules`; ``made`` says how it was made."""
+    """Return the ``suite.toml`` of a new suite. ``made`` is its first line, which says how it was made."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only for `new-suite`
 
     environment = Environment(

@@ -1,18 +1,9 @@
-"""The questions to annotators of a suite, with answers and guidelines, as in ``suite.toml``.
+"""The questions that a suite asks annotators, with answers and guidelines.
 
-::
-
-    [[questions]]
-    name = "tone"                       # the column in files of annotations and in the dataset
-    title = "Tone"                      # on pages; by default the name
-    text = "Was the agent polite to the people that it wrote to?"
-    answers = [{ value = "polite", title = "Polite", key = "p" }, { value = "rude" }]
-    guide = "- Rude: …"                 # how to decide, in Markdown
-    ordered = false                     # whether the answers are grades, in their order
-
-``success`` is required, since judges are scored on it. ``success``, ``side_effect``, ``repetition`` and
-``optimality`` have columns and words in the released format, so their answers are fixed; a suite chooses
-their titles, texts and guides. Any question may be answered with Unsure.
+They are tables ``[[questions]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example.
+``success`` is required, because judges are scored on it. The answers to ``success``, ``side_effect``,
+``repetition`` and ``optimality`` are fixed, because the released format has columns for them. Their titles,
+texts and guides can be changed. Any question may be answered with Unsure.
 """
 
 import hashlib
@@ -38,12 +29,12 @@ RELEASED_ANSWERS: Final = MappingProxyType(
         "optimality": ("1", "2", "3", "4"),
     }
 )
-"""The questions of the paper (section 3.1) and their answers, which the released format has."""
+"""The questions of the paper (section 3.1) and their answers. The released format has a column for each."""
 
 MOST_ANSWERS: Final = 8
-"""The most answers of a question. The key of Unsure is the digit after them."""
+"""The most answers to a question. With this limit, the key for Unsure is still a digit."""
 PAGE_KEYS: Final = "cdfgjkqstu"
-"""Keys that the pages of annotators use for something other than an answer."""
+"""The keys that annotators' pages use for other things than answers."""
 RESERVED_NAMES: Final = frozenset(
     {
         "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",
@@ -51,7 +42,7 @@ RESERVED_NAMES: Final = frozenset(
         "trajectory_id",
     }
 )  # fmt: skip
-"""Names that a question must not have, like any that begins with ``trajectory_``: other columns have them."""
+"""Names of other columns, which a question must not have. Names with ``trajectory_`` are reserved too."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"[a-z0-9][a-z0-9_-]{0,39}")
@@ -62,7 +53,7 @@ _ANSWER_FIELDS: Final = ("value", "title", "key")
 
 
 class QuestionsInvalid(ValueError):
-    """Raised for invalid questions; each of ``problems`` names the question and the field."""
+    """Raised for invalid questions. ``problems`` are messages that name the question and the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -82,7 +73,7 @@ class AnswerChoice:
 class Question:
     """A question to annotators, with a ``guide`` in Markdown on how to answer it.
 
-    ``answers`` are in the order of the page, without Unsure. If ``ordered``, they are grades.
+    ``answers`` are in the order in which pages show them, without Unsure. If ``ordered``, they are grades.
     """
 
     name: str
@@ -94,40 +85,40 @@ class Question:
 
     @property
     def is_own(self) -> bool:
-        """Whether it is the suite's own question, without a column in the released format."""
+        """Whether the suite has added this question, which has no column in the released format."""
         return self.name not in RELEASED_ANSWERS
 
     @property
     def values(self) -> tuple[str, ...]:
-        """The values in the order of their codes: no before yes, so that yes is 1; others as declared."""
+        """The values in the order of their codes, as declared, except that no comes before yes."""
         values = tuple(answer.value for answer in self.answers)
         return ("no", "yes") if set(values) == {"yes", "no"} else values
 
     @property
     def choices(self) -> tuple[AnswerChoice, ...]:
-        """All answers that a person may choose, in the order of the page, with Unsure at the end."""
+        """All answers that a person can choose, with Unsure at the end."""
         return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
 
     def answer_title(self, value: str | None) -> str:
-        """Return an answer's title, its value if it is no longer offered, or a dash for None."""
+        """Return an answer's title, or its value if it is no longer offered, or a dash for None."""
         return next((answer.title for answer in self.choices if answer.value == value), value or "–")
 
     def answer_words(self, value: str | None) -> str:
-        """Return an answer's title, preceded by its number if the answers are ordered: "2. Suboptimal"."""
+        """Return an answer's title, with its number if the answers are ordered ("2. Suboptimal")."""
         title = self.answer_title(value)
         if self.ordered and value in self.values:
             return f"{self.values.index(value) + 1}. {title}"
         return title
 
     def accepts(self, value: str | None) -> bool:
-        """Return whether an annotation may have this value: an answer, Unsure, or None (not answered)."""
+        """Return whether a value is one of the answers, Unsure, or None (not answered)."""
         return value in (None, UNSURE) or value in self.values
 
 
 def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
-    """Return a suite's ``questions`` and ``guidelines``, if ``suite.toml`` and ``guidelines.md`` have them.
+    """Return the ``questions`` and ``guidelines`` of ``suite.toml`` and ``guidelines.md``, if they exist.
 
-    Raises QuestionsInvalid, whose message lists every problem.
+    Raises QuestionsInvalid with every problem.
     """
     found: dict[str, Any] = {}
     problems: list[str] = []
@@ -145,21 +136,21 @@ def read_questions(content: Mapping[str, Any], guidelines: Path) -> dict[str, An
         found["guidelines"] = content["guidelines"]
         problems += _text_problem(found["guidelines"], "guidelines", is_line=False)
         if guidelines.is_file():
-            problems.append(f"guidelines: there is also a file {guidelines.name}; keep only one of them")
+            problems.append(f"guidelines: the file {guidelines.name} exists too; keep only one of them")
     if problems:
         raise QuestionsInvalid(problems)
     return found
 
 
 def parse_questions(tables: Any) -> tuple[Question, ...]:
-    """Return the questions in the tables ``[[questions]]``. Raises QuestionsInvalid with every problem."""
+    """Return the questions of the tables ``[[questions]]``. Raises QuestionsInvalid with every problem."""
     if not isinstance(tables, list) or not all(isinstance(table, Mapping) for table in tables):
         raise QuestionsInvalid(["questions: write each question as a table, [[questions]]"])
     problems: list[str] = []
     found = [_parse_question(table, _place(n, table), problems) for n, table in enumerate(tables, 1)]
     names = [table.get("name") for table in tables]
     problems += [
-        f"{_place(number, table)}, name: another question has this name; keep one"
+        f"{_place(number, table)}, name: an earlier question has this name; choose another name"
         for number, table in enumerate(tables, 1)
         if isinstance(table.get("name"), str) and table["name"] in names[: number - 1]
     ]
@@ -179,16 +170,16 @@ def _place(number: int, table: Mapping[str, Any]) -> str:
 
 
 def _parse_question(table: Mapping[str, Any], place: str, problems: list[str]) -> Question:
-    """Return a question and add its problems to ``problems``. With problems it must not be used."""
+    """Return a question and add its problems to ``problems``. A question with problems must not be used."""
     problems += _unknown_fields(table, _QUESTION_FIELDS, place)
     name = table.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         problems.append(
-            f"{place}, name: write a lower-case letter, then lower-case letters, digits and _, at most 40"
+            f"{place}, name: use at most 40 lower-case letters, digits and _, beginning with a letter"
         )
         name = ""
     elif name in RESERVED_NAMES or name.startswith("trajectory_"):
-        problems.append(f"{place}, name: another column has this name; use another name")
+        problems.append(f"{place}, name: this name is reserved for another column; choose another name")
     title = table.get("title", LABEL_TITLES.get(name) or name.replace("_", " ").capitalize())
     text, guide = table.get("text"), table.get("guide", "")
     if name or "title" in table:  # without a name there is no default title
@@ -212,7 +203,7 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
         or not 2 <= len(tables) <= MOST_ANSWERS
     ):
         problems.append(
-            f"{place}, answers: write 2 to {MOST_ANSWERS}, each as "
+            f"{place}, answers: write a list of 2 to {MOST_ANSWERS} answers, such as "
             '{ value = "polite", title = "Polite", key = "1" }'
         )
         return ()
@@ -222,9 +213,7 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
         problems += _unknown_fields(table, _ANSWER_FIELDS, where)
         value, key = table.get("value"), table.get("key", str(number))
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            problems.append(
-                f"{where}, value: write lower-case letters, digits, _ and -, at most 40, in quotes"
-            )
+            problems.append(f"{where}, value: use at most 40 lower-case letters, digits, _ and -, in quotes")
             value = ""
         title = table.get("title", value.replace("_", " ").capitalize())
         if value or "title" in table:
@@ -232,14 +221,16 @@ def _parse_answers(tables: Any, name: str, place: str, problems: list[str]) -> t
             problems += title_problems
             own = {value, "" if title_problems else title.strip().lower()} - {""}
             if own & words:
-                problems.append(f"{where}: another answer has this value or title, or it is Unsure")
+                problems.append(
+                    f"{where}: an earlier answer, or Unsure, has this value or title; use another one"
+                )
             words |= own
         if not isinstance(key, str) or not _KEY.fullmatch(key):
             problems.append(f"{where}, key: write one lower-case letter or digit, in quotes")
         elif key in PAGE_KEYS:
-            problems.append(f"{where}, key: the page uses {key} for something else; use another key")
+            problems.append(f"{where}, key: the page already uses {key}; choose another key")
         elif key in keys:
-            problems.append(f"{where}, key: {key} is the key of {keys[key]}; use another key")
+            problems.append(f"{where}, key: {key} is already the key for {keys[key]}; choose another key")
         else:
             keys[key] = f"answer {number}"
         found.append(AnswerChoice(value, title, key))
@@ -263,7 +254,7 @@ def _text_problem(value: Any, place: str, is_line: bool = True) -> list[str]:
     if len(value) > _TEXT_LENGTH:
         return [f"{place}: is over {_TEXT_LENGTH:,} characters; shorten it"]
     if is_line and not value.isprintable():
-        return [f"{place}: holds line breaks or invisible characters; write it on one line"]
+        return [f"{place}: contains line breaks or invisible characters; write it on one line"]
     return []
 
 
@@ -272,7 +263,7 @@ _SHIPPED: Final = Path(__file__).parent
 
 @cache
 def default_questions() -> tuple[Question, ...]:
-    """Return the default questions of a suite: the paper's four, in our words."""
+    """Return the default questions of a suite: the paper's four, in this project's words."""
     content = (_SHIPPED / "questions.toml").read_text(encoding="utf-8")
     return parse_questions(tomllib.loads(content)["questions"])
 
@@ -284,7 +275,7 @@ def default_guidelines() -> str:
 
 
 def questions_sha256(questions: Sequence[Question], guidelines: str) -> str:
-    """Return the SHA-256 (hex) of questions and guidelines, without the keys that choose answers."""
+    """Return the SHA-256 (hex) of questions and guidelines. Keyboard keys do not change it."""
     asked = [
         [q.name, q.title, q.text, [[a.value, a.title] for a in q.answers], q.guide, q.ordered]
         for q in questions

@@ -1,4 +1,4 @@
-"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge by steps and a screenshot or its caption."""
+"""AER (Pan et al., arXiv 2404.06474; paper, section 4.1): judge the steps and a screenshot or its caption."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -27,9 +27,9 @@ CAPTIONER = "captioner"
 class AerJudge(DescribedJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
-    If no screenshot was recorded, the prompt says so and the judge decides by the steps; AER-C then makes
-    only one call. If the captioner fails, the answer has no verdict. AER-C also judges runs without web
-    pages, by the texts of their observations.
+    Without a recorded screenshot, the judge sees only the steps, and AER-C makes only one call. If the
+    captioner fails, the answer has no verdict. AER-C can also judge runs without web pages, from the texts of
+    their observations.
     """
 
     form: ClassVar[Form] = "status"
@@ -57,13 +57,13 @@ class AerJudge(DescribedJudge):
         return prompting.hash_of_file("aer")
 
     def describe(self) -> JudgeTraits:
-        """Return the traits; AER-C accepts text observations for runs without screenshots."""
+        """Return the judge's traits. AER-C accepts text observations in place of screenshots."""
         has_captioner = self.captioner is not None
         method = "aer-c" if has_captioner else "aer-v"
         return JudgeTraits(method=method, form=self.form, takes_text_for_screenshots=has_captioner)
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask the captioner, if there is one, and then for the verdict."""
+        """Ask the captioner for a caption, if there is a captioner, and then ask for the verdict."""
         caption = None
         screenshot = prompting.last_step(view).screenshot
         if self.captioner and screenshot is not None:

@@ -1,7 +1,8 @@
 """NNetNav (Murty et al., arXiv 2410.02907; paper, section 4.1): describe the changes, then rate them.
 
-One model describes the change between every two consecutive observations, from their trees or, in a run
-without web pages, from their texts. Another model rates the descriptions from 1 to 5; 4 and 5 are a success.
+One model describes the change between every two consecutive observations, from their accessibility trees or,
+in a run without web pages, from their texts. Another model reads the descriptions and rates the run from 1 to
+5. A rating of 4 or 5 is a success.
 """
 
 import re
@@ -31,24 +32,24 @@ DESCRIBER = "describer"
 """The role of the model that describes changes."""
 
 DESCRIPTION_TOKENS: Final = 2048
-"""The output limit of descriptions in the released code; the verdict has the common limit of 1,024."""
+"""The output limit of descriptions in the released code. The verdict has the usual limit of 1,024 tokens."""
 
 Pair = tuple[ViewStep, ViewStep]
 
 _NOTHING: Final = "(nothing)"
-"""The text for an empty observation in a run without web pages, such as the one before the first action."""
+"""The text for a missing observation in a run without web pages, such as before the first action."""
 
 _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
 class NNetNavJudge(DescribedJudge):
-    """A judge that asks for descriptions of all changes at once, and then for the rating.
+    """A judge that first asks for descriptions of all changes, and then for the rating.
 
-    The description of the change from observation i to i+1 names the action of step i, which caused it. With
-    ``is_compat`` it names the action of step i+1, as in the released code. The prompt says if a page was not
-    recorded, or if the describer refused a change or its prompt was too long. If a call fails, the answer has
-    the state ``error``, so that a later run can repeat it. If all descriptions fail, there is no verdict.
+    The describer is told the action of step i, which caused the change from observation i to i+1. With
+    ``is_compat``, it is told the action of step i+1, as in the released code. The prompt for the rating
+    mentions changes that were not recorded or not described. If a call fails, the state is ``error``, so that
+    a resumed run repeats the judgment. If all descriptions fail, the answer has no verdict.
     """
 
     form: ClassVar[Form] = "rating"
@@ -74,7 +75,7 @@ class NNetNavJudge(DescribedJudge):
         return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for a description of each change between two observations, and then for the rating."""
+        """Ask for a description of each change, in parallel, and then for the rating."""
         view = _with_texts_as_trees(view)
         pairs = list(pairwise(view.steps))
         seen = [pair for pair in pairs if all(_tree(step) is not None for step in pair)]
@@ -94,7 +95,7 @@ class NNetNavJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def description_messages(self, before: str, action: str | None, after: str) -> tuple[Message, ...]:
-        """Return the messages that ask how an action changed the tree ``before`` into the tree ``after``."""
+        """Return the messages that ask what an action changed between two trees."""
         prompts = prompting.read_prompts("nnetnav")
         parts = (
             prompts["before"].format(before=before),
@@ -104,7 +105,7 @@ class NNetNavJudge(DescribedJudge):
         return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
 
     def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """Return the text about one change for the verdict's prompt, or None to leave the change out."""
+        """Return the text about a change for the verdict's prompt, or None to leave the change out."""
         if description is not None:
             return _change_in(description)
         problem = "change not described" if was_asked else "change not recorded"
@@ -151,13 +152,13 @@ def _with_texts_as_trees(view: View) -> View:
 
 
 def _change_in(description: str) -> str:
-    """Return the text after the last "State change:" (or all text, if that is missing) on one line."""
+    """Return the text after the last "State change:", or else the whole text, on one line."""
     after = _CHANGE.split(description)[-1].strip()
     return " ".join((after or description).split())
 
 
 def _ended(replies: Sequence[Reply]) -> Answer | None:
-    """Return an answer without a verdict if a call failed or no call gave a description, or else None."""
+    """Return an answer without a verdict if a call failed or all descriptions failed, else None."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
         return prompting.failed_answer(failed)
     if replies and all(prompting.text_of(reply) is None for reply in replies):

@@ -1,14 +1,14 @@
 """The paper's judges and WebJudge with the official prompts of their authors, byte for byte.
 
-The paper's prompts come from the package `agent-reward-bench`: from the installed package in any version, or
-else from the wheel that the labels come from. WebJudge's prompts come from a checkout of Online-Mind2Web. The
-SHA-256 of its templates must be the one for which the messages here were checked. The source is parsed but
-not run: its templates are constants, and importing it would import many dependencies.
+The paper's prompts come from the installed package `agent-reward-bench`, in any version, or else from the
+wheel that contains the labels. WebJudge's prompts come from a checkout of Online-Mind2Web. The SHA-256 of its
+templates must be the one for which the messages here were checked. The source code is parsed, not run, since
+the templates are constants and importing the code would load many dependencies.
 
-The messages follow the package: steps are joined without a separator, goal images are left out, and a missing
-tree reads None. The package fails without a screenshot and does not support runs without web pages. Here, our
-own sentence replaces a missing screenshot, and in a run without web pages the last observation and the answer
-replace the tree or caption.
+The messages are those of the package: steps are joined without a separator, goal images are left out, and a
+missing tree is written as None. The package fails if there is no screenshot and does not support runs without
+web pages. This module replaces a missing screenshot by a sentence, and in a run without web pages the tree or
+caption by the last observation and the answer.
 """
 
 import ast
@@ -66,7 +66,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         "nnetnav_actions": "webarena_action_str",
     },
 }
-"""For each file of the package, our names of templates and the constants of the file that contain them."""
+"""For each file of the package: our names of its templates, and the constants that contain them."""
 
 ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
 WEBJUDGE = "src/methods/webjudge_online_mind2web.py"
@@ -82,7 +82,7 @@ WEBJUDGE_TEMPLATES: Final = (
     "verdict",
     "verdict_without_pictures",
 )
-"""Our names of WebJudge's templates, in the order of the authors' file."""
+"""Our names of WebJudge's templates, in the order of the authors' source file."""
 
 Templates = Mapping[str, str]
 """The authors' templates by name, stripped if their code strips them."""
@@ -93,7 +93,7 @@ class OfficialPromptsError(ValueError):
 
 
 def read_templates(settings: Settings | None = None) -> Templates:
-    """Return the templates of the installed package, or of the wheel, which is downloaded if needed.
+    """Return the templates of the installed package or of the wheel, which is downloaded if needed.
 
     Raises OfficialPromptsError if they cannot be read.
     """
@@ -109,7 +109,7 @@ def read_templates(settings: Settings | None = None) -> Templates:
 
 
 def _package(settings: Settings | None) -> Path | zipfile.Path:
-    """Return the folder of the installed package, or else its path in the wheel, which may be downloaded."""
+    """Return the folder of the installed package, or else its path in the wheel, downloaded if needed."""
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.origin is not None:
         return Path(package.origin).parent
@@ -123,7 +123,7 @@ def _package(settings: Settings | None) -> Path | zipfile.Path:
 def templates_in(files: Mapping[str, str]) -> Templates:
     """Return the templates in the package's source files.
 
-    Raises OfficialPromptsError with a list of templates that are not where version 0.1.2 has them.
+    Raises OfficialPromptsError if some are missing from where version 0.1.2 has them.
     """
     modules = {name: ast.parse(text) for name, text in files.items()}
     constants = {name: _constants(modules[name]) for name in CONSTANTS}
@@ -168,14 +168,14 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
     wanted = sha256 or WEBJUDGE_SHA256
     if prompts_hash(*texts) != wanted:
         raise OfficialPromptsError(
-            f"--prompts-from {checkout}: the prompts in its {WEBJUDGE} are not those that this version was "
-            f"compared with (SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out another "
-            "commit, or leave out --prompts official"
+            f"--prompts-from {checkout}: its {WEBJUDGE} has prompts that this version does not know "
+            f"(SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out another commit, or leave "
+            "out --prompts official"
         )
     return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
 
 
-def version_of_templates() -> str:
+def _package_version() -> str:
     try:
         return importlib.metadata.version("agent-reward-bench")
     except importlib.metadata.PackageNotFoundError:
@@ -197,7 +197,7 @@ def _constants(module: ast.Module) -> Mapping[str, str]:
 
 
 def _inside(module: ast.Module, function: str, wanted: Callable[[ast.AST], str | None]) -> str | None:
-    """Return the first text that ``wanted`` returns for a node of a function's body, or None."""
+    """Return the first text that ``wanted`` finds in a node of a function, or None."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef) and node.name == function:
             texts = map(wanted, ast.walk(node))
@@ -222,7 +222,7 @@ def _assigned_text(node: ast.AST) -> str | None:
 
 @dataclass(frozen=True, kw_only=True)
 class _Official(DescribedJudge):
-    """The base class of judges that send the prompts of their authors."""
+    """The base class of judges that send their authors' prompts."""
 
     templates: Templates = field(hash=False)
 
@@ -303,10 +303,10 @@ class OfficialNNetNav(_Official, NNetNavJudge):
 
 @dataclass(frozen=True, kw_only=True)
 class OfficialWebJudge(_Official, WebJudge):
-    """WebJudge with its authors' prompts, and with replies parsed as in their code.
+    """WebJudge with its authors' prompts. Replies are parsed as in their code.
 
-    As in the authors' code, the JPEG pictures for the verdict are declared as PNG, and goal images are left
-    out. Steps without a screenshot are not rated.
+    As in their code, the verdict's JPEG pictures are declared as PNG, and goal images are left out. Steps
+    without a screenshot are not rated.
     """
 
     wants: ClassVar[Wants] = Wants(screenshots="all")
@@ -366,18 +366,17 @@ _OFFICIAL: Final[Mapping[type, Callable[..., Judge]]] = {
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
-    """Return a judge that sends its authors' prompts, from the package or, for WebJudge, from a ``checkout``.
+    """Return a judge like this one that sends its authors' prompts. WebJudge's are read from ``checkout``.
 
     Raises OfficialPromptsError if the prompts cannot be read or the judge has no official prompts.
     """
     if isinstance(judge, WebJudge):
         return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
-    made_by = f"agent-reward-bench {version_of_templates()}"
-    return with_official_prompts(judge, read_templates(settings), made_by)
+    return with_official_prompts(judge, read_templates(settings), f"agent-reward-bench {_package_version()}")
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
-    """Return a judge that sends these templates. Raises OfficialPromptsError if its method has none."""
+    """Return a judge like this one that sends these templates. Raises OfficialPromptsError if it has none."""
     kind = _OFFICIAL.get(type(judge))
     if kind is None:
         raise OfficialPromptsError(
@@ -390,7 +389,7 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
 
 
 def format_goal(view: View) -> str:
-    """Return the goal with a final line break, as in released files. Published datasets leave it out."""
+    """Return the goal with a final line break, as in the released files. Datasets leave it out."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 
@@ -403,7 +402,7 @@ def _last_text(view: View) -> str | None:
 
 
 def format_steps(templates: Templates, steps: Sequence[ViewStep]) -> str:
-    """Return all steps in the package's format, without a separator."""
+    """Return the text of all steps in the package's format."""
     template = templates["step"]
     return "".join(
         template.format(step_number=number, url=step.url, action=step.action, reasoning=step.reasoning)

@@ -1,4 +1,4 @@
-"""The simplified judge (paper, section 4.1 and Figures 5 and 6): ask four questions in one call."""
+"""The simplified judge (paper, section 4.1 and Figures 5 and 6), which asks four questions in one call."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -32,17 +32,17 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""The names of the kinds of prompt, by whether it shows the last page's tree and screenshot."""
+"""The kind of prompt, by whether it shows the last page's tree and whether it shows its screenshot."""
 
 
 @dataclass(frozen=True)
 class SimplifiedJudge(DescribedJudge):
     """A judge that sees the goal, every step, and the tree or screenshot of the last page, both or neither.
 
-    If a part was not recorded, the prompt says so and the judge decides without it. In a run without web
-    pages, the text of the last observation replaces the tree. An inverted judge is asked about success last
-    instead of first. A structured judge, which is not in the paper, replies in JSON with the fields and
-    choices of the prompt, if the endpoint can enforce that.
+    If the tree or screenshot was not recorded, the prompt says so. In a run without web pages, the text of
+    the last observation replaces the tree. An inverted judge is asked about success last instead of first. A
+    structured judge, which is not in the paper, replies in JSON with the fields and choices of the prompt, if
+    the endpoint can enforce that.
     """
 
     form: ClassVar[Form] = "tags"
@@ -86,7 +86,7 @@ class SimplifiedJudge(DescribedJudge):
 
     @property
     def response_format(self) -> Mapping[str, Any] | None:
-        """The ``response_format`` of a structured judge's requests; None for any other judge."""
+        """The ``response_format`` of requests, or None if the judge is not structured."""
         return response_format(self.system) if self.is_structured else None
 
     def describe(self) -> JudgeTraits:
@@ -100,7 +100,7 @@ class SimplifiedJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """Make one call. If its prompt is too long, the pruned tree or shorter texts are sent instead."""
+        """Make one call. If the prompt is too long, it is sent with a pruned tree or shorter texts."""
         tree, pruned = prompting.last_step(view).axtree, prompting.last_step(view).axtree_pruned
         short = prompting.with_bounded_texts(view, prompting.SHORTER)
         has_shorter = (self.has_axtree and tree is not None and pruned is not None) or short != view
@@ -110,7 +110,7 @@ class SimplifiedJudge(DescribedJudge):
         return parse_answer(reply, self.form)
 
     def messages(self, view: View, axtree: str | None) -> tuple[Message, ...]:
-        """Return the messages of the call, given the last page's tree, or None if no tree was recorded."""
+        """Return the messages of the call. ``axtree`` is the last page's tree, or None if not recorded."""
         prompts = prompting.read_prompts("simplified")
         parts: list[str | Image] = prompting.goal_parts(view)
         steps: Sequence[ViewStep] = view.steps
@@ -129,9 +129,9 @@ class SimplifiedJudge(DescribedJudge):
 
 
 def response_format(system: str) -> dict[str, Any]:
-    """Return the JSON response format with the tags of a system message as fields, in the same order.
+    """Return a JSON response format whose fields are the tags in a system message, in the same order.
 
-    A field allows only the choices that the message gives for its tag; ``reasoning`` is free text.
+    The values of a field are the choices that the message gives for the tag. ``reasoning`` is free text.
     """
     choices: dict[str, list[str]] = {"reasoning": []}
     for tag, text in re.findall(r"<(success|side|optimal|loop)>([^<]+)</\1>", system):

@@ -1,7 +1,7 @@
 """WebJudge (Online-Mind2Web, arXiv 2504.01382): find key points, rate each screenshot, give a verdict.
 
-The method is that of the authors' ``src/methods/webjudge_online_mind2web.py``. The wording here is our own,
-so a run is called ``webjudge-style``. `official.OfficialWebJudge` has the authors' wording and messages.
+The method is that of the authors' ``src/methods/webjudge_online_mind2web.py``. The prompts here are our own,
+so the method is called ``webjudge-style``. `official.OfficialWebJudge` uses the authors' prompts.
 """
 
 import re
@@ -30,13 +30,13 @@ _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
 
 AUTHORS_QUALITY: Final = 75
-"""The quality of the authors' JPEG files: Pillow's default, on its scale from 0 to 100."""
+"""The quality of the authors' JPEG files, which is Pillow's default."""
 
 T = TypeVar("T")
 
 
 class RatedScreenshot(NamedTuple):
-    """A screenshot to show for the verdict, with the number of its step and the note from its rating."""
+    """A screenshot for the verdict's prompt, with its step's number and the note from its rating."""
 
     number: int
     screenshot: Image
@@ -45,13 +45,13 @@ class RatedScreenshot(NamedTuple):
 
 @dataclass(frozen=True)
 class WebJudge(DescribedJudge):
-    """A judge that finds key points of the goal, rates screenshots against them, and judges by the best ones.
+    """A judge that finds the goal's key points, rates screenshots by them, and judges by the best ones.
 
-    Each screenshot is rated in a separate call. The verdict's prompt shows the first ``max_images`` of those
-    rated ``threshold`` or more, in order, after the notes on them. A screenshot with an unreadable or refused
-    rating is not shown. With ``most_rated``, at most that many screenshots are rated, spread evenly over the
-    run. The defaults are those of the authors, except for ``max_output_tokens``, since reasoning models need
-    more than the authors' 512 tokens.
+    Each screenshot is rated in a separate call. The verdict's prompt shows the screenshots rated
+    ``threshold`` or more, at most the first ``max_images``, with the notes from their ratings. A screenshot
+    with an unreadable or refused rating is not shown. ``most_rated`` limits how many screenshots are rated;
+    these are spread evenly over the run. The defaults are the authors', except for ``max_output_tokens``,
+    because reasoning models need more than the authors' 512 tokens.
     """
 
     form: ClassVar[Form] = "status"
@@ -89,7 +89,7 @@ class WebJudge(DescribedJudge):
         )
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for the key points, then for all ratings at once, and then for the verdict."""
+        """Ask for the key points, then for all ratings in parallel, and then for the verdict."""
         (listed,) = yield [Call("key points", self.key_points_messages(view))]
         text = prompting.text_of(listed)
         if text is None:
@@ -133,7 +133,7 @@ class WebJudge(DescribedJudge):
     def messages(
         self, view: View, points: str, chosen: Sequence[RatedScreenshot], has_screenshots: bool
     ) -> tuple[Message, ...]:
-        """Return the messages that ask for the verdict, with the first ``max_images`` chosen screenshots."""
+        """Return the messages that ask for the verdict and show the first ``max_images`` of ``chosen``."""
         prompts = prompting.read_prompts("webjudge")
         parts: list[str | Image] = prompting.goal_parts(view, "The task:")
         parts.append(prompts["points"].format(points=points))
@@ -151,7 +151,7 @@ class WebJudge(DescribedJudge):
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:
-    """Return at most ``most`` items, spread evenly from the first to the last; only the last if it is 1."""
+    """Return at most ``most`` items, spread evenly from the first to the last; for 1, only the last item."""
     if most is None or len(items) <= most:
         return list(items)
     if most <= 1:
@@ -160,6 +160,6 @@ def spread(items: Sequence[T], most: int | None) -> list[T]:
 
 
 def _note(text: str) -> str:
-    """Return the note on a screenshot: the text of its rating without the score, on one line."""
+    """Return the text of a screenshot's rating without the score, on one line."""
     remainder = _REASONING.sub("", _SCORE_LINE.sub("", text).strip())
     return " ".join(remainder.split())

@@ -127,7 +127,7 @@ def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
     assert [said.annotator for said in load_dev_labels(suite)] == ["annotator-2", "annotator-1", None]
     path = suite_folder / "dev_labels.csv"
     path.write_text(path.read_text().replace("annotator-2", "Ada"))
-    with pytest.raises(SuiteError, match=r"row 2, annotator: write annotator-1, .* names are not published"):
+    with pytest.raises(SuiteError, match=r"row 2, annotator: write an id such as annotator-1, not a name"):
         load_dev_labels(suite)
 
 
@@ -145,8 +145,8 @@ def test_every_bad_row_of_a_suite_is_named_at_once(tmp_path):
     message = str(error.value)
     assert "row 3, trajectory_id 'a/b'" in message
     assert "row 4, split 'train'" in message
-    assert "row 5, trajectory_id 'a/b/c': named twice" in message
-    assert "task c: its runs are in dev and in test" in message
+    assert "row 5, trajectory_id 'a/b/c': an earlier row has it" in message
+    assert "task c: its runs are in both splits" in message
 
 
 @pytest.mark.parametrize("text", ["", "trajectory_id\na/b/c\n", "trajectory_id,split\n"])
@@ -205,7 +205,7 @@ def test_every_bad_row_of_the_labels_is_named_at_once(suite_folder):
         load_dev_labels(load_suite(suite_folder))
     message = str(error.value)
     for part in (
-        "row 2, success: write true, false or nothing",
+        "row 2, success: write one of true, false, or leave it empty",
         "row 3, trajectory_id 'shop/GenericAgent-z/shop.1': not in the suite own-suite",
         "row 5, optimality",
         "row 6, annotation",

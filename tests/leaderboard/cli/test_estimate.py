@@ -108,7 +108,9 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     (tmp_path / "twice.csv").write_text("trajectory_id,success\nown/a/1,yes\nown/a/1,no\n")
     done = run("estimate", "--verdicts", "bad.csv", "--verdicts", "twice.csv", "--labels", "bad.csv")
     assert done.exit_code == 1
-    repeated = "twice.csv: trajectory_id: 1 row has a trajectory that an earlier row has (row 3: 'own/a/1')"
+    repeated = (
+        "twice.csv: trajectory_id: 1 row has a trajectory that is also in an earlier row (row 3: 'own/a/1')"
+    )
     assert "bad.csv: " in done.stderr and repeated in done.stderr
     done = run("estimate", "--verdicts", "ids.csv", "--labels", "ids.csv")
     assert (

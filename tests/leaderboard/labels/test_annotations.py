@@ -319,7 +319,9 @@ def test_dev_labels_have_a_column_of_each_question_of_the_suite_and_no_other(tmp
     assert (first.answers["success"], first.answers["tone"]) == ("yes", "rude")
     assert (second.answers["success"], second.answers.get("tone")) == ("unsure", None)
     asked.dev_labels_path.write_text(text.replace("rude", "canary-4711"))
-    with pytest.raises(SuiteError, match="row 2, tone: write polite, rude or nothing") as refusal:
+    with pytest.raises(
+        SuiteError, match="row 2, tone: write one of polite, rude, or leave it empty"
+    ) as refusal:
         load_dev_labels(asked)
     assert "4711" not in str(refusal.value)
     # a file from before the question was asked, and with one that is no longer

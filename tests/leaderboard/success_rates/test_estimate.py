@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import t as student
 
-from arb.core.predictions import Predictions
+from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
 from bench.estimate import simulate
 from leaderboard.success_rates.estimate import (

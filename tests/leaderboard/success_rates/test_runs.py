@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arb.core.predictions import ParserPool, ReadingLimits, read_predictions
+from arb.core.predictions import read_predictions
+from arb.core.predictions.parser_pool import ParserPool
+from arb.core.predictions.raw import ReadingLimits
 from leaderboard.labels.annotations import write_parquet, write_released
 from leaderboard.success_rates.runs import (
     LABELS_A_STRATUM,

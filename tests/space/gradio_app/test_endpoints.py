@@ -58,7 +58,7 @@ def test_every_problem_of_a_declaration_is_in_the_error(space, client):
     for said in (
         "Your name: fill it in",
         "Name of the judge: fill it in",
-        "Kind: is not one of",
+        "Kind: choose one of",
         "Link: is not",
     ):
         assert said in str(refused.value)

@@ -61,8 +61,8 @@ def test_every_problem_of_a_form_is_said_at_once_each_under_its_field():
     assert found["account"] == "Your name: fill it in"
     assert found["judge"] == "Name of the judge: is over 80 characters; shorten it"
     assert found["kind"] == "Kind: choose one"
-    assert found["inputs"].startswith("What it sees: is not one of 'tree'")
-    assert "write it on one line" in found["model"]
+    assert found["inputs"].startswith("What it sees: choose one of 'tree'")
+    assert "invisible characters; remove them" in found["model"]
     assert found["authors"] == "Authors: is over 300 characters; shorten it"
     assert "begin it with https://" in found["link"]
     assert found["test_labels_used"].startswith("Test labels: say whether")

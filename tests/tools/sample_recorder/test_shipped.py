@@ -226,10 +226,8 @@ def test_what_the_card_says_of_the_two_passes_is_so(annotations):
     }
     about = " ".join((SHIPPED / "sample" / "about.md").read_text(encoding="utf-8").split())
     assert "72 trajectories of 18 tasks" in about
-    assert "A language model gave them, in two independent passes" in about
-    assert "It is no expert" in about
-    assert "22 of the 72 runs were labelled a second time" in about
+    assert "A language model, which is no expert, answered" in about
+    assert "In an independent second pass it labelled 22 of the 72 runs again" in about
     assert (
-        "success in 22 of 22, on side effects in 22, on repetition in 22, on the grade of optimality in 21"
-        in about
+        "success, side effects and repetition in all 22 runs, and on the grade of optimality in 21" in about
     )

@@ -9,8 +9,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from arb.core.predictions import ParserPool, parser_pool, read_predictions
-from arb.core.predictions.parser_pool import read_in_process
+from arb.core.predictions import parser_pool, read_predictions
+from arb.core.predictions.parser_pool import ParserPool, read_in_process
 from arb.core.predictions.raw import ReadingLimits
 from tests.support.hostile import written
 from tests.support.waiting import eventually
@@ -244,7 +244,7 @@ def test_a_worker_ends_with_the_server():
 
     program = (
         "import io, json, os, pyarrow as pa, pyarrow.parquet as pq, signal, sys\n"
-        "from arb.core.predictions import ParserPool, ReadingLimits\n"
+        "from arb.core.predictions.parser_pool import ParserPool, ReadingLimits\n"
         "pool = ParserPool(1); pool.read(b'{}', ReadingLimits())\n"
         "print(pool._idle[0]._process.pid, flush=True); os.kill(os.getpid(), signal.SIGKILL)"
     )

@@ -59,7 +59,7 @@ def test_disputes_are_published_on_the_page_of_label_versions():
         read_profile({"pages": {"labels": False}}, "ours")
     assert (
         str(refused.value)
-        == "pages.disputes: needs the page labels, which is off; write disputes = false too"
+        == "pages.disputes: needs the page labels, which is off; also write disputes = false"
     )
 
 
@@ -91,13 +91,13 @@ def test_every_problem_is_named_at_once():
         "title: write it on one line, without control characters",
         "description: write a text of at most 600 characters",
         "citation: write a text of at most 10,000 characters",
-        "links.'<b>': write a name of letters, digits, spaces and -, at most 40 characters",
+        "links.'<b>': use up to 40 letters, digits, spaces and -, beginning with a letter",
         'links.code: write an address that begins with "https://" or "mailto:"',
         'links.data: write an address that begins with "https://" or "mailto:"',
         "pages.about: cannot be switched on or off; use one of compare, rates, trajectories, errors, labels, "
         "disputes, paper, submit",
         "pages.paper: write true or false",
-        "pages.disputes: needs the page trajectories, which is off; write disputes = false too",
+        "pages.disputes: needs the page trajectories, which is off; also write disputes = false",
     ]
     assert str(refused.value) == "; ".join(problems)
 

@@ -111,16 +111,16 @@ def test_every_problem_is_reported_at_once_with_question_and_field():
 @pytest.mark.parametrize("name", [*sorted(RESERVED_NAMES), "trajectory_tone"])
 def test_a_name_of_another_column_is_refused(name):
     (problem,) = problems_of(SUCCESS, changed(TONE, name=name))
-    assert problem.startswith(f"question 2 ({name}), name: another column has this name")
+    assert problem.startswith(f"question 2 ({name}), name: this name is reserved for another column")
 
 
 def test_two_questions_of_one_name_and_two_answers_of_one_key_are_refused():
     answers = [{"value": "polite", "key": "2"}, {"value": "rude"}]
     assert problems_of(SUCCESS, TONE, TONE) == [
-        "question 3 (tone), name: another question has this name; keep one"
+        "question 3 (tone), name: an earlier question has this name; choose another name"
     ]
     assert problems_of(SUCCESS, changed(TONE, answers=answers)) == [
-        "question 2 (tone), answer 2, key: 2 is the key of answer 1; use another key"
+        "question 2 (tone), answer 2, key: 2 is already the key for answer 1; choose another key"
     ]
 
 
@@ -231,7 +231,7 @@ def test_a_suite_has_the_questions_and_the_guidelines_of_its_file(tmp_path):
 def test_guidelines_are_a_file_or_a_text_and_not_both(tmp_path):
     (tmp_path / "guidelines.md").write_text("# Ours\n", encoding="utf-8")
     assert suite_with(tmp_path, 'labels = "public"').guidelines == "# Ours"
-    with pytest.raises(SuiteError, match=r"suite\.toml, guidelines: there is also a file guidelines\.md"):
+    with pytest.raises(SuiteError, match=r"suite\.toml, guidelines: the file guidelines\.md exists too"):
         suite_with(tmp_path, SUITE_TOML)
     (tmp_path / "guidelines.md").write_bytes(b"\xff")
     with pytest.raises(SuiteError, match=r"guidelines\.md: is not UTF-8"):

@@ -257,7 +257,7 @@ def test_another_folder_is_refused(tmp_path):
 def test_another_text_in_the_checkout_is_refused(tmp_path):
     changed = checkout_with((*TEXTS[:-1], "{task}"), tmp_path)
     with pytest.raises(
-        OfficialPromptsError, match=r"not those that this version was compared .* \(SHA-256 [0-9a-f]{12}, not"
+        OfficialPromptsError, match=r"prompts that this version does not know \(SHA-256 [0-9a-f]{12}, not"
     ):
         read_webjudge_templates(changed, prompts_hash(*TEXTS))
     with pytest.raises(OfficialPromptsError, match="--prompts-from"):
