@@ -47,7 +47,7 @@ def test_the_sample_is_put_where_nothing_is_and_loads_as_the_card_says(tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     done = CliRunner().invoke(app, ["get", "--sample"])
-    assert done.exit_code == 0 and "no benchmark data" in done.output
+    assert done.exit_code == 0 and "not benchmark data" in done.output
     assert len(load_dataset("agent-reward-bench", cache_dir=str(tmp_path / "hf"))["dev"]) == 20
     card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
     assert 'load_dataset("agent-reward-bench")' in card and 'load_dataset("sample"' not in card
