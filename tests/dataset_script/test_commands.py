@@ -127,7 +127,7 @@ def test_a_repository_is_fetched_and_checked(built, monkeypatch, tmp_path):
     [
         (["absent"], "is neither a folder nor a repository's name"),
         ([".", "--suite", "absent"], "no suite 'absent'"),
-        ([".", "--canary", "abc"], "plant at least 6"),
+        ([".", "--canary", "abc"], "use at least 6"),
         ([".", "--revision", "main"], "need a repository"),
     ],
 )

@@ -141,4 +141,4 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     done = CliRunner().invoke(app, ["get", "--out", str(tmp_path / "mine")])
-    assert done.exit_code == 2 and "not a dataset built here" in done.output
+    assert done.exit_code == 2 and "was not written by `build`" in done.output
