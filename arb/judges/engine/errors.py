@@ -240,7 +240,7 @@ class _ErrorBody:
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, matches the words in such a table."""
+        """Return whether the (first ``within`` characters of the) message match the words in such a table."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 
