@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,7 +29,6 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from dataset_script.by_id import TrajectoryReader
-    from dataset_script.verify.manifest import VerifyReport
 
 
 def fetch(
@@ -108,15 +108,13 @@ def publish(
     if not sys.stderr.isatty():
         repository.disable_progress_bars()
 
-    def verified(built: Path) -> VerifyReport:
-        return check.verify(
-            built,
-            suite=expected,
-            accept=accept or (),
-            allow_missing=allow_missing or (),
-            workers=workers.default_workers(),
-        )
-
+    verified = partial(
+        check.verify,
+        suite=expected,
+        accept=accept or (),
+        allow_missing=allow_missing or (),
+        workers=workers.default_workers(),
+    )
     with one_line_errors(
         "interrupted; no repository contains part of a commit. Run the same command again to resume"
     ):

@@ -299,7 +299,7 @@ class OpenAIEndpoint:
             raise without_key(classify(problem), self._access) from problem
 
     async def _post(self, body: dict[str, Any], model: str) -> tuple[ClientResponse, str]:
-        """Return the response to a request, and its text. Repeat it as a stream if the endpoint requires it."""
+        """Return the response to a request, and its text. If the endpoint requires it, ask for a stream."""
         while True:
             fields = self._stream_fields.get(model, {})
             sent = io.BytesIO(encoded(body | fields))  # sent in pieces, so other calls do not wait

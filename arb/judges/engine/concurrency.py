@@ -129,8 +129,9 @@ class Slot:
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
         """Record a reply, with the call's actual tokens and the quotas in the headers, if known."""
         self._limit._grow()
-        if tokens is not None:
-            self._limit._correct_tokens(tokens - self._tokens)
+        own_tokens = self._limit._own.tokens
+        if tokens is not None and own_tokens is not None:
+            own_tokens.take(tokens - self._tokens)
         self._learn(limits)
 
     def failed(self, failure: CallFailed) -> None:
@@ -315,10 +316,6 @@ class AdaptiveLimit:
         pool.sent_at = now
         for bucket, amount in (*self._own.buckets(tokens), *pool.buckets(tokens)):
             bucket.take(amount)
-
-    def _correct_tokens(self, more: int) -> None:
-        if self._own.tokens is not None:
-            self._own.tokens.take(more)
 
     def _grow(self) -> None:
         """After a reply, shorten the pause between calls; if there is none, raise the limit."""

@@ -64,7 +64,7 @@ def test_a_threshold_that_reaches_a_recall_which_the_plain_verdict_misses_is_rec
 
 def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
     scores, plain, labels, _ = five_times(yes_from=0.4)
-    with pytest.raises(NoThresholdError, match="That takes 5 tasks or more"):
+    with pytest.raises(NoThresholdError, match="The test needs 5 tasks or more"):
         recommend_threshold(scores, plain, labels, ["one"] * len(scores), Objective("f1"))
 
 
