@@ -396,7 +396,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
 
 @contextmanager
 def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[Path]:
-    """Yield the folder named ``what``, or the folder with the download of the repository named ``what``."""
+    """Yield the folder ``what``, or a folder with the downloaded files of the Hub repository ``what``."""
     if Path(what).is_dir():
         if revision is not None or keep is not None:
             raise ValueError(f"{what}: is a folder; leave out --revision and --keep, which need a repository")

@@ -163,7 +163,7 @@ def check_title(title: str | None, folder: Path) -> str:
 
 
 def check_new(folder: Path) -> None:
-    """Raise SuiteError if the folder is not new or empty, or if its name is not allowed for a suite."""
+    """Raise SuiteError unless the folder is missing or empty, and its name is allowed for a new suite."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
         raise SuiteError(

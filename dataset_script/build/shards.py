@@ -141,7 +141,7 @@ def write_rows(
     blinding: Blinding | None = None,
     questions: tuple[Question, ...] = (),
 ) -> Shard:
-    """Write rows that do not come from parts into the only shard of a split, and return the shard."""
+    """Write rows from the suite, not from parts, as the only shard of a split, and return the shard."""
     table = table_of(configuration, rows, blinding, questions)
     return _write(ShardTask(folder, configuration, split, 0, 1, ()), iter((table,)), questions)
 

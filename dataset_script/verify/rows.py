@@ -55,7 +55,7 @@ _PATH: Final = rb"""(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
 _MACHINE_PATH: Final = re.compile(rb"(?<![\w./-])" + _PATH)
 _TRACEBACK: Final = re.compile(rb"""File \\?["']""" + _PATH + rb"""[^"'\n]*["'], line \d""")
 _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", re.MULTILINE)
-"""A line of an accessibility tree: id and role, then a name or value that the page chose."""
+"""A line of an accessibility tree: an id and a role, then a name or value, which is the page's own text."""
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}

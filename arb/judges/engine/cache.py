@@ -182,7 +182,7 @@ class CallCache:
         return True
 
     def release(self, key: str) -> None:
-        """Release the claim on a call, answered or not."""
+        """Release the claim on a call, whether or not the call was answered."""
         with suppress(OSError):  # a disk without locks
             fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
 

@@ -236,11 +236,11 @@ class _ErrorBody:
     is_daily_quota: bool = False
 
     def has_code(self, sign: str) -> bool:
-        """Return whether the error has any of the codes in a table of ``error_signs.toml``."""
+        """Return whether the error has one of the codes in the table ``sign`` of ``error_signs.toml``."""
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the (first ``within`` characters of the) message match the words in such a table."""
+        """Return whether the message, or its first ``within`` characters, has words of that table."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 

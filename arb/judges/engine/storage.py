@@ -81,7 +81,7 @@ def _truncate_partial_line(descriptor: int) -> int:
 
 
 def complete_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the complete lines from an offset on, each with its own offset. Raises OSError."""
+    """Yield (offset, line) for each complete line of a file from ``start`` on. Raises OSError."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:

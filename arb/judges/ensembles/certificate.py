@@ -269,9 +269,9 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how often the judge gives the same verdict in all runs of the unchanged judge.
+    """Return how far the verdicts of the unchanged judge agree over several runs.
 
-    ``unanimous`` is the share of such trajectories among those with a verdict in every run.
+    ``unanimous`` is the share of trajectories with equal verdicts, of those with a verdict in every run.
     """
     verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for each in runs:

@@ -93,7 +93,7 @@ def recommend_threshold(
         NoThresholdError: No threshold can be chosen or tested on held-out data, or it is not better.
     """
     choice = choose_threshold(scores, labels, tasks, aim)
-    plain_figures = _figures(plain, labels, tasks)
+    plain_figures = judge_scores(plain, labels, clusters=tasks)
     if choice.held_out is None:
         raise NoThresholdError(
             f"no threshold is recommended for {aim}: it cannot be tested on held-out data. The test needs "
@@ -136,7 +136,7 @@ def choose_threshold(
     chosen on the other four. All metrics have intervals over tasks.
     """
     value = _best(scores, labels, aim)
-    chosen_on = _figures(_verdicts(scores, value), labels, tasks)
+    chosen_on = judge_scores(_verdicts(scores, value), labels, clusters=tasks)
     return ChosenThreshold(value, chosen_on, _held_out(scores, labels, tasks, aim))
 
 
@@ -182,12 +182,8 @@ def _held_out(
         except NoThresholdError:
             return None
         verdicts[inside] = _verdicts(scores, value)[inside]
-    return _figures(verdicts, labels, tasks)
+    return judge_scores(verdicts, labels, clusters=tasks)
 
 
 def _verdicts(scores: np.ndarray, value: float) -> np.ndarray:
     return np.where(np.isnan(scores), -1, scores >= value).astype(np.int8)
-
-
-def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> dict[str, Any]:
-    return judge_scores(verdicts, labels, clusters=tasks)
