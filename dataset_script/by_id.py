@@ -82,7 +82,7 @@ class TrajectoryReader:
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """The entries of the index, or if there is no index, the manifest's files with unknown ids."""
+        """The entries of the index, or the manifest's files, with unknown ids, if there is no index."""
         try:
             with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
                 return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
@@ -97,7 +97,7 @@ class TrajectoryReader:
     def rows(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the rows of a trajectory in a configuration; an empty list if there are none.
+        """Return the rows of a trajectory in a configuration, which may have none.
 
         The id must be spelled as in the dataset. Without ``columns``, all columns are read. Columns that an
         older dataset lacks are left out. Raises KeyError if a file has no column trajectory_id; pyarrow may
@@ -144,7 +144,7 @@ def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
 
 
 def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
-    """Return each row group's statistics of trajectory_id. Raises KeyError if there is no such column."""
+    """Return each row group's statistics of trajectory_id. Raises KeyError if the column is missing."""
     for number in range(metadata.num_columns):
         if metadata.schema.column(number).path == _ID:
             groups = map(metadata.row_group, range(metadata.num_row_groups))

@@ -200,7 +200,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def first_usable(
     files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
 ) -> tuple[Result | None, list[Finding]]:
-    """Return ``use(file)`` for the first usable file (None if there is none), and findings on other files."""
+    """Return ``use(file)`` for the first usable file, or None if there is none, and findings on the rest."""
     left_out = []
     for position, file in enumerate(files):
         try:

@@ -151,7 +151,7 @@ EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
 
 
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
-    """Return the shard and position of each trajectory in the folder's dataset; empty if there is none.
+    """Return the shard and position of each trajectory in the folder's dataset, if it contains one.
 
     Raises SourceError if the dataset is blind or of another suite. In a blind dataset, the order of the runs
     would show which were added later.

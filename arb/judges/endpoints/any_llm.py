@@ -252,7 +252,7 @@ _NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
-    """Return the status, body and headers of the response in a client's exception, or None without one."""
+    """Return the status, body and headers of the response in an exception, or None if it has none."""
     response = getattr(problem, "response", None)
     if isinstance(response, dict):  # botocore
         about = response.get("ResponseMetadata", {})

@@ -290,7 +290,7 @@ class AdaptiveLimit:
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """Return a bucket for a rate per minute, or None without a rate. It holds one second's amount."""
+        """Return a bucket for a rate per minute, or None if no rate is set. It holds one second's amount."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
@@ -318,7 +318,7 @@ class AdaptiveLimit:
             bucket.take(amount)
 
     def _grow(self) -> None:
-        """After a reply, shorten the pause between calls; if there is none, raise the limit."""
+        """After a reply, shorten the pause between calls, or raise the limit if there is no pause."""
         self._refused_since = None
         self.has_answered = True
         if self._gap_s:

@@ -76,7 +76,7 @@ class Price:
         ) / 1_000_000
 
     def most(self, input_tokens: float, output_tokens: float, *, is_batch: bool = False) -> float:
-        """Return the highest possible cost of a call in dollars, whatever the provider caches."""
+        """Return the highest possible cost of a call in dollars, with the most expensive use of the cache."""
         price = self._that_holds(input_tokens, is_batch)
         per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
         made = output_tokens * price.output if price.output else 0.0  # avoids inf * 0
@@ -192,7 +192,7 @@ def _library_price(provider: str, model: str) -> Price | None:
 
 
 def _of_library(rates: ModelPrice) -> Price | None:
-    """Convert a price of genai-prices with its tiers; return None without prices of input and output."""
+    """Convert a price of genai-prices with its tiers; return None if input or output has no price."""
     input_rate, output_rate = rates.input_mtok, rates.output_mtok
     cached, written = rates.cache_read_mtok, rates.cache_write_mtok
     if input_rate is None or output_rate is None:

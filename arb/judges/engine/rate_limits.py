@@ -75,7 +75,7 @@ _EPOCH_FROM: Final = 1e9
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return the quotas of requests and tokens in a response's headers, or None if there are none."""
+    """Return the quotas of requests and tokens in a response's headers, or None if it has neither."""
     requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 

@@ -204,7 +204,7 @@ def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
 
 
 def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return a closer upper bound of a call's input tokens than `token_ceiling`, but more slowly.
+    """Return a closer upper bound of a call's input tokens than `token_ceiling`, which is faster.
 
     Every tokenizer in use has tokens of several letters for words. A word therefore counts as one token per
     two letters, and the space before it as none. Everything else (digits, symbols, indentation, other

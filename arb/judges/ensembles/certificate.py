@@ -229,7 +229,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
-    """Return each answer's own score and its `probability`, by id; both are None without a verdict."""
+    """Return each answer's own score and its `probability`, by id. Both are None if it has no verdict."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
         answer = Answer(record["state"], **record["answer"])

@@ -23,7 +23,7 @@ class NoThresholdError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The metric to maximise and a lower bound of another one, such as "precision where recall >= 0.7"."""
+    """The metric to maximise, and a lower bound of a second one, such as "precision where recall >= 0.7"."""
 
     maximise: str
     keep: str | None = None
