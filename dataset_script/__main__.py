@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SAMPLE_NOTE = (
     "> **This is the sample that ships with the code, not benchmark data.** Run "
-    "`python -m dataset_script get` (`arb data get`) to put the benchmark in its place."
+    "`python -m dataset_script get` (`arb data get`) to replace it with the benchmark."
 )
 Step = tuple[object, ...]
 """The arguments of `next_step`."""
@@ -101,10 +101,14 @@ def get(
         typer.Option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
     ] = None,
     benchmark: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add one.")
+        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add another.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
-    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
+    ] = None,
+    repo: Annotated[
+        str, typer.Option(help="Fetch this repository, laid out as the release.")
+    ] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     suite: Annotated[
         str, typer.Option(help="A shipped suite's name or a suite's folder.")
@@ -113,14 +117,13 @@ def get(
         bool, typer.Option("--sample", help="Write the shipped sample instead, unless OUT exists.")
     ] = False,
 ) -> None:
-    """Get the benchmark: fetch, build and verify it, then put it in place.
+    """Download, build and verify the benchmark dataset.
 
-    It fetches 38 GB, or less with --benchmark or --agent, and keeps what it fetched before. The dataset is
-    put in place completely or not at all. A stopped command resumes when you run it again. It replaces an
-    earlier dataset or the sample, but the sample never replaces anything.
+    Downloads 38 GB, or less with --benchmark or --agent. Files that were downloaded before are not fetched
+    again. If the command is interrupted, run it again to resume. OUT is written only after the dataset has
+    passed all checks. It replaces an earlier dataset or the sample in OUT. The sample replaces nothing.
 
-    Exit code 0: the dataset is in place; 1: something could not be fetched or is wrong; 2: the command cannot
-    run as given.
+    Exit code 0: the dataset is in OUT; 1: a download or a check failed; 2: the command cannot run as given.
     """
     output.restore_replaced(out)
     if only_sample:
@@ -148,7 +151,7 @@ def get(
         try:
             commands.build(released, staged, suite=suite, allow_missing=left_out)
         except typer.Exit as ended:
-            # With this code it is built, without the files that are broken in the release.
+            # With this exit code, the dataset was built without the files that are broken in the release.
             if ended.exit_code != commands.DAMAGED_FILES:
                 raise
         built_of.write_text(made_of, encoding="utf-8")
@@ -157,11 +160,11 @@ def get(
     output.put_in_place(staged, out)
     built_of.unlink()
     typer.echo(
-        f"{out} contains the benchmark: load_dataset({str(out)!r}). {released} is needed only to get more of "
-        "it without fetching again."
+        f"{out} contains the benchmark: load_dataset({str(out)!r}). You may delete {released}, but the next "
+        "`get` then downloads everything again."
     )
     next_step(
-        "see what a run of a judge would take",
+        "see what running a judge would cost",
         "arb",
         "judges",
         "plan",
@@ -171,7 +174,7 @@ def get(
 
 
 def _put_sample(out: Path) -> None:
-    """Write the sample's folder, unless there is a folder already."""
+    """Copy the sample to ``out``, unless ``out`` exists already."""
     try:
         if out.exists():
             raise FileExistsError(out)
@@ -187,8 +190,8 @@ def _put_sample(out: Path) -> None:
             raise
         typer.echo(f"{out} exists already and was not changed", err=True)
         return
-    typer.echo(f"{out} contains the sample: 72 recordings of scripted agents, no benchmark data", err=True)
-    next_step("put the benchmark in its place", "dataset_script", "get", *flags(out=out))
+    typer.echo(f"{out} contains the sample: 72 recordings of scripted agents, not benchmark data", err=True)
+    next_step("replace it with the benchmark", "dataset_script", "get", *flags(out=out))
 
 
 @app.command()
@@ -220,19 +223,20 @@ def suites(as_json: JsonOption = False) -> None:
 def inspect_source(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A folder with runs, or one log (see README for formats)."),
+        typer.Argument(metavar="PATH", help="A folder of runs or a log file (see README for formats)."),
     ],
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object per run and line; findings on stderr.")
+        bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")
     ] = False,
     allow_class: commands.AllowOption = None,
 ) -> None:
-    """Show how recorded runs are read.
+    """Show what can be read from recorded runs.
 
-    Prints a table of the runs and the findings about them; with --json goal, steps, answer and end of each
-    run. Nothing is written.
+    Prints a table of the runs, then the files that cannot be used and other remarks. With --json, prints the
+    goal, steps, answer and final state of each run. Writes no files.
 
-    Exit code 0: everything was read; 2: nothing can be read; 3: some files are broken (they are named).
+    Exit code 0: everything was read; 2: nothing can be read; 3: some files are broken (the output names
+    them).
     """
     left_out: list[Finding] = []
     notes: list[Finding] = []
@@ -256,7 +260,7 @@ def inspect_source(
                     typer.echo(json.dumps(run, ensure_ascii=False))
                 elif run["goal"] is not None:
                     table.add_row(*_run_cells(run))
-    except BrokenPipeError:  # the reader of the output has closed it
+    except BrokenPipeError:  # the program that reads the output has closed it
         raise
     except (base.SourceError, OSError) as error:
         stop(str(error), 2)
@@ -275,7 +279,7 @@ def inspect_source(
 
 
 def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str, Any], list["Finding"]]:
-    """Return a run as JSON, whose goal is null if it cannot be read, and the findings about it."""
+    """Return a run as a JSON object, and the findings about it. An unreadable run has the goal None."""
     recording: Recording | None = None
     try:
         recording, notes = parts.read_run(source, file)
@@ -287,7 +291,7 @@ def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str,
 
 
 def _run_cells(run: dict[str, Any]) -> list[str]:
-    """Return a row of the table, with shortened texts on one line."""
+    """Return the cells of a run's row in the table, with texts cut to 30 characters."""
     texts = (" ".join((run[name] or "").split()) for name in ("answer", "state", "goal"))
     cut = [text if len(text) <= 30 else f"{text[:29]}…" for text in texts]
     counts = [sum(step[name] for step in run["steps"]) for name in ("has_screenshot", "has_axtree")]

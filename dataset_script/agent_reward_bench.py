@@ -1,11 +1,11 @@
 """A `datasets` builder of the dataset, with one BuilderConfig per configuration of the schema.
 
-With any version of `datasets`: ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then
-``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. With `datasets` 2 and 3 the
-file is also a loading script, if the checkout is on the path:
+With any version of `datasets`, create ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then call
+``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. In `datasets` 2 and 3, this
+file is also a loading script, if the checkout is on the Python path:
 ``load_dataset("dataset_script/agent_reward_bench.py", "steps", data_dir=FOLDER, trust_remote_code=True)``.
-FOLDER holds runs in any form that `build` reads, or a dataset that `build` wrote. Both give the same rows,
-because the builder makes them with the code of `build`.
+FOLDER contains recorded runs in any format that `build` reads, or a dataset that `build` wrote. Both give the
+same rows.
 """
 
 import logging
@@ -36,17 +36,17 @@ _VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class AgentRewardBenchConfig(datasets.BuilderConfig):
-    """A configuration; ``suite`` is a shipped suite or a folder, by default the shipped suite of the runs."""
+    """A configuration. ``suite`` is a shipped suite or a folder (default: the shipped suite of the runs)."""
 
     suite: str | None = None
 
 
 class AgentRewardBench(datasets.GeneratorBasedBuilder):
-    """A builder of trajectories of web agents with expert labels on dev; the dataset card describes them."""
+    """A `datasets` builder of web agents' trajectories, with expert labels on dev (see the dataset card)."""
 
     VERSION = _VERSION
     BUILDER_CONFIG_CLASS = AgentRewardBenchConfig
-    BUILDER_CONFIGS = [  # noqa: RUF012 - the name and type that datasets asks for
+    BUILDER_CONFIGS = [  # noqa: RUF012 - `datasets` requires this name and type
         AgentRewardBenchConfig(
             name=name,
             version=_VERSION,
@@ -66,7 +66,7 @@ class AgentRewardBench(datasets.GeneratorBasedBuilder):
 
     def _split_generators(self, dl_manager: object) -> list[datasets.SplitGenerator]:
         if self.config.data_dir is None:
-            raise ValueError("name the folder that holds the runs: data_dir=…")
+            raise ValueError("data_dir is missing; set it to the folder with the runs")
         found = _items_by_split(Path(self.config.data_dir), self.config.name, self.config.suite)
         return [
             datasets.SplitGenerator(name=datasets.Split(split), gen_kwargs={"items": found[split]})
@@ -85,7 +85,7 @@ Item = Callable[[], Iterable[Row]]
 
 
 def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
-    """Return the suite's own questions, which are columns of `annotations`; none for other configurations."""
+    """Return the suite's own questions if the configuration is `annotations`, which has columns for them."""
     if config.name != ANNOTATIONS or config.data_dir is None:
         return ()
     folder = Path(config.data_dir)
@@ -151,10 +151,9 @@ def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row
 
 
 def _rows_of_part(task: PartTask, configuration: str, annotations: Sequence[Row]) -> Iterable[Row]:
-    """Return a part's rows in one configuration, and log what was left out.
+    """Return the rows of one trajectory in a configuration, and log the files that were left out.
 
-    ``annotations`` are the rows that the suite has for the part. If there are any, they are returned instead,
-    or nothing if the run cannot be used.
+    If ``annotations`` are given, return these rows instead, or no rows if the run cannot be used.
     """
     tables, left_out, notes = make_tables(task)
     for finding in left_out:

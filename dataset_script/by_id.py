@@ -1,9 +1,8 @@
 """Read one trajectory of a published dataset by its id, without reading the rest.
 
 The build writes ``index.parquet`` with the first and last id of each shard. A reader fetches the index (25
-bytes per shard), the footer of a shard and, from its row groups, the columns that it needs. In `steps` a row
-group holds the rows of one trajectory. In other configurations it holds many trajectories, so name the
-columns to read less.
+bytes per shard), then the footer of a shard, and then the requested columns of a row group. A row group of
+`steps` has the rows of one trajectory. In other tables it has many trajectories, so request few columns.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from arb.core.hub import INDEX
 from arb.core.lazy import lazy_imports
 from dataset_script.schema import CONFIGURATIONS
 
-with lazy_imports():  # without it, judging recorded files takes half the memory
+with lazy_imports():  # judging recorded files does not need pyarrow, which would double its memory
     import pyarrow as pa
     import pyarrow.compute as pc
     import pyarrow.parquet as pq
@@ -30,7 +29,7 @@ _COLUMNS: Final = ("configuration", "split", "file", "first", "last")
 
 @dataclass(frozen=True, slots=True)
 class IndexEntry:
-    """A shard with its smallest and largest trajectory id. Ids that are not known are None."""
+    """A shard with its smallest and largest trajectory id, which are None if unknown."""
 
     configuration: str
     split: str
@@ -43,7 +42,7 @@ class IndexEntry:
 
 
 def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
-    """Return the index as a table with one row per shard, except shards of `tasks`, which have no ids."""
+    """Return the index as a table with one row per shard. Shards of `tasks` have no ids and are left out."""
     rows = [
         {name: getattr(entry, name) for name in _COLUMNS}
         for entry in sorted(entries, key=lambda entry: entry.file)
@@ -53,7 +52,7 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
 
 
 def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
-    """Write a folder's index. ``shards`` are (configuration, split, file); their footers give the ids."""
+    """Write the index of (configuration, split, file) shards in a folder, with the ids in their footers."""
     entries = []
     for shard in shards:
         first, last = first_and_last_id(folder / shard[2]) or (None, None)
@@ -63,7 +62,7 @@ def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
         folder / INDEX,
         compression="zstd",
         use_dictionary=["configuration", "split"],
-        # Neighbouring names and ids begin alike; this encoding stores the common beginning once.
+        # Consecutive names and ids begin alike; this encoding stores the common beginning only once.
         column_encoding=dict.fromkeys(("file", "first", "last"), "DELTA_BYTE_ARRAY"),
         write_statistics=False,
     )
@@ -73,8 +72,7 @@ class TrajectoryReader:
     """A reader of single trajectories that reads only the footers and row groups it needs.
 
     ``open_file`` opens a file of the dataset by its name, and raises FileNotFoundError if it does not exist.
-    Footers are cached. So are the last row groups that hold several trajectories, since a neighbouring
-    trajectory is often read next.
+    Footers are cached, and so are the last few row groups that have several trajectories.
     """
 
     def __init__(self, open_file: Callable[[str], IO[bytes]]):
@@ -84,7 +82,7 @@ class TrajectoryReader:
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """The entries of the index. Without an index, these are the manifest's files, with unknown ids."""
+        """The entries of the index, or the manifest's files, with unknown ids, if there is no index."""
         try:
             with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
                 return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
@@ -99,15 +97,11 @@ class TrajectoryReader:
     def rows(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the rows of one trajectory in a configuration, or an empty list if it has none.
+        """Return the rows of a trajectory in a configuration, which may have none.
 
-        Args:
-            configuration: The configuration's name.
-            trajectory_id: The id as the dataset spells it.
-            columns: The columns to read; empty for all. Columns that an older dataset lacks are left out.
-
-        Raises:
-            KeyError: A file has no column trajectory_id. pyarrow may raise other exceptions.
+        The id must be spelled as in the dataset. Without ``columns``, all columns are read. Columns that an
+        older dataset lacks are left out. Raises KeyError if a file has no column trajectory_id; pyarrow may
+        raise other exceptions.
         """
         of_one = CONFIGURATIONS[configuration].groups_by_trajectory
         read = self._read_group if of_one else self._shared_group
@@ -138,9 +132,9 @@ def reader_of_folder(folder: Path) -> TrajectoryReader:
 
 
 def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
-    """Return the numbers of the row groups that may hold a trajectory, by their smallest and largest ids.
+    """Return the numbers of the row groups whose range of ids includes a trajectory, or is unknown.
 
-    A row group without these statistics is included. Raises KeyError if there is no column trajectory_id.
+    Raises KeyError if the file has no column trajectory_id.
     """
     return [
         group
@@ -150,7 +144,7 @@ def row_groups_of(trajectory_id: str, metadata: pq.FileMetaData) -> list[int]:
 
 
 def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
-    """Return the statistics of the ids per row group. Raises KeyError if there is no column trajectory_id."""
+    """Return each row group's statistics of trajectory_id. Raises KeyError if the column is missing."""
     for number in range(metadata.num_columns):
         if metadata.schema.column(number).path == _ID:
             groups = map(metadata.row_group, range(metadata.num_row_groups))
@@ -159,7 +153,7 @@ def id_statistics(metadata: pq.FileMetaData) -> list[pq.Statistics | None]:
 
 
 def first_and_last_id(path: Path) -> tuple[str, str] | None:
-    """Return the smallest and largest id in a file, or None if its footer lacks them or cannot be read."""
+    """Return the smallest and largest id in a file, or None if its footer does not show them."""
     try:
         statistics = id_statistics(pq.read_metadata(path))
     except (KeyError, OSError, pa.ArrowException):

@@ -36,12 +36,12 @@ _LOADED: Final = re.compile(r'load_dataset\("[^"]*"')
 
 @dataclass(frozen=True, slots=True)
 class CardFacts:
-    """The facts that a dataset card states.
+    """The input of a dataset card.
 
-    ``counts`` is the number of trajectories by split and reporting benchmark. ``rows`` and ``sizes`` are the
-    number of rows and of uncompressed bytes by configuration and split, without empty splits. ``stored`` is
-    the size of a configuration's files in bytes, and ``fingerprints`` identifies their content. ``about`` is
-    the suite's text about its data (Markdown).
+    ``counts`` has the trajectories by split and benchmark. ``rows`` and ``sizes`` have the rows and their
+    uncompressed bytes by configuration and split, without empty splits. ``stored`` is the size of a
+    configuration's files in bytes, and ``fingerprints`` identifies their content. ``about`` is the suite's
+    text about its data, in Markdown.
     """
 
     suite: str
@@ -57,10 +57,7 @@ class CardFacts:
 
 
 def render_card(facts: CardFacts) -> str:
-    """Return the text of README.md.
-
-    A split without rows is left out of ``configs``, since datasets 5.2 refuses a dataset that lists one.
-    """
+    """Return the text of README.md. Empty splits are not listed, since datasets 5.2 refuses such a list."""
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
     benchmarks = {name for split in SPLITS for name in facts.counts[split]}
@@ -95,10 +92,7 @@ def card_for(card: str, name: str) -> str:
 
 
 def _listed_columns(name: str, facts: CardFacts) -> tuple[str, bool, tuple[Column, ...]]:
-    """Return a configuration's name, whether it includes the default columns, and the columns to list.
-
-    The columns of the default configuration are listed only in its own table.
-    """
+    """Return a configuration's name, whether it extends the default one, and the columns to show."""
     default, columns = CONFIGURATIONS[DEFAULT].columns, columns_of(name, facts.questions)
     has_default = name != DEFAULT and columns[: len(default)] == default
     return name, has_default, columns[len(default) :] if has_default else columns
@@ -116,12 +110,12 @@ def size_category(rows: int) -> str:
 def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
     """Return the text of eval.yaml, with one task for each label that judges are scored on.
 
-    ``splits`` are the splits with rows. Judges are ranked on test, or on dev if test has no rows. Raises
-    ValueError if neither has rows.
+    ``splits`` are the splits with rows. The tasks use test, or dev if test has no rows. Raises ValueError if
+    neither has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:
-        raise ValueError(f"{suite}: no split with trajectories, so there is nothing to evaluate on")
+        raise ValueError(f"{suite}: neither dev nor test has trajectories, so judges cannot be evaluated")
     return _render("eval.yaml.j2", suite=suite, title=title, labels=LABELS, config=config, split=split)
 
 

@@ -1,4 +1,4 @@
-"""The commands that need no Hub: `build`, `unblind`, `verify`, `sample-tasks`, `split` and `new-suite`."""
+"""The commands `build`, `unblind`, `verify`, `sample-tasks`, `split` and `new-suite`."""
 
 import json
 import re
@@ -34,17 +34,19 @@ AllowOption = Annotated[
     list[str] | None,
     typer.Option(
         "--allow-class",
-        help="Allow your class (module.class) in AgentLab's pickles; it never runs. Repeat to add another.",
+        help="Allow this class (module.class) in AgentLab pickles; it never runs. Repeat to add another.",
     ),
 ]
-RunsOption = Annotated[Path, typer.Option(help="Read runs from this folder or log (see README for formats).")]
+RunsOption = Annotated[
+    Path, typer.Option(help="Read recorded runs from this folder or log file (see README for formats).")
+]
 WorkersOption = Annotated[
     int | None, typer.Option(min=1, help="Use this many processes (default: one per processor, at most 4).")
 ]
 AllowMissingOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-missing", help="Allow this trajectory of the suite to be missing. Repeat to add another."
+        "--allow-missing", help="Allow the trajectory with this id to be missing. Repeat to add another."
     ),
 ]
 AcceptOption = Annotated[
@@ -52,22 +54,22 @@ AcceptOption = Annotated[
     typer.Option(
         "--accept",
         metavar="CODE:TRAJECTORY_ID",
-        help="Accept this warning about words, once you looked at it. Repeat to add another.",
+        help="Accept this warning of `verify` after reviewing it. Repeat to add another.",
     ),
 ]
 RevisionOption = Annotated[str | None, typer.Option(help="Read this commit, branch or tag.")]
 OutOption = Annotated[Path | None, typer.Option(help="Write to this CSV file (default: standard output).")]
-SeedOption = Annotated[int, typer.Option(help="Draw with this seed; the same seed draws the same tasks.")]
+SeedOption = Annotated[int, typer.Option(help="Use this random seed; the same seed selects the same tasks.")]
 
 DAMAGED_FILES = 3
-"""The exit code of a build that succeeded, but left out broken files."""
+"""The exit code of a command that succeeded but left out broken files."""
 
 
 @contextmanager
 def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
-    """End the command with one line for a problem (exit code 2) or an interruption (130).
+    """End the command with a one-line message on an expected error (exit code 2) or Ctrl-C (130).
 
-    All errors that the packages raise on purpose are ValueErrors and HubErrors.
+    Expected errors are OSError, HubError and ValueError with their subclasses.
     """
     try:
         with stopped_like_ctrl_c():
@@ -85,47 +87,51 @@ def build(  # noqa: PLR0913 - a command's options
     out: Annotated[Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")],
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: that of the source)."),
+        typer.Option(help="A shipped suite's name or a suite's folder (default: the one with these runs)."),
     ] = None,
     strict: Annotated[
-        bool, typer.Option(help="Write nothing and exit with 1 if anything is left out.")
+        bool, typer.Option(help="Write nothing and exit with 1 if any run or file is left out.")
     ] = False,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Hide which agent ran: ids, agent, model and host names.")
+        bool, typer.Option("--blind", help="Hide which agent made each run, in ids, columns and host names.")
     ] = False,
     blind_key: Annotated[
         Path | None,
-        typer.Option(help="Hide ids with the key in this file, made if missing (default: OUT.blind-key)."),
+        typer.Option(
+            help="Use --blind with the key in this file, created if missing (default: OUT.blind-key)."
+        ),
     ] = None,
     workers: WorkersOption = None,
     report: Annotated[
-        Path | None, typer.Option(help="Write every name left out or noted to this JSON file.")
+        Path | None,
+        typer.Option(help="Write the full report, with the names of all files, to this JSON file."),
     ] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
     append: Annotated[
         bool,
-        typer.Option("--append", help="Keep the files of OUT and write new runs to further files."),
+        typer.Option("--append", help="Add new runs in new data files, keeping the data files in OUT."),
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Build the dataset.
+    """Build a dataset from recorded runs.
 
-    Writes Parquet files for load_dataset, in the configurations of the card and the splits dev and test.
-    Labels are filled in on dev and null on test. A stopped build resumes when you run it again.
+    Writes Parquet files with the splits dev and test, which `load_dataset` can read, and a dataset card.
+    Expert labels are included on dev and null on test. If a build is interrupted, run the same command again
+    to resume it.
 
-    Exit code 0: built; 1: nothing built, or --strict and something was left out; 2: the command cannot run as
-    given; 3: built, but some files of the source are broken (they are named).
+    Exit code 0: the dataset was built; 1: nothing was built, or --strict and something was left out; 2: the
+    command cannot run as given; 3: built, but without some broken files (the output names them).
     """
     if append and (blind or blind_key):
         stop(
-            "--append would show which runs of a blind dataset came later; build without --append or --blind",
+            "--append cannot be used with --blind: it would show which runs were added later; leave out one",
             2,
         )
     if report is not None and not report.absolute().parent.is_dir():
-        stop(f"--report {report}: there is no folder {report.parent}; create it first", 2)
+        stop(f"--report {report}: the folder {report.parent} does not exist; create it first", 2)
     hiding = None
-    interrupted = f"interrupted; nothing half-built is left at {out}. Run the same command again to resume"
+    interrupted = f"interrupted; {out} contains no partial dataset. Run the same command again to resume"
     with one_line_errors(interrupted):
         chosen = load_suite(suite) if suite is not None else None
         if blind or blind_key:
@@ -147,7 +153,9 @@ def build(  # noqa: PLR0913 - a command's options
         print_json(done.as_json())
     _print_report(done, out, as_json=as_json)
     if hiding is not None:
-        typer.echo(f"{key} has the key that restores the ids; keep it, and do not publish it", err=as_json)
+        typer.echo(
+            f"{key} contains the key that restores the ids; keep it, but do not publish it", err=as_json
+        )
     if done.damaged():
         stop(f"{done.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 
@@ -158,7 +166,7 @@ def _print_report(done: "BuildReport", out: Path, *, as_json: bool = False) -> N
         for line in reports.lines(done):
             typer.echo(line)
     if not done.published:
-        reason = "something was left out (--strict)" if done.built() else "there is no trajectory to publish"
+        reason = "something was left out (--strict)" if done.built() else "no trajectory could be built"
         stop(f"{out} was not changed: {reason}", 1)
     typer.echo(f"wrote {out}", err=as_json)
 
@@ -167,10 +175,10 @@ MOST_LEFT_OUT = 20
 
 
 def read_source(source: Path) -> "SourceDataset":
-    """Return the suite and the dataset of a source's runs, built in the private cache.
+    """Build the suite and the dataset of a source's runs in the cache folder, and return both.
 
-    Prints the number of runs and the files without any. Ends the command if no run can be used or if it is
-    interrupted; the next one resumes.
+    Prints the number of runs, and the files without a usable run. Ends the command if there is no usable run
+    or if the user interrupts it; the next call resumes an interrupted build.
     """
     cache = read_settings().cache_dir.expanduser() / "sources"
     try:
@@ -179,7 +187,7 @@ def read_source(source: Path) -> "SourceDataset":
     except (ValueError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
-        stop("interrupted while the source was read; run the same command again to resume", 130)
+        stop("interrupted while reading the source; run the same command again to resume", 130)
     runs, left_out = built.suite.trajectories, [printable(line) for line in built.facts.left_out]
     agents = {run.agent for run in runs}
     typer.echo(f"{source}: {len(runs):,} runs of {len(agents):,} agents", err=True)
@@ -194,18 +202,18 @@ def read_source(source: Path) -> "SourceDataset":
 def unblind(
     predictions: Annotated[Path, typer.Argument(help="A JSON Lines or CSV prediction file with blind ids.")],
     key: Annotated[Path, typer.Option(help="Read the key that `build --blind` wrote.")],
-    out: Annotated[Path, typer.Option(help="Write the prediction file with the suite's ids here.")],
+    out: Annotated[Path, typer.Option(help="Write the prediction file with the restored ids here.")],
     suite: Annotated[
         str | None,
         typer.Option(help="A shipped suite's name or a suite's folder (default: agent-reward-bench)."),
     ] = None,
 ) -> None:
-    """Restore the suite's ids in a prediction file with blind ids."""
+    """Replace the blind ids in a prediction file with the suite's ids."""
     with one_line_errors():
         try:
             text = predictions.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV")
+            stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV in UTF-8")
         hiding = blinding.Blinding(blinding.read_key(key))
         atomic_write(out, blinding.restore_ids(text, load_suite(suite or OFFICIAL), hiding))
     typer.echo(f"wrote {out}")
@@ -213,35 +221,37 @@ def unblind(
 
 def verify(  # noqa: PLR0913 - a command's options
     what: Annotated[
-        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A built folder or its repository.")
+        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A dataset's folder or its Hub repository.")
     ],
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: the shipped one it names)."),
+        typer.Option(help="A shipped suite's name or a suite's folder (default: the one in manifest.json)."),
     ] = None,
     canary: Annotated[
         list[str] | None,
-        typer.Option(help="Search for this text, planted in private data. Repeat to add another."),
+        typer.Option(help="Search for this text, which you planted in private data. Repeat to add another."),
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     revision: RevisionOption = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Download the repository into this folder and keep it.")
+        Path | None, typer.Option(help="Download the repository into this folder, and keep the folder.")
     ] = None,
     workers: WorkersOption = None,
     full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Check a published dataset.
+    """Check a dataset before or after it is published.
 
-    Compares hashes with the manifest, and schema, counts and splits with the suite. Ids must be unique, and
-    every image must be decodable. The dataset must not contain rewards, prompts, test labels, annotators'
-    names, paths or canaries. As columns, fields and metadata they are errors. Words of a page or a model that
-    only look like them are warnings, each with its trajectory and steps; `publish` requires that you accept
-    each by name.
+    Compares the files' hashes with the manifest, and the schema, counts and splits with the suite. Ids must
+    be unique, and every image must be decodable.
 
-    Exit code 0: nothing is wrong; 1: something is; 2: the command cannot run as given.
+    The dataset must not contain rewards (except in the table `rewards`), prompts, test labels, annotators'
+    names, paths of a machine, or canaries. A column, field or metadata entry with such content is an error.
+    Text of a page or a model that only looks similar is a warning, which names the trajectory and the steps.
+    `publish` refuses the dataset until you accept every warning with --accept.
+
+    Exit code 0: no errors; 1: errors were found; 2: the command cannot run as given.
     """
     with (
         one_line_errors(),
@@ -267,14 +277,18 @@ def verify(  # noqa: PLR0913 - a command's options
 
 
 def sample_tasks(
-    metadata: Annotated[Path, typer.Option(help="Read a benchmark's metadata, a CSV file of BrowserGym.")],
+    metadata: Annotated[
+        Path, typer.Option(help="Read the benchmark's metadata from this CSV file of BrowserGym.")
+    ],
     per_group: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw at most this many per group (paper: WebArena 8, VisualWebArena 9)."),
+        typer.Option(
+            min=1, help="Draw up to this many tasks per group (paper: WebArena 8, VisualWebArena 9)."
+        ),
     ] = None,
     total: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw this many in total, evenly over sites or categories (paper: 100)."),
+        typer.Option(min=1, help="Draw this many tasks, evenly over sites or categories (paper: 100)."),
     ] = None,
     seed: SeedOption = 0,
     metadata_split: Annotated[
@@ -285,11 +299,12 @@ def sample_tasks(
     ] = None,
     out: OutOption = None,
 ) -> None:
-    """Choose tasks for a new suite.
+    """Draw a random sample of a benchmark's tasks for a new suite.
 
-    A group is a task's first site (in WorkArena its category) with one of its evaluation methods. Up to
-    --per-group tasks are drawn from each group. A task in two groups is in the sample once. With --total,
-    every site gives as many tasks as any other, or all that it has.
+    Tasks with the same first site (in WorkArena, the same category) and evaluation method form a group. Up to
+    --per-group tasks are drawn from each group. A task with several evaluation methods is in several groups,
+    but it is drawn only once. With --total, every site contributes the same number of tasks, or all of its
+    tasks if it has fewer.
     """
     with one_line_errors():
         known = task_selection.read_metadata(metadata)
@@ -302,15 +317,15 @@ def sample_tasks(
 
 
 def split(
-    ids: Annotated[Path, typer.Option(help="Read this CSV file with a column trajectory_id or task_id.")],
+    ids: Annotated[Path, typer.Option(help="Read ids from this CSV file (column trajectory_id or task_id).")],
     dev_tasks: Annotated[int, typer.Option(min=1, help="Put this many tasks into dev (paper: 51 of 351).")],
     seed: SeedOption = 0,
     out: OutOption = None,
 ) -> None:
-    """Split ids into dev and test, by task.
+    """Divide tasks at random into dev and test.
 
-    All runs of a task are in the same split, in any spelling of their ids. With trajectory ids, the output is
-    a suite's trajectories.csv.
+    All runs of a task are in the same split, however their ids are spelled. If the file has trajectory ids,
+    the output can be used as a suite's trajectories.csv.
     """
     with one_line_errors():
         column, named = task_selection.read_ids(ids)
@@ -321,7 +336,7 @@ def split(
 
 def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="Create the suite in this new folder and name it after it.")],
+    out: Annotated[Path, typer.Option(help="Create this folder; its name becomes the suite's name.")],
     dev_share: Annotated[
         float, typer.Option(help="Put this share of each benchmark's tasks into dev (paper: 0.15).")
     ],
@@ -331,24 +346,23 @@ def new_suite(  # noqa: PLR0913 - a command's options
     seed: SeedOption = 0,
     dev_of: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Keep the dev tasks of this suite, with public dev labels, in dev. Repeat to add another."
-        ),
+        typer.Option(help="Put every dev task of this other suite into dev. Repeat to add another."),
     ] = None,
     metadata: Annotated[
         list[Path] | None,
-        typer.Option(help="Read a benchmark's metadata (BrowserGym) for tasks.csv. Repeat to add another."),
+        typer.Option(help="Add task details from this CSV file of BrowserGym. Repeat to add another."),
     ] = None,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a suite's folder from recorded runs.
+    """Create a suite from recorded runs.
 
-    Writes trajectories.csv with every usable run, split by task; suite.toml with title, links, pages, hidden
-    labels and every rule; and tasks.csv with the goals. Existing files are never overwritten.
+    Writes three files: trajectories.csv lists every usable run with its split, suite.toml has the settings
+    (labels are hidden), and tasks.csv has the goals. Existing files are never overwritten.
 
-    Exit code 0: made; 2: refused; 3: made, but some files of the source are broken (they are named).
+    Exit code 0: the suite was created; 2: it was not created; 3: created, but without some broken files (the
+    output names them).
     """
     with one_line_errors("interrupted; nothing was written"):
         suites.check_new(out)
@@ -382,10 +396,10 @@ def new_suite(  # noqa: PLR0913 - a command's options
 
 @contextmanager
 def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[Path]:
-    """Yield the folder with this name, or the downloaded files of the repository with this name."""
+    """Yield the folder ``what``, or a folder with the downloaded files of the Hub repository ``what``."""
     if Path(what).is_dir():
         if revision is not None or keep is not None:
-            raise ValueError(f"{what}: is a folder; --revision and --keep need a repository")
+            raise ValueError(f"{what}: is a folder; leave out --revision and --keep, which need a repository")
         yield Path(what)
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):

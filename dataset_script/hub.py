@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -28,29 +29,33 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from dataset_script.by_id import TrajectoryReader
-    from dataset_script.verify.manifest import VerifyReport
 
 
 def fetch(
     out: Annotated[Path, typer.Option(help="Download into this folder, resuming an earlier download.")],
-    repo: Annotated[str, typer.Option(help="Read this repository (released layout).")] = RELEASED_REPO,
+    repo: Annotated[
+        str, typer.Option(help="Fetch this repository, laid out as the release.")
+    ] = RELEASED_REPO,
     revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
     benchmark: Annotated[
         list[str] | None, typer.Option(help="Fetch only this benchmark's folder. Repeat to add another.")
     ] = None,
-    agent: Annotated[list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add one.")] = None,
+    agent: Annotated[
+        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
+    ] = None,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Fetch only cleaned, screenshots or judgments. Repeat to add another."),
+        typer.Option(help="Fetch only this part: cleaned, screenshots or judgments. Repeat to add another."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Fetch the released layout from the Hub.
+    """Download the files of the original release from the Hub.
 
-    All of it is 38 GB. Files that are already there are not fetched again. HF_ENDPOINT is the Hub's address.
+    The whole release is 38 GB. Files that were downloaded before are not fetched again. Set HF_ENDPOINT to
+    use another Hub.
 
-    Exit code 0: all files are there; 1: some files could not be fetched (they are named); 2: the command
-    cannot run as given.
+    Exit code 0: all files are in OUT; 1: some files could not be fetched (the output names them); 2: the
+    command cannot run as given.
     """
     wanted = released.Selection(tuple(part or ()), tuple(benchmark or ()), tuple(agent or ()))
     hub = hub_of(read_settings())
@@ -70,30 +75,30 @@ def fetch(
 
 
 def publish(
-    folder: Annotated[Path, typer.Argument(help="The folder that `build` wrote.")],
+    folder: Annotated[Path, typer.Argument(help="A dataset folder that `build` wrote.")],
     repo: Annotated[str, typer.Option(help="Publish to this dataset repository, created if missing.")],
     private_labels: Annotated[
-        str | None, typer.Option(help="Put the test labels into this private dataset repository.")
+        str | None, typer.Option(help="Upload the test labels to this private dataset repository.")
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Read the labels for --private-labels here (default: ARB_LABELS=csv:FILE)."),
+        typer.Option(help="Read the test labels from this CSV file (default: the file in ARB_LABELS)."),
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder, to verify against."),
+        typer.Option(help="A shipped suite's name or a suite's folder (default: the one in manifest.json)."),
     ] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     as_json: JsonOption = False,
 ) -> tuple[Publication, ...]:
-    """Publish a built folder on the Hub.
+    """Publish a dataset on the Hub.
 
-    Data, card and eval.yaml go into one commit, and the test labels into one commit of a private repository.
-    The command refuses a dataset that does not pass `verify`, or has warnings about words that you have not
-    accepted by name. Without changes it makes no commit. HF_TOKEN needs write access.
+    Uploads the data, the card and eval.yaml in one commit, and the test labels in one commit to a private
+    repository. If nothing changed, there is no commit. A dataset is refused if it fails `verify`, or if it
+    has warnings that you have not accepted with --accept. HF_TOKEN must have write access.
 
-    Exit code 0: published, or published already; 2: refused, here or by the Hub.
+    Exit code 0: the dataset is published, or was published already; 2: this command or the Hub refused it.
     """
     settings = read_settings()
     expected = read_suite(suite, settings) if suite is not None else None
@@ -103,17 +108,15 @@ def publish(
     if not sys.stderr.isatty():
         repository.disable_progress_bars()
 
-    def verified(built: Path) -> VerifyReport:
-        return check.verify(
-            built,
-            suite=expected,
-            accept=accept or (),
-            allow_missing=allow_missing or (),
-            workers=workers.default_workers(),
-        )
-
+    verified = partial(
+        check.verify,
+        suite=expected,
+        accept=accept or (),
+        allow_missing=allow_missing or (),
+        workers=workers.default_workers(),
+    )
     with one_line_errors(
-        "interrupted; a repository has all of a commit or none of it. Run the same command again to resume"
+        "interrupted; no repository contains part of a commit. Run the same command again to resume"
     ):
         publisher = repository.Publisher(hub_of(settings), _say)
         done = publisher.publish(folder, repo, private_labels, labels, verify=verified)
@@ -127,18 +130,19 @@ def publish(
 
 
 def show(
-    what: Annotated[str, typer.Argument(metavar="FOLDER_OR_REPO", help="A built folder or its repository.")],
+    what: Annotated[
+        str, typer.Argument(metavar="FOLDER_OR_REPO", help="A dataset's folder or its Hub repository.")
+    ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
     revision: RevisionOption = None,
-    pictures: Annotated[
-        Path | None, typer.Option(help="Write the screenshots into this folder (default: not read).")
-    ] = None,
+    pictures: Annotated[Path | None, typer.Option(help="Write the screenshots into this folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one trajectory of a published dataset.
 
-    Prints goal, steps and answer; with --json also the trees, labels and published judgments. From a
-    repository it reads only what it shows, 1 to 2 MB in a dataset of a million trajectories.
+    Prints the goal, steps and answer; with --json also the accessibility trees, labels and published
+    judgments. From a repository, it downloads only the parts that it shows: 1 to 2 MB, even if the dataset
+    has a million trajectories.
 
     Exit code 0: shown; 2: the trajectory does not exist, or the command cannot run as given.
     """
@@ -178,7 +182,7 @@ def show(
 def _trajectory(
     reader: TrajectoryReader, trajectory_id: str, *, with_pictures: bool
 ) -> dict[str, Any] | None:
-    """Return everything of a trajectory except its rewards, or None if it does not exist."""
+    """Return a trajectory with its steps, judgments and annotations, or None if it does not exist."""
     tables, default = schema.CONFIGURATIONS, schema.DEFAULT
     large = ("steps", "final_axtree", "final_axtree_pruned")  # the last step has the trees
     columns = [column.name for column in tables[default].columns if column.name not in large]
@@ -194,7 +198,7 @@ def _trajectory(
 
 @contextmanager
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
-    """Show how many of the wanted bytes are there: a bar on a terminal, a line per tenth in a log."""
+    """Yield a function that shows (bytes done, bytes in total): as a bar, or in a log as a line per 10 %."""
     if not sys.stderr.isatty():
         last = -1
 
@@ -219,5 +223,5 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
 
 
 def _say(line: str) -> None:
-    """Print a line on stderr, without control characters: names of files come from strangers."""
+    """Print a line on stderr without control characters, since file names may come from strangers."""
     typer.echo(printable(line), err=True)

@@ -1,9 +1,9 @@
-"""Make a suite from recorded runs: find the usable runs, split them, and write the suite's folder.
+"""Create a suite from recorded runs: find the usable runs, split them, and write the suite's folder.
 
-Every run of the source is read as `build` reads it, for its id and its goal. The folder is written completely
-or not at all, and never overwrites anything. Its ``suite.toml`` hides the labels and explains each rule.
+The folder is written completely or not at all, and never overwrites anything. Its ``suite.toml`` hides the
+labels and explains each rule.
 
-`build_source` makes a suite of all runs of a source, and their dataset, in a cache instead of such a folder.
+`build_source` instead creates a suite of all runs of a source, and their dataset, in a cache folder.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ from dataset_script.tasks import load_tasks
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that can be part of a suite, and its goal, which is empty if none was recorded."""
+    """A trajectory that can be part of a suite. ``goal`` is empty if none was recorded."""
 
     trajectory_id: str
     goal: str
@@ -64,10 +64,10 @@ class FoundRuns:
 
 
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
-    """Return every trajectory that `build` could take from the source, and the files that it would leave out.
+    """Return every run of the source that `build` can use, and the files that it would leave out.
 
-    If a trajectory has several files, in any spelling of its id, the first usable file by name counts. Raises
-    SourceError, or OSError if a worker process was killed.
+    If a trajectory has several files, the first usable file by name counts. Raises SourceError, or OSError if
+    a worker process was killed.
     """
     listing = source.list_runs()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -103,7 +103,7 @@ def _usable_run(
 def suggested_rules(test_trajectories: int) -> SuiteRules:
     """Return the default rules, but require fewer positive verdicts if the test split is small.
 
-    With the default number, the submission of an honest judge would be held back.
+    Otherwise an honest judge's submission could be held for review.
     """
     fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
     return SuiteRules(fewest_positives=fewest)
@@ -123,12 +123,12 @@ def suite_texts(
     title: str,
     metadata: Iterable[MetadataTask] = (),
 ) -> dict[str, str]:
-    """Return texts by file name: trajectories.csv, suite.toml and, if there are goals or metadata, tasks.csv.
+    """Return the suite's files as texts by name. tasks.csv is included if there are goals or metadata.
 
-    ``always_dev`` are tasks, as (benchmark, task), that must be in dev. Raises SuiteError if the runs cannot
+    ``always_dev`` has tasks, as (benchmark, task), that must be in dev. Raises SuiteError if the runs cannot
     be split.
     """
-    goals: dict[tuple[str, str], str] = {}  # for each task the goal of its first run that has one
+    goals: dict[tuple[str, str], str] = {}  # the goal of each task, from its first run that has a goal
     for run in found.runs:
         goals[run.task] = goals.get(run.task) or run.goal
     dev = draw_dev_tasks(goals, dev_share, seed, always_dev)
@@ -155,7 +155,7 @@ def suite_texts(
 
 
 def check_title(title: str | None, folder: Path) -> str:
-    """Return a new suite's title, by default made from the folder's name. Raises SuiteError if invalid."""
+    """Return the title, or one made from the folder's name if None. Raises SuiteError if it is invalid."""
     try:
         return read_profile({"title": title or ""}, folder.resolve().name).title
     except ValueError as problem:
@@ -163,18 +163,21 @@ def check_title(title: str | None, folder: Path) -> str:
 
 
 def check_new(folder: Path) -> None:
-    """Raise SuiteError if the folder exists and is not empty, or a new suite cannot have its name."""
+    """Raise SuiteError unless the folder is missing or empty, and its name is allowed for a new suite."""
     name = folder.resolve().name
     if not _NAME.fullmatch(name):
-        raise SuiteError(f"{name!r}: a suite's name has letters, digits, '.', '_' and '-'; rename the folder")
+        raise SuiteError(
+            f"{name!r}: a suite's name has letters, digits, '.', '_' and '-', and begins with a letter or "
+            "digit; rename the folder"
+        )
     if name in shipped_suites():
         raise SuiteError(f"{name}: a shipped suite has this name; rename the folder")
     if folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
-        raise SuiteError(f"{folder}: exists already and is never overwritten; name another folder")
+        raise SuiteError(f"{folder}: exists already and will not be overwritten; name another folder")
 
 
 def write_new(folder: Path, texts: Mapping[str, str]) -> None:
-    """Write all files into a new folder, or none. Raises SuiteError as `check_new` does, or OSError."""
+    """Write all files into a new folder, or none of them. Raises SuiteError (see `check_new`) or OSError."""
     check_new(folder)
     with new_folder(folder.resolve()) as unfinished:
         for name, text in texts.items():
@@ -182,7 +185,7 @@ def write_new(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
-    """Return a report on the suite in ``folder``: counts by split, and the files that ``found`` left out."""
+    """Return a report on the suite in ``folder``, with the files that ``found`` left out."""
     suite = load_suite(folder)
     report = BuildReport(suite.name)
     for trajectory in suite.trajectories:
@@ -194,15 +197,15 @@ def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
 
 
 SOURCE_SPLIT: Final = "test"
-"""The split in which `build_source` puts all runs, since their labels are unknown."""
+"""The split of all runs in a suite that `build_source` creates, since their labels are unknown."""
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFacts:
-    """The name of a source's folder, its kind, and the state of its files.
+    """A description of a source of runs.
 
-    ``sha256`` is a hash of the names, sizes and times of its files. ``left_out`` has one line with the reason
-    for each file without a usable run.
+    ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
+    each file without a usable run.
     """
 
     name: str
@@ -229,10 +232,9 @@ def build_source(
 ) -> SourceDataset:
     """Build a suite and a dataset, without rewards and judgments, of all usable runs of a source.
 
-    Both are in ``cache``, in a folder named by a hash of the source and of the code that reads it. An
-    unchanged source is not built again, and a stopped build resumes. If another process is building the same
-    source, this one waits for it. The folders may be removed when nothing reads them. Raises SourceError
-    (also if no run can be used), OutputError or OSError.
+    Both are stored in a subfolder of ``cache``, named by a hash of the source and the code. An unchanged
+    source is not built again, and an interrupted build resumes. If another process is building the same
+    source, this waits for it. Raises SourceError (also if no run can be used), OutputError or OSError.
     """
     runs = open_source(source)
     listing = runs.list_runs()
@@ -252,7 +254,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """Return the facts that `build_source` stored with a dataset, or None if it did not build the dataset."""
+    """Return what `build_source` stored about a dataset's source, or None for a dataset of other origin."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
@@ -261,7 +263,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""The fewest runs that worker processes read. Starting these takes longer than reading fewer runs."""
+"""Worker processes are used from this number of runs on. Reading fewer runs is faster than starting them."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
@@ -280,7 +282,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, workers: int, progress: Progress
 ) -> list[str]:
-    """Build the dataset and write a suite of the runs in it. Return one line per file that was left out."""
+    """Build the dataset and write its suite. Return one line per file that was left out."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

@@ -1,7 +1,7 @@
-"""Publish a dataset folder to a repository of the Hub, download one, and read single trajectories.
+"""Publish a dataset to the Hub, download a published dataset, or read single trajectories from it.
 
-Publishing makes one commit per repository, or none if it has the same content already
-(`arb.core.hub.HubRepository`). The test labels go into a separate private repository.
+Publishing makes one commit per repository, or none if nothing changed (`arb.core.hub.HubRepository`). The
+test labels go into a separate private repository.
 """
 
 import json
@@ -43,10 +43,10 @@ LABELS_IN_REPO: Final = "data/annotations.csv"
 MOST_FINDINGS: Final = 20
 
 MOST_FILES: Final = 25_000
-"""The most files that the Hub takes in one commit (`HfApi.create_commit`)."""
+"""The most files that the Hub accepts in one commit (`HfApi.create_commit`)."""
 
 BLOCK: Final = 65_536
-"""The bytes to read at a time from a file on the Hub. Larger blocks would fetch screenshots of other runs."""
+"""The bytes to read at a time from a file on the Hub. Larger reads could include other runs' pictures."""
 
 
 @contextmanager
@@ -62,11 +62,11 @@ def hub_errors(what: str) -> Iterator[None]:
 def fetched(
     hub: HfApi, repo: str, revision: str | None = None, keep_in: Path | None = None
 ) -> Iterator[Path]:
-    """Download a dataset repository and yield the folder, by default a temporary one.
+    """Download a dataset repository into ``keep_in``, by default a temporary folder, and yield the folder.
 
-    In the folder ``keep_in``, only changed files are fetched again, and files that the repository no longer
-    has stay. The Hub client's shared cache is not used, because it ignores who may read private files. Raises
-    HubError.
+    Files that are already in ``keep_in`` are not fetched again unless they changed, and files that the
+    repository no longer has are not removed. The Hub client's shared cache is not used, since other users of
+    the machine could read private files there. Raises HubError.
     """
     with tempfile.TemporaryDirectory(prefix="verify-") as temporary:
         folder = keep_in or Path(temporary)
@@ -90,7 +90,7 @@ def reader_of_repository(hub: HfApi, repo: str, revision: str | None = None) -> 
 
 @dataclass(frozen=True)
 class Publisher:
-    """An uploader of dataset folders; ``say`` is called with one line per pause before a retry."""
+    """An uploader of datasets. It calls ``say`` with a message whenever it waits before a retry."""
 
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
@@ -105,20 +105,18 @@ class Publisher:
         *,
         verify: Callable[[Path], VerifyReport],
     ) -> tuple[Publication, ...]:
-        """Upload the test labels, if any, then a folder, and return what was published in each repository.
+        """Upload the test labels (if given) and then a folder, and return one result per repository.
 
-        Everything is checked before any file is uploaded. Raises PublishError for content that must not be
+        Everything is checked before the first upload. Raises PublishError for content that must not be
         published, and HubError if the Hub refuses or cannot be reached.
         """
         _check_names(repo, private_labels, labels_file)
         _check_content(folder, verify)
         files = published_files(folder)
         if len(files) > MOST_FILES:
-            raise PublishError(
-                f"{folder}: has {len(files):,} files; the Hub accepts {MOST_FILES:,} in a commit"
-            )
+            raise PublishError(f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} per commit")
         if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
-            raise PublishError(f"{labels_file.name}: the labels are in the folder to publish; move them out")
+            raise PublishError(f"{labels_file.name}: is in the folder to publish; move the labels out of it")
         if not self.hub.token:
             raise HubError("publishing needs a token with write access; set HF_TOKEN")
         patiently(self.hub.whoami, "the owner of HF_TOKEN", self.sleep, self.say)
@@ -138,7 +136,7 @@ class Publisher:
         return tuple(done)
 
     def _prepare(self, repo: str, private: bool) -> None:
-        """Create the repository if needed. Raises PublishError for public labels or data of other origin."""
+        """Create the repository if needed. Raises PublishError if it must not be written to."""
 
         def info() -> DatasetInfo:
             try:
@@ -149,11 +147,13 @@ class Publisher:
 
         found = self._repository(repo).patiently(info)
         if private and not found.private:
-            raise PublishError(f"{repo}: is public, but test labels need a private repository; name another")
+            raise PublishError(
+                f"{repo}: is public; name a private repository for the test labels with --private-labels"
+            )
         names = {sibling.rfilename for sibling in found.siblings or ()}
         if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
             raise PublishError(
-                f"{repo}: contains data that was not published from here (it has no manifest.json); "
+                f"{repo}: contains data that this command did not publish (there is no manifest.json); "
                 "name another repository, or empty this one"
             )
 
@@ -166,11 +166,13 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
         if name is not None and not is_repo_name(name):
             raise PublishError(f"{name}: is not a repository's name; write OWNER/NAME")
     if private_labels == repo:
-        raise PublishError(f"{repo}: the labels need a private repository of their own")
+        raise PublishError(f"{repo}: name a different repository for --private-labels than for --repo")
     if private_labels is not None and labels_file is None:
-        raise PublishError("--private-labels needs the labels; add --labels FILE or set ARB_LABELS=csv:FILE")
+        raise PublishError(
+            "--private-labels needs a file of labels; add --labels FILE or set ARB_LABELS=csv:FILE"
+        )
     if private_labels is not None and labels_file is not None and not labels_file.is_file():
-        raise PublishError(f"{labels_file.name}: there is no such file of labels; check the path")
+        raise PublishError(f"{labels_file.name}: this file of labels does not exist; check the path")
 
 
 def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:
@@ -184,6 +186,6 @@ def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None
         options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
         rest = len(report.to_accept) - MOST_FINDINGS
         raise PublishError(
-            f"{folder}: `python -m dataset_script verify` warns of words; look at them, then add: {options}"
+            f"{folder}: `python -m dataset_script verify` has warnings; review each, then add: {options}"
             + (f" and {rest} more that it lists" if rest > 0 else "")
         )

@@ -1,8 +1,7 @@
-"""The configurations of the published dataset and their columns, as `schema.toml` declares them.
+"""The configurations (tables) of the published dataset and their columns, as declared in `schema.toml`.
 
-The Parquet files, the features of `datasets`, the builder's configurations and the tables of the dataset card
-are made from this declaration. Nothing else is published: no prompts of agents and judges, names of
-annotators or paths of the recording machine, and no rewards outside ``rewards``.
+The Parquet files, the features of `datasets` and the dataset card follow from this declaration. Nothing else
+is published: no prompts, no annotators' names, no machine's paths, and no rewards outside ``rewards``.
 """
 
 from __future__ import annotations
@@ -31,9 +30,9 @@ if TYPE_CHECKING:
 class Column:
     """A column of a configuration.
 
-    ``type`` is the name of an Arrow type, ``class`` (whose classes are ``names``), ``image``, ``list`` (of
-    the type ``item``) or ``structs`` (a list of structs with ``fields``). ``sentence`` describes the column
-    on the card. A ``private`` column is null in a blind dataset.
+    ``type`` is an Arrow type, ``class`` (with class ``names``), ``image``, ``list`` (of type ``item``) or
+    ``structs`` (a list of structs with ``fields``). ``sentence`` describes the column on the dataset card. A
+    ``private`` column is null in a blind dataset.
     """
 
     name: str
@@ -56,7 +55,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Configuration:
-    """A table of the dataset. ``row`` says in words what a row is, ``purpose`` what the table is for."""
+    """A table of the dataset. ``row`` and ``purpose`` say on the card what a row is and what it is for."""
 
     name: str
     row: str
@@ -70,12 +69,12 @@ class Configuration:
 
     @property
     def has_images(self) -> bool:
-        """Whether any column holds images. Such a configuration may have larger shards."""
+        """Whether any column has images. Shards with images may be larger."""
         return any("image" in (column.type, column.item) for column in self.columns)
 
 
 def described(columns: tuple[Column, ...]) -> dict[str, Any]:
-    """Return the columns as a JSON object of features that `datasets` can read in every version from 2 on."""
+    """Return the columns as features in JSON form, which `datasets` reads from version 2 on."""
     return {column.name: _description(column) for column in columns}
 
 
@@ -102,7 +101,7 @@ def arrow_type(column: Column) -> pa.DataType:
 
 
 ADDED_LATER: Final = ("text", "answer")
-"""Columns, and fields of the column `steps`, that older datasets lack. Readers see null instead."""
+"""Columns, and fields of the column `steps`, that older datasets lack. Readers get null for them."""
 
 DEFAULT: Final = "trajectories"
 ANNOTATIONS: Final = "annotations"
@@ -111,7 +110,7 @@ _DECLARED: Final = tomllib.loads(Path(__file__).with_name("schema.toml").read_te
 
 
 def _columns(group: str, words: Mapping[str, str]) -> tuple[Column, ...]:
-    """Return the columns of a group of schema.toml, with ``words`` filled into their sentences."""
+    """Return the columns of a group in schema.toml; ``words`` replace the placeholders in their sentences."""
     columns = []
     for declared in _DECLARED["columns"][group]:
         more: dict[str, Any] = {"sentence": declared["sentence"].format(states=", ".join(STATES), **words)}
@@ -140,7 +139,7 @@ LABEL_COLUMNS: Final = tuple(column["name"] for column in _DECLARED["columns"]["
 
 
 def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[Column, ...]:
-    """Return a configuration's columns. `annotations` also has one for each of the suite's own questions."""
+    """Return a configuration's columns; for `annotations`, also one for each of the suite's own questions."""
     own = questions if configuration == ANNOTATIONS else ()
     return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
 
@@ -152,10 +151,9 @@ def _own_column(question: Question) -> Column:
 
 
 def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> Features:
-    """Return the columns of a configuration as `datasets.Features`, for any version from 2 on.
+    """Return the columns of a configuration as `datasets.Features`, for version 2 or later.
 
-    A label is stored as its class index. Index 1 is the positive class, so the metric accepts the column
-    unchanged. ``questions`` are the suite's questions.
+    Labels are class indexes, and 1 is the positive class, so the metric accepts the column unchanged.
     """
     from datasets import Features  # noqa: PLC0415 - heavy, and builds do not need it
 
@@ -165,10 +163,9 @@ def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -
 def arrow_schema(
     configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Question] = ()
 ) -> pa.Schema:
-    """Return the Parquet schema of a configuration, with its features as metadata.
+    """Return the Parquet schema of a configuration, with its features for `datasets` as metadata.
 
-    `datasets` reads the features in every version from 2 on. Types are declared, not inferred, so a column
-    that has only nulls keeps its type. With ``is_older``, the columns in `ADDED_LATER` are left out.
+    With ``is_older``, the columns in `ADDED_LATER` are left out.
     """
     columns = columns_of(configuration, questions)
     columns = _as_before(columns) if is_older else columns
@@ -177,7 +174,7 @@ def arrow_schema(
 
 
 def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns without those in `ADDED_LATER`, which are also removed from nested fields."""
+    """Return the columns, and their nested fields, without those in `ADDED_LATER`."""
     return tuple(
         replace(column, fields=_as_before(column.fields))
         for column in columns
@@ -186,7 +183,7 @@ def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
 
 
 def complete_row(row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-    """Return a row with null for the columns that were added to the schema after its file was written."""
+    """Return a row with None for each column of `ADDED_LATER` that its file lacks."""
     absent = {column.name: None for column in columns if column.name in ADDED_LATER}
     lists = {
         column.name: [complete_row(item, column.fields) for item in row[column.name]]

@@ -1,18 +1,17 @@
 """Choose the tasks of a new suite, and its dev and test split, as the paper did (section 3.2, A.1).
 
-A group is an area combined with an evaluation method. A task's area is its first site, or its category in
-WorkArena. Up to n tasks are drawn from each group within one split of the metadata. A task may be in several
-groups, but is in the sample only once.
+A task's area is its first site, or in WorkArena its category. Tasks with the same area and evaluation method
+form a group. Up to n tasks are drawn from each group, within one split of the metadata. A task may be in
+several groups, but it is in the sample only once.
 
-With a total, all areas give the same number of tasks, except that small areas give all their tasks and the
-largest areas give the remainder. The sizes in A.1 for WebArena, VisualWebArena and WorkArena's second level
-follow from this with a total of 100. (The paper has 17 Wikipedia tasks from VisualWebArena. They are one
-group, although A.1 allows 9 tasks per group, so a group gives more tasks than its limit if the total requires
-it.) The paper uses the whole validation split of AssistantBench and the whole test split of WorkArena's first
-level.
+If a total is given, all areas contribute the same number of tasks. Small areas contribute all their tasks,
+and the largest areas make up the difference. A total of 100 gives the sizes in A.1 for WebArena,
+VisualWebArena and WorkArena's second level. A group may exceed its limit to reach the total: the paper has 17
+Wikipedia tasks of one group, though its limit for VisualWebArena is 9. From AssistantBench the paper uses the
+whole validation split, and from WorkArena's first level the whole test split.
 
-Every group has its own seed, so its draw depends neither on the order of rows nor on other groups. The
-paper's draw cannot be repeated, since its seed is unknown.
+Each group is drawn with a seed of its own, so the result depends neither on the order of rows nor on other
+groups. The paper's sample cannot be drawn again, since its seed is unknown.
 """
 
 import hashlib
@@ -29,12 +28,12 @@ from arb.core.vocabulary import SPLITS
 
 NAME, SPLIT = "task_name", "browsergym_split"
 OPTIONAL_COLUMNS = (("sites", "eval_types"), ("level", "category"))
-"""Pairs of columns that metadata may also have: the first pair in WebArena, the second in WorkArena."""
+"""Pairs of optional columns of the metadata. WebArena has the first pair, WorkArena the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class MetadataTask:
-    """A task in BrowserGym's metadata of a benchmark. Fields without a column in the metadata are empty."""
+    """A task in BrowserGym's metadata. Fields for which the metadata has no column are empty."""
 
     task_id: str
     sites: tuple[str, ...]
@@ -45,7 +44,7 @@ class MetadataTask:
 
     @property
     def area(self) -> str:
-        """The task's first site, or else its category, or else its benchmark."""
+        """The task's first site. Without sites, its category; without a category, its benchmark."""
         return self.sites[0] if self.sites else self.category or self.task_id.split(".")[0]
 
     @property
@@ -55,9 +54,9 @@ class MetadataTask:
 
 
 def read_metadata(path: Path) -> tuple[MetadataTask, ...]:
-    """Read BrowserGym's metadata of a benchmark: a CSV file with `NAME`, `SPLIT` and `OPTIONAL_COLUMNS`.
+    """Read a benchmark's metadata from BrowserGym's CSV file. Raises SuiteError, which lists all wrong rows.
 
-    Sites and evaluation methods are separated by spaces. Raises SuiteError, naming every wrong row.
+    The columns are `NAME`, `SPLIT` and perhaps a pair of `OPTIONAL_COLUMNS`.
     """
     rows = read_rows(path, (NAME, SPLIT))
     there = set(rows[0]) if rows else set()
@@ -96,13 +95,12 @@ def sample_tasks(
 ) -> tuple[MetadataTask, ...]:
     """Draw up to ``per_group`` tasks (default: all) of ``split`` from each group; return them in input order.
 
-    ``level`` restricts the draw to a level of WorkArena. With a ``total``, each area gives its share (see
-    `even_shares`), first from its drawn tasks, then from its other tasks. The paper took 8 per group from
-    WebArena and 9 from VisualWebArena, with a total of 100 for each. Raises SuiteError if no task has the
+    With a ``total``, each area gives its share (`even_shares`), first from its drawn tasks, then from its
+    other tasks. ``level`` restricts the tasks to a level of WorkArena. Raises SuiteError if no task has the
     split or the level, or if there are fewer tasks than the total.
     """
     if per_group is not None and per_group < 1:
-        raise SuiteError("draw at least one task per group")
+        raise SuiteError(f"--per-group {per_group}: use 1 or more")
     tasks = tuple(tasks)
     tasks_of_level = tuple(task for task in tasks if level in (None, task.level))
     chosen = tuple(task for task in tasks_of_level if task.split == split)
@@ -129,7 +127,7 @@ def _no_task(what: str, name: str | None, there: Iterable[str]) -> str:
 
 
 def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, seed: int) -> set[str]:
-    """Return the ids of ``total`` tasks, spread evenly over the areas. Drawn tasks are taken first."""
+    """Return the ids of ``total`` tasks, spread evenly over the areas, preferring tasks in ``drawn``."""
     by_area: dict[str, list[str]] = defaultdict(list)
     for task in tasks:
         by_area[task.area].append(task.task_id)
@@ -142,9 +140,9 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Share ``total`` evenly, with no group above its size. Raises SuiteError for an impossible total."""
+    """Divide ``total`` evenly, with at most its size for each group. Raises SuiteError if impossible."""
     if not 0 < total <= sum(sizes.values()):
-        raise SuiteError(f"{total} tasks cannot be drawn; choose a total from 1 to {sum(sizes.values())}")
+        raise SuiteError(f"--total {total}: choose a number from 1 to {sum(sizes.values())}")
     shares: dict[str, int] = {}
     left = total
     for place, (name, size) in enumerate(sorted(sizes.items(), key=lambda item: (item[1], item[0]))):
@@ -154,7 +152,7 @@ def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
 
 
 def count_by_area(tasks: Iterable[MetadataTask]) -> dict[str, int]:
-    """Return the number of tasks in each area, smallest first, as the paper lists them."""
+    """Return the number of tasks in each area, smallest first."""
     counts = Counter(task.area for task in tasks)
     return dict(sorted(counts.items(), key=lambda item: (item[1], item[0])))
 
@@ -162,16 +160,16 @@ def count_by_area(tasks: Iterable[MetadataTask]) -> dict[str, int]:
 def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
     """Return the name of a CSV file's id column (trajectory_id or task_id), and the ids in it.
 
-    Raises SuiteError if there is no such column, or an id is empty, repeated or malformed.
+    Raises SuiteError if the column is missing, or if an id is empty, repeated or malformed.
     """
     rows = read_rows(path, ())
     column = next((name for name in ("trajectory_id", "task_id") if rows and name in rows[0]), None)
     if column is None:
-        raise SuiteError(f"{path.name}: needs a column trajectory_id or task_id, and at least one row")
+        raise SuiteError(f"{path.name}: add a column trajectory_id or task_id with at least one row")
     ids = tuple((row[column] or "").strip() for row in rows)
     problems = [f"row {number}: {column} is empty" for number, text in enumerate(ids, start=2) if not text]
     problems += [
-        f"{text[:80]!r}: named {n} times; keep one row" for text, n in Counter(ids).items() if n > 1 and text
+        f"{text[:80]!r}: in {n} rows; keep one row" for text, n in Counter(ids).items() if n > 1 and text
     ]
     if column == "trajectory_id":
         problems += [
@@ -185,13 +183,11 @@ def read_ids(path: Path) -> tuple[str, tuple[str, ...]]:
 def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, ...]:
     """Draw ``dev_tasks`` tasks for dev, and return the split of each trajectory or task id.
 
-    All runs of a task are in the same split. Raises SuiteError unless both splits get a task.
+    All runs of a task are in the same split. Raises SuiteError if a split would have no task.
     """
     tasks = sorted({_task_of(text) for text in ids})
     if not 0 < dev_tasks < len(tasks):
-        raise SuiteError(
-            f"dev cannot have {dev_tasks} of the {len(tasks)} tasks; choose 1 to {len(tasks) - 1}"
-        )
+        raise SuiteError(f"--dev-tasks {dev_tasks}: of {len(tasks)} tasks, choose 1 to {len(tasks) - 1}")
     dev = set(random.Random(f"{seed}/dev").sample(tasks, dev_tasks))
     return tuple(SPLITS[0] if _task_of(text) in dev else SPLITS[1] for text in ids)
 
@@ -199,13 +195,13 @@ def split_by_task(ids: Sequence[str], dev_tasks: int, seed: int) -> tuple[str, .
 def draw_dev_tasks(
     tasks: Collection[tuple[str, str]], share: float, seed: int, always_dev: Collection[tuple[str, str]] = ()
 ) -> frozenset[tuple[str, str]]:
-    """Draw a share of the (benchmark, task) pairs for dev, about the same share of each benchmark.
+    """Draw about the same share of each benchmark's tasks for dev, as (benchmark, task) pairs.
 
-    The draw depends on a hash of the seed and the task, not on the order of the tasks. Tasks in
-    ``always_dev`` are always in dev. Raises SuiteError for a share out of range, or if a split gets no task.
+    Tasks in ``always_dev`` are always in dev. The result does not depend on the order of the tasks. Raises
+    SuiteError if the share is not between 0 and 1, or if a split would have no task.
     """
     if not 0 < share < 1:
-        raise SuiteError(f"{share} is not a share for dev; choose one between 0 and 1, such as 0.15")
+        raise SuiteError(f"--dev-share {share}: choose a number between 0 and 1, such as 0.15")
     sizes = Counter(benchmark for benchmark, _ in tasks)
     numbers = _shares(sizes, share, seed)
     kept = Counter(task[0] for task in tasks if task in always_dev)
@@ -216,16 +212,16 @@ def draw_dev_tasks(
         dev.update(nsmallest(number, of_benchmark, lambda task: (task not in always_dev, _rank(seed, *task))))
     if not 0 < len(dev) < sizes.total():
         raise SuiteError(
-            f"{SPLITS[0]} would get {len(dev)} of the {sizes.total()} tasks; choose another share, so that "
-            "both splits get some"
+            f"dev would have {len(dev)} of the {sizes.total()} tasks; choose a share that leaves tasks for "
+            "both dev and test"
         )
     return frozenset(dev)
 
 
 def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:
-    """Return how many members to draw from each group, so that together they are ``share`` of all members.
+    """Return how many members to draw from each group, so that ``share`` of all members are drawn.
 
-    The numbers are rounded down, and the remainder goes to the groups that lost most by rounding.
+    The numbers are rounded down; groups that lost most by rounding get one more until the total is right.
     """
     numbers = {name: int(share * size) for name, size in sizes.items()}
     left = int(share * sum(sizes.values()) + 0.5) - sum(numbers.values())

@@ -10,7 +10,7 @@ _COLUMNS = ("task", "benchmark", "sites", "evaluation_types", "difficulty", "cat
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A task of a suite, named in the spelling that all agents share. Unknown fields are empty or None."""
+    """A task of a suite. ``task`` is spelled the same for all agents; unknown fields are empty or None."""
 
     task: str
     benchmark: str
@@ -22,10 +22,10 @@ class Task:
 
 
 def load_tasks(suite: Suite) -> tuple[Task, ...]:
-    """Return the tasks of the suite's trajectories, sorted by name, with the details in ``tasks.csv`` if any.
+    """Return the tasks of a suite, sorted by benchmark and name, with the details in tasks.csv, if it exists.
 
-    Benchmark and split come from the trajectories. Raises SuiteError with a message that lists every row of
-    the file that contradicts them, repeats a task, or names a task that the suite does not have.
+    Raises SuiteError, which lists every row of the file that repeats a task, names an unknown task, or has
+    another split than the task's trajectories.
     """
     tasks = {(t.benchmark, t.task): Task(t.task, t.benchmark, t.split) for t in suite.trajectories}
     problems, described = [], set()
@@ -39,7 +39,7 @@ def load_tasks(suite: Suite) -> tuple[Task, ...]:
         elif key in described:
             problems.append(f"{place}: named twice; keep one row")
         elif row.get("split") not in (None, "", task.split):
-            problems.append(f"{place}: its trajectories are in {task.split}")
+            problems.append(f"{place}: its trajectories are in {task.split}; correct the split")
         else:
             described.add(key)
             tasks[key] = replace(

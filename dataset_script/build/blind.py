@@ -1,11 +1,13 @@
-"""Hide which agent ran in a dataset: in ids, columns and host names.
+"""Hide which agent made each run of a dataset, in ids, columns and host names.
 
-The release ran its agents against copies of the sites whose host names end in ``-xl-1`` or ``-xl-2``, and the
-copy shows which agent ran. In a blind dataset every copy is called ``-xl``, the columns agent and model are
-null, and an id is ``<benchmark>/run-<16 digits>/<task>`` with the task in the spelling that all agents share.
-The digits are a keyed hash of the real id. They are the same in every build with the same key, and the owner
-of the key and the suite can map verdicts back (`restore_ids`). Without the key, nobody can confirm a guess
-about an id. Pictures and the rest of the agents' texts are not changed.
+In a blind dataset an id is ``<benchmark>/run-<16 digits>/<task>``, with the task spelled the same for all
+agents. The digits are a keyed hash of the real id, so every build with the same key gives the same ids. The
+owner of the key can restore the real ids in a prediction file (`restore_ids`); without the key, nobody can
+confirm a guess.
+
+The columns agent and model are null. The agents of the release used different copies of the sites, whose host
+names end in ``-xl-1`` or ``-xl-2``; a blind dataset calls all copies ``-xl``. Pictures and other text are not
+changed.
 """
 
 import hmac
@@ -33,18 +35,18 @@ class BlindError(ValueError):
 
 @dataclass(frozen=True)
 class Blinding:
-    """A way to hide the agents in ids, columns and host names. The key stays with the suite's owner."""
+    """Hides the agents in ids, columns and host names, with a key that only the suite's owner knows."""
 
     key: bytes = field(repr=False)
 
     def trajectory_id(self, trajectory_id: str) -> str:
-        """Return the opaque id of a trajectory, the same for every spelling of its id."""
+        """Return the opaque id of a trajectory, which does not depend on the spelling of its id."""
         place = TrajectoryId.parse(trajectory_id)
         digits = hmac.digest(self.key, reading_key(trajectory_id).encode(), "sha256").hex()[:_DIGITS]
         return f"{place.folder}/run-{digits}/{place.task}"
 
     def row(self, row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-        """Return a row with an opaque id, the shared task name, None in private columns and neutral hosts."""
+        """Return a row with opaque id, shared task name and neutral hosts; private columns become None."""
         hidden = {column.name: self._cell(row[column.name], column) for column in columns}
         if "trajectory_id" in hidden:
             hidden["trajectory_id"] = self.trajectory_id(row["trajectory_id"])
@@ -67,9 +69,9 @@ def same_host(text: str) -> str:
 
 
 def read_key(path: Path, *, create: bool = False) -> bytes:
-    """Return the key in a file. Raises BlindError if the file does not hold one.
+    """Return the key in a file. Raises BlindError if the file contains none.
 
-    With ``create``, a file that does not exist is written with a new key, and only its owner can read it.
+    With ``create``, a missing file is created with a new key, readable only by its owner.
     """
     if create and not path.exists():
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -78,16 +80,16 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
-        raise BlindError(f"{path}: contains no key; `build --blind` writes one") from error
+        raise BlindError(f"{path}: contains no key; use the file that `build --blind` wrote") from error
     if len(key) != KEY_BYTES:
         raise BlindError(f"{path}: a key has {KEY_BYTES} bytes, but this one has {len(key)}")
     return key
 
 
 def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
-    """Return the text of a prediction file (JSON Lines or CSV) with the suite's ids instead of blind ones.
+    """Return the text of a prediction file (JSON Lines or CSV) with its blind ids replaced by the suite's.
 
-    Raises BlindError if a blind id belongs to no trajectory under this key, or the text has no blind id.
+    Raises BlindError if the text has no blind id, or one that is not of the suite under this key.
     """
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}
@@ -95,5 +97,8 @@ def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
         raise BlindError("the file contains no blind ids; they may have been restored already")
     if unknown := sorted(name for name in found.values() if name not in real):
         named = ", ".join(unknown[:5])
-        raise BlindError(f"{len(unknown)} ids do not belong to the suite {suite.name} with this key: {named}")
+        raise BlindError(
+            f"{len(unknown)} ids are not of the suite {suite.name} with this key; check --suite and --key: "
+            f"{named}"
+        )
     return _BLIND_ID.sub(lambda match: real[found[match[0]]], text)

@@ -1,7 +1,7 @@
 """Build a dataset folder from recorded runs: Parquet shards of every configuration, card and manifest.
 
-Labels come only from the suite's ``dev_labels.csv``, so no label of a test trajectory can get in. Worker
-processes first make a part of every trajectory (`parts`), then write the parts as shards (`shards`). The
+Labels come only from the suite's ``dev_labels.csv``, so the dataset never contains a test label. Worker
+processes first make the tables of each trajectory (`parts`), then combine them into shards (`shards`). The
 result does not depend on the number of processes.
 """
 
@@ -54,10 +54,12 @@ from dataset_script.tasks import Task, load_tasks
 class BuildOptions:
     """The options of a build.
 
-    ``strict``: publish nothing if something is left out. ``also_allowed``: classes of your own agents that
-    AgentLab's pickles may contain (see `open_source`). ``for_judges``: build only what judges are shown,
-    without rewards and published judgments. ``allow_missing``: ids of the suite that the source may lack.
-    ``append``: keep the shards of the dataset in ``out``, and add new trajectories in new ones.
+    Attributes:
+        strict: Write nothing if something is left out.
+        also_allowed: Classes that AgentLab's pickles may also contain (see `open_source`).
+        for_judges: Leave out the rewards and published judgments, which judges must not see.
+        allow_missing: Ids of the suite that the source may lack.
+        append: Keep the shards of an earlier build, and write new trajectories to new shards.
     """
 
     strict: bool = False
@@ -76,12 +78,12 @@ def build(
     options: BuildOptions = BuildOptions(),
     progress: Progress = no_progress,
 ) -> BuildReport:
-    """Build the dataset of ``suite``, by default the shipped suite that has the source's ids, in ``out``.
+    """Build a dataset in ``out``, for ``suite`` or by default the shipped suite that has the source's runs.
 
-    An unusable file does not end the build; the report names it. ``out`` is replaced only at the end, by
-    renaming. It is not changed if nothing was built, or if ``strict`` is set and something was left out (see
-    ``report.published``). A stopped build resumes when it is run again. Raises SourceError, SuiteError or
-    OutputError, or OSError if the disk is full or a process was killed.
+    Unusable files are left out and named in the report. ``out`` is replaced only at the end, and not at all
+    if nothing was built, or if ``strict`` is set and something was left out (see ``report.published``). An
+    interrupted build resumes when it is started again. Raises SourceError, SuiteError or OutputError, or
+    OSError if the disk is full or a process was killed.
     """
     restore_replaced(out)
     check_replaceable(out, source)
@@ -149,7 +151,7 @@ class _Build:
         return report
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
-        """Make the parts. Return those with rows, sorted by published id; ``report`` gets all findings."""
+        """Return the parts that have rows, sorted by published id, and add all findings to ``report``."""
         sized = sorted(
             ((task, max(file.size for file in task.files)) for task in tasks),
             key=lambda each: (-each[1], each[0].published_id),
@@ -170,7 +172,7 @@ class _Build:
         judgments: Sequence[tuple[Trajectory, Part]],
         report: BuildReport,
     ) -> None:
-        """Write all files of the dataset, beginning with the shards with images, which are the largest."""
+        """Write all files of the dataset. The shards with images, which are the largest, come first."""
         planned = [name for name in PLANNED if name != "rewards" or not self.options.for_judges]
         tasks: list[tuple[ShardTask, int]] = []
         for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
@@ -184,7 +186,7 @@ class _Build:
         self._write_texts([*written, *self._write_tables_of_suite(parts)], report)
 
     def _plan(self, configuration: str, split: str, parts: Sequence[Part]) -> list[ShardTask]:
-        """Return the shards of a split to write. Parts of an earlier build come first, in the same shards."""
+        """Return the shards to write for a split. Trajectories of an earlier build keep their shards."""
         old, new = [], []
         for part in parts:
             place = self.earlier.get((configuration, split, part.trajectory_id))
@@ -197,7 +199,7 @@ class _Build:
         return plan_shards(self.work.staged, configuration, split, in_order)
 
     def _write_tables_of_suite(self, parts: Sequence[tuple[Trajectory, Part]]) -> list[Shard]:
-        """Write the tasks and the annotations of the built trajectories. Return the shards."""
+        """Write the tables `tasks` and `annotations`, and return their shards."""
         staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.questions
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]

@@ -1,10 +1,9 @@
-"""Render croissant.json: the tables, columns and terms of a build as MLCommons Croissant 1.1.
+"""Render croissant.json: the tables, columns and terms of a dataset as MLCommons Croissant 1.1.
 
-The Hub generates its own Croissant file from the Parquet files. That file cannot say what a column means, how
-the labels were made or what the data must not be used for; this one does. It describes the folder that it is
-in, whether built or downloaded. It refers to Parquet files by patterns, so it does not grow with their number
-(manifest.json has their hashes). Its date is the suite's: a build reads no clock, so that the same runs give
-the same files. The end of its version identifies the content.
+The Hub generates a Croissant file from the Parquet files, but that file does not say what a column means, how
+the labels were made or what the data must not be used for. This one does. It refers to Parquet files by
+patterns, so its size does not depend on their number. Its date is the suite's: a build reads no clock, so that
+the same runs give the same files. The end of its version identifies the content.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """
@@ -23,10 +22,10 @@ from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 
 _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
-"""The JSON-LD context, which mlcroissant compares with its own copy, and the texts that all suites share."""
+"""The JSON-LD context, which must equal mlcroissant's copy, and the texts that all suites share."""
 
 _TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-"""Croissant's types by our types. Types that are not listed (classes, whole numbers) become Integer."""
+"""Croissant's name of each column type. Classes and whole numbers, which are not listed, are Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"
@@ -86,7 +85,7 @@ def _files(name: str) -> dict[str, Any]:
 
 
 def _splits(facts: CardFacts) -> dict[str, Any]:
-    """Return the record set of the splits' names, to which the other record sets refer."""
+    """Return the record set with the names of the splits; the other record sets refer to it."""
     named = dict.fromkeys(split for counts in facts.rows.values() for split in counts)
     return {
         "@type": "cr:RecordSet",
@@ -112,7 +111,7 @@ def _record_set(name: str, facts: CardFacts) -> dict[str, Any]:
 
 
 def _split_field(name: str) -> dict[str, Any]:
-    """Return the field for a row's split, which is taken from the name of its file."""
+    """Return the field for a row's split, which Croissant reads from the file's name."""
     return {
         "@type": "cr:Field",
         "@id": f"{name}/split",
@@ -130,7 +129,10 @@ def _split_field(name: str) -> dict[str, Any]:
 
 
 def _field(parent: str, column: Column, name: str, source: str, inside: str = "") -> dict[str, Any]:
-    """Return the field of a column of table ``name``, or of field ``inside`` of the structs in ``source``."""
+    """Return the Croissant field of a column in table ``name``.
+
+    If the column is a field of structs, ``source`` is the column of structs and ``inside`` the field's name.
+    """
     found: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{parent}/{column.name}",

@@ -1,4 +1,4 @@
-"""Move a built folder into place, completely or not at all. Only an older build is ever overwritten."""
+"""Move a finished dataset to its folder, completely or not at all. Only an older dataset is overwritten."""
 
 import fcntl
 import hashlib
@@ -27,7 +27,7 @@ class OutputError(ValueError):
 
 
 def check_replaceable(out: Path, source: Path) -> None:
-    """Raise OutputError unless ``out`` is absent, empty or an earlier build, and does not hold the source."""
+    """Raise OutputError if ``out`` contains the source, or anything that `build` did not write."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
         raise OutputError(f"{out}: contains the source; name another folder")
@@ -40,11 +40,9 @@ def check_replaceable(out: Path, source: Path) -> None:
         return
     readme = out / "README.md"
     if not readme.is_file() or MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
-        raise OutputError(f"{out}: exists and is not a dataset built here; name another folder or move it")
+        raise OutputError(f"{out}: exists and was not written by `build`; name another folder or move it")
     if extra := [name for name in found if name not in _OURS]:
-        raise OutputError(
-            f"{out}: would be replaced, but also contains {', '.join(extra[:5])}; move that away first"
-        )
+        raise OutputError(f"{out}: will be replaced; first move {', '.join(extra[:5])} out of it")
 
 
 @cache
@@ -69,10 +67,10 @@ class WorkFolder:
 
 @contextmanager
 def work_folder(out: Path) -> Iterator[WorkFolder]:
-    """Yield folders in ``.<name>.work`` next to ``out``: empty ``staged``, and a stopped build's ``parts``.
+    """Yield the work folders of a build, in ``.<name>.work`` next to ``out``, and remove them afterwards.
 
-    If the block raises an exception, the parts are kept, and the next build resumes from them. Otherwise the
-    folder is removed. Raises OutputError if another build is using it.
+    If the block raises an exception, ``parts`` is kept, and the next build resumes from it. Raises
+    OutputError if another build is using the folders.
     """
     target = out.resolve()
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,10 +97,10 @@ def work_folder(out: Path) -> Iterator[WorkFolder]:
 
 
 def put_in_place(staged: Path, out: Path) -> None:
-    """Rename the staged folder to ``out``. An exception leaves either the old or the new folder in place.
+    """Replace ``out`` by the staged folder. On an exception, ``out`` is either the old or the new folder.
 
-    This takes two renames. A process that is killed between them leaves the old folder as
-    ``.<name>.replaced-…``, and `restore_replaced` puts it back.
+    A process that is killed between the two renames leaves the old folder as ``.<name>.replaced-…``, and
+    `restore_replaced` renames it back.
     """
     for path in (*staged.rglob("*"), staged):
         flush(path)
@@ -117,14 +115,14 @@ def put_in_place(staged: Path, out: Path) -> None:
             aside.rename(target)
         raise
     finally:
-        if not staged.exists():  # the new folder is in place; also remove those that a killed process left
+        if not staged.exists():  # the new folder is in place; killed processes may have left old ones, too
             for old in _replaced(target):
                 shutil.rmtree(old, ignore_errors=True)
     flush(target.parent)
 
 
 def restore_replaced(out: Path) -> None:
-    """If ``out`` does not exist, put back the complete dataset that a killed process had moved aside."""
+    """If ``out`` does not exist, restore the complete dataset that a killed process moved aside."""
     target = out.resolve()
     for old in () if target.exists() else _replaced(target):
         with suppress(PublishError, OSError):

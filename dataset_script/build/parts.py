@@ -1,7 +1,7 @@
-"""Make the tables of one trajectory and store them in a folder, so that a stopped build can resume.
+"""Make the tables of one trajectory (a "part") and store them, so that an interrupted build can resume.
 
-A part's folder is named by a hash of everything that goes into it: the source file's identity, labels,
-blinding and the code. Its ``part.json`` is written last, so a part without it is incomplete and made again.
+A part's folder is named by a hash of everything that its content depends on: the source files, the labels,
+the blinding and the code. ``part.json`` is written last; a part without it is incomplete and is made again.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ from dataset_script.sources.base import (
 
 
 def choose_suite(files: Collection[SourceFile]) -> Suite:
-    """Return the shipped suite that holds some of these runs. Raises SuiteError unless exactly one does."""
+    """Return the only shipped suite that has any of these runs. Raises SuiteError if none or several do."""
     holding = []
     for name in shipped_suites():
         suite = load_suite(name)
@@ -59,9 +59,9 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
 def group_files(
     suite: Suite, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
-    """Return the files of each trajectory of the suite; files with the suite's spelling of the id come first.
+    """Return the files of each trajectory of the suite. Files that spell the id as the suite does come first.
 
-    Findings on the source's other files are added to ``report``.
+    Files of the source that belong to no trajectory are added to the findings in ``report``.
     """
     report.left_out += [finding("link_out", name) for name in listing.links_out]
     for name in listing.others:
@@ -86,15 +86,14 @@ def group_files(
 Result = TypeVar("Result")
 
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4")
-"""Options for storing parts. A part is written once and read once, so a fast compression is best."""
+"""Options for storing parts. The compression is fast, since a part is written once and read once."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartTask:
-    """A trajectory to make a part of, and its files in order of preference.
+    """A trajectory whose tables are to be made, with its files in order of preference.
 
-    ``is_judgments`` asks for the published judgments instead of the run. ``for_judges`` leaves out the
-    reward.
+    With ``is_judgments``, the files are published judgments instead of runs. ``for_judges`` omits the reward.
     """
 
     folder: Path
@@ -114,10 +113,10 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """A finished part: its published id, and the bytes of its tables by configuration.
+    """The stored tables of a trajectory. ``sizes`` has the bytes of each table by configuration.
 
-    A trajectory without usable files has a part without tables. If the build adds to a dataset that has the
-    trajectory, ``earlier`` is the number of its shard in that dataset.
+    A trajectory without usable files has no tables. If the build extends a dataset that already contains the
+    trajectory, ``earlier`` is the number of its shard there.
     """
 
     folder: str
@@ -173,13 +172,11 @@ Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return the tables of a task by configuration, the findings on files left out, and the notes."""
+    """Return a task's tables by configuration, the findings on files that were left out, and the notes."""
     return _judgments(task) if task.is_judgments else _run(task)
 
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return the tables of the run's first usable file, the findings on its other files, and the notes."""
-
     def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
         recording, read_notes = guarded(task.source.read, file)
         if task.for_judges:
@@ -203,7 +200,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def first_usable(
     files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
 ) -> tuple[Result | None, list[Finding]]:
-    """Return ``use(file)`` for the first usable file, or None, and the findings on the files left out."""
+    """Return ``use(file)`` for the first usable file, or None if there is none, and findings on the rest."""
     left_out = []
     for position, file in enumerate(files):
         try:
@@ -218,7 +215,7 @@ def first_usable(
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return a table with one judgment per judge, if possible not a failed one, and the files left out."""
+    """Return a table with one judgment per judge, failed only if all are, and the files left out."""
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:
@@ -241,7 +238,7 @@ def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 
 
 def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
-    """Return ``read(file)``. Any exception becomes an UnusableFileError, so that no file ends a build."""
+    """Return ``read(file)``. Any exception becomes an UnusableFileError, so that no file can end a build."""
     try:
         return read(file)
     except UnusableFileError:
@@ -251,7 +248,7 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
 
 
 def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-    """Check a run's id and read the run. Raises UnusableFileError for anything that goes wrong."""
+    """Return a run and the notes on it. Raises UnusableFileError if its id or the file is unusable."""
     try:
         TrajectoryId.parse(file.trajectory_id)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""The report of a build: the counts of the dataset's content, and all files left out, with the reasons."""
+"""The report of a build: how many rows the dataset has, and which files were left out for which reason."""
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,10 +11,10 @@ from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
-"""The meaning of each code of a finding, by group. `build` and `verify` share these codes."""
+"""The text for each finding code of `build` and `verify`, by group."""
 
 DAMAGED: Final = frozenset(CODES["damaged"])
-"""Codes of broken files. The report names every broken file, and `build` then exits with an error code."""
+"""Codes of broken files. The report names every broken file, and the command exits with an error code."""
 
 LEFT_OUT: Final[dict[str, str]] = CODES["left_out"]
 """Reasons why something is not in the dataset, by code."""
@@ -23,21 +23,22 @@ NOTES: Final[dict[str, str]] = CODES["notes"]
 """Remarks about content of the dataset, by code."""
 
 MOST_NAMES: Final = 20
-"""The most names that are listed per reason. Broken files are all listed."""
+"""The most names to list per reason. Broken files are always all listed."""
 
 LINE_CHARACTERS: Final = 400
 
 
 def finding(code: str, file: str, detail: str = "") -> Finding:
-    """Return a finding about a file or a trajectory: an error if it was left out, else a warning."""
+    """Return a finding about a file or a trajectory. It is an error if the file was left out."""
     return Finding("error" if code in LEFT_OUT else "warning", code, detail, file=file)
 
 
 @dataclass(slots=True)
 class BuildReport:
-    """Counts of trajectories by split and benchmark, of rows by configuration and split, and the findings.
+    """The result of a build.
 
-    Findings are in the order of the suite's trajectories. ``published`` says whether ``out`` was written.
+    ``counts`` has the trajectories by split and benchmark, ``rows`` the rows by configuration and split.
+    ``published`` says whether the dataset was written to its folder.
     """
 
     suite: str
@@ -65,7 +66,7 @@ class BuildReport:
 
 
 def lines(report: BuildReport) -> Iterator[str]:
-    """Yield the lines of the report: the counts, then what was left out and the notes, by reason."""
+    """Yield the report as lines of text: the counts, the files that were left out, and the notes."""
     yield f"suite {report.suite}: " + ", ".join(f"{split} {report.built(split)}" for split in SPLITS)
     for configuration, splits in report.rows.items():
         yield f"  {configuration}: " + ", ".join(f"{split} {rows}" for split, rows in splits.items())
@@ -74,7 +75,7 @@ def lines(report: BuildReport) -> Iterator[str]:
 
 
 def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]) -> Iterator[str]:
-    """Yield the findings under a heading: the count for each reason, then their names."""
+    """Yield lines with a heading, the number of findings per reason, and the names for each reason."""
     if not findings:
         yield f"{heading}: nothing"
         return
@@ -90,7 +91,7 @@ def section(heading: str, titles: Mapping[str, str], findings: Sequence[Finding]
         listed = group if code in DAMAGED else group[:MOST_NAMES]
         yield from (f"  {finding_line(finding)}" for finding in listed)
         if len(group) > len(listed):
-            yield f"  … and {len(group) - len(listed)} more; --report FILE writes every name"
+            yield f"  … and {len(group) - len(listed)} more; use --report FILE to get all names"
     yield ""
 
 

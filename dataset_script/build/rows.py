@@ -1,8 +1,4 @@
-"""Turn a recorded run into the rows of each configuration, and note what readers should know about it.
-
-Only `with_images` reads files. It drops broken pictures, such as those cut off by a full disk or a stopped
-copy.
-"""
+"""Turn a recorded run into the rows of each configuration, with notes about anything unusual in it."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -26,9 +22,9 @@ Row = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A trajectory of the suite with its recording, and its labels if it is a dev trajectory.
+    """A trajectory of the suite with its recording and, if it is in dev, its labels.
 
-    Raises ValueError if a test trajectory has labels, since these are never published.
+    Raises ValueError for labels of a test trajectory, which are never published.
     """
 
     trajectory: Trajectory
@@ -43,7 +39,7 @@ class Run:
 
 
 def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> Row:
-    """Return a run as `inspect-source` prints it; without a recording, goal, answer and state are None."""
+    """Return a run as `inspect-source` prints it. For an unreadable run, goal, answer and state are None."""
     benchmark, agent, task_id = (*trajectory_id.split("/", 2), None, None, None)[:3]
     texts = ("action", "reasoning", "url", "text")
     steps = [
@@ -65,7 +61,7 @@ def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> 
 
 
 def trajectory_row(run: Run) -> Row:
-    """Return the row of `trajectories`, with names as the suite spells them and content as recorded."""
+    """Return the run's row in `trajectories`. Names are spelled as in the suite."""
     trajectory, steps = run.trajectory, run.recording.steps
     return {
         "trajectory_id": trajectory.trajectory_id,
@@ -84,7 +80,7 @@ def trajectory_row(run: Run) -> Row:
 
 
 def screenshot_row(run: Run) -> Row:
-    """Return the row of `trajectories_with_screenshot`, after `with_images` has read the pictures."""
+    """Return the run's row in `trajectories_with_screenshot`. Call `with_images` on the recording first."""
     steps = run.recording.steps
     return {
         **trajectory_row(run),
@@ -94,7 +90,7 @@ def screenshot_row(run: Run) -> Row:
 
 
 def step_rows(run: Run) -> Iterator[Row]:
-    """Yield the rows of `steps`, after `with_images` has read the pictures."""
+    """Yield the run's rows in `steps`. Call `with_images` on the recording first."""
     for step in run.recording.steps:
         more = {
             "trajectory_id": run.trajectory.trajectory_id,
@@ -110,7 +106,7 @@ def _picture(step: Step) -> Row | None:
 
 
 def reward_row(run: Run) -> Row:
-    """Return the row of `rewards`, the only configuration with the reward."""
+    """Return the run's row in `rewards`, the only configuration that contains the reward."""
     reward = run.recording.cum_reward
     return {
         "trajectory_id": run.trajectory.trajectory_id,
@@ -127,7 +123,7 @@ ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProx
         "rewards": lambda run: iter((reward_row(run),)),
     }
 )
-"""The configurations that come from recorded runs, each with a function from a run to its rows."""
+"""For each configuration that is made from recorded runs, a function that returns the rows of a run."""
 
 
 def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
@@ -146,7 +142,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
 
 
 def annotation_row(labels: Annotation, questions: Iterable[Question] = ()) -> Row:
-    """Return the row of `annotations`, with a column for each of the suite's own ``questions``."""
+    """Return a row of `annotations`, with a column for each of ``questions`` that is the suite's own."""
     own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
     return {
         "trajectory_id": labels.trajectory_id,
@@ -162,7 +158,7 @@ def task_row(task: Task) -> Row:
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
-    """Return the recording with its pictures as bytes, and a note for each picture that had to be dropped."""
+    """Return the recording with pictures as bytes, and a note for each broken one, which becomes None."""
     notes: list[Note] = []
 
     def checked(image: bytes | Path | None, name: str) -> bytes | None:
@@ -184,7 +180,7 @@ def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
 
 
 def notes_on(run: Run) -> Iterator[Note]:
-    """Yield a note for each oddity of a run that does not keep it out of the dataset."""
+    """Yield a note for each unusual property of a run that is nevertheless in the dataset."""
     steps = run.recording.steps
     if steps and (steps[-1].action is not None or steps[-1].reasoning is not None):
         yield Note("action_on_last_step")

@@ -1,11 +1,11 @@
-"""Plan and write the shards of a split, and render the manifest of all shards.
+"""Distribute the trajectories of a split over shards (Parquet files), write the shards, and list them.
 
-The plan depends only on ids and sizes, so the same parts give the same files, regardless of the number and
-order of processes. manifest.json lists every file with its hash, size and number of rows.
+manifest.json lists every file with its hash, size and number of rows. The distribution depends only on ids
+and sizes, so the same trajectories give the same files.
 
-Within size limits, a hash of an id decides where a shard ends. Added trajectories therefore change only the
-shards that they fall into. If an earlier build is extended (`earlier_places`), they change no shard: new
-trajectories go into new shards, so that publishing again uploads little else.
+Within size limits, a new shard begins at a trajectory whose id has a low hash. Added trajectories therefore
+change few shards. If an earlier build is extended (`earlier_places`), new trajectories go into new shards, so
+that publishing again uploads little else.
 """
 
 import hashlib
@@ -32,43 +32,41 @@ from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, Publish
 TEXT_SHARD_BYTES: Final = 8_000_000
 """The size limit of a text shard. It is small because streaming reads a whole shard for the first row.
 
-A text shard is a single row group. With several row groups, a process that ended after streaming one row
-aborted in pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one). The limit is half of the 16 MB that `verify`
-allows, to bound the size of an unpacked row group.
+A text shard is a single row group: with several, a process that ended after streaming one row aborted in
+pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one). `verify` allows twice this size.
 """
 
 IMAGE_SHARD_BYTES: Final = 200_000_000
 
 PLANNED: Final = (*ROWS_OF_A_RUN, "judgments")
-"""The configurations whose rows come from parts."""
+"""The configurations that are made from the trajectories' parts, not from the suite."""
 
 MOST_TRAJECTORIES: Final = 250
-"""The most trajectories in a shard of `steps`. Readers fetch its footer, with 4 kB per trajectory."""
+"""The most trajectories in a shard of `steps`. Its footer, which readers fetch, has 4 kB per trajectory."""
 
 LEAST_FILLED: Final = 0.25
-"""The share of its size limit that a shard must reach before the hash of an id may end it."""
+"""A shard must reach this share of its size limit before the hash of an id may end it."""
 
 PAGE_BYTES: Final = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
-"""Bounds of content-defined page sizes, as in `datasets`, so that the Hub stores equal pages only once.
+"""Limits of content-defined page sizes, as in `datasets`, so that the Hub stores equal pages only once.
 
-Measured with hf-xet: if 10 of 1,010 rows of 13 kB of text are new, 54 % of the bytes are stored again (81 %
-without these settings, 62 to 67 % with smaller pages). A new row costs at least a chunk of 64 kB in each
-large column.
+Measured with hf-xet: if 10 of 1,010 rows (13 kB of text each) are new, 54 % of the bytes are uploaded again.
+Without these settings it is 81 %, and with smaller pages 62 to 67 %.
 """
 
 ROW_GROUP_BYTES: Final = 2_000_000
-"""The approximate size, before compression, of a row group with images of several trajectories."""
+"""The approximate uncompressed size of a row group with the images of several trajectories."""
 
 _BYTES_AT_A_TIME: Final = 1_000_000
-"""The size of the write buffer, which combines Arrow's small writes, about thirty per trajectory."""
+"""The size of the write buffer, which combines Arrow's many small writes (about 30 per trajectory)."""
 
 _REPEATED: Final = ("trajectory_id", "benchmark", "agent", "model", "judge", "judge_model", "state")
-"""Columns whose values repeat within a row group, so that a dictionary pays off."""
+"""Columns to store with a dictionary, since their values repeat within a row group."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """A shard to write, and the parts that its rows come from, in order."""
+    """A shard to write, with the parts that have its rows, in order."""
 
     folder: Path
     configuration: str
@@ -83,10 +81,10 @@ class ShardTask:
 
 
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
-    """Distribute the parts over shards, in order. A part that is larger than the limit gets its own shard.
+    """Distribute the parts over shards, in order. Parts of an earlier build come first, in the same shards.
 
-    Parts of an earlier build come first and stay in the same shards. Sizes are those of the stored parts. A
-    shard compresses better than its parts, so it does not exceed the limit.
+    A shard compresses better than its parts, so the sum of their stored sizes is an upper bound of its size.
+    Only a shard with a single part may exceed the limit.
     """
     limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
     most = MOST_TRAJECTORIES if CONFIGURATIONS[configuration].groups_by_trajectory else sys.maxsize
@@ -115,10 +113,10 @@ def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Pa
 
 
 def _begins_shard(part: Part, share: float) -> bool:
-    """Return whether a shard begins at this part, by a hash of its id.
+    """Return whether the hash of a part's id begins a new shard.
 
-    ``share`` is the part's size as a share of the limit. On average, a shard ends after another 0.4 of the
-    limit.
+    ``share`` is the part's size as a share of the limit. The probability is such that a shard, once it may
+    end, grows by 0.4 of the limit on average.
     """
     drawn = int.from_bytes(hashlib.blake2b(part.trajectory_id.encode(), digest_size=8).digest())
     return drawn / 2**64 < share / 0.4
@@ -143,28 +141,28 @@ def write_rows(
     blinding: Blinding | None = None,
     questions: tuple[Question, ...] = (),
 ) -> Shard:
-    """Write the rows of a split that come from the suite, not from parts, into one file. Return its shard."""
+    """Write rows from the suite, not from parts, as the only shard of a split, and return the shard."""
     table = table_of(configuration, rows, blinding, questions)
     return _write(ShardTask(folder, configuration, split, 0, 1, ()), iter((table,)), questions)
 
 
 EarlierPlaces = dict[tuple[str, str, str], tuple[int, int]]
-"""The (shard number, sort key) of rows in an earlier build, by (configuration, split, trajectory id)."""
+"""The (shard number, position) of trajectories in an earlier build, by (configuration, split, id)."""
 
 
 def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
-    """Return where the rows of the dataset in a folder are, or an empty dict if there is no dataset.
+    """Return the shard and position of each trajectory in the folder's dataset, if it contains one.
 
-    Raises SourceError if the dataset is of another suite, or blind, since the order of blind runs would show
-    which were added.
+    Raises SourceError if the dataset is blind or of another suite. In a blind dataset, the order of the runs
+    would show which were added later.
     """
     if not (folder / MANIFEST).is_file():
         return {}
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest.is_blind:
         raise SourceError(
-            f"{folder}: is a dataset of {dataset.suite}, so runs of {suite} cannot be added; build into "
-            "another folder, or without --append"
+            f"{folder}: contains a dataset of {dataset.suite}, so --append cannot add runs of {suite}; name "
+            "another folder, or leave out --append"
         )
     places: EarlierPlaces = {}
     for configuration in set(dataset.configurations) & set(PLANNED):
@@ -191,7 +189,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
             use_dictionary=[name for name in schema.names if name in _REPEATED],
             write_statistics=[name for name in schema.names if name in ("trajectory_id", "num")]
             + list(OBSERVED if groups_by_trajectory else ()),
-            # A row group of one trajectory needs neither: it is read whole and stays equal in later builds.
+            # A row group of one trajectory needs neither: it is read completely and never changes.
             write_page_index=not groups_by_trajectory,
             use_content_defined_chunking=False if groups_by_trajectory else PAGE_BYTES,
         ) as writer,
@@ -205,7 +203,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Ques
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Join neighbouring tables and yield them, each about the size of a row group."""
+    """Yield the tables, joined to tables of about the size of a row group."""
     begun = 0
 
     def number(table: pa.Table) -> int:
@@ -230,7 +228,7 @@ def fingerprint(shards: Iterable[Shard]) -> str:
 
 
 def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shard]) -> str:
-    """Return the text of the manifest; ``source`` says where the runs came from."""
+    """Return the text of manifest.json. ``source`` describes where the runs came from."""
     described = [structs.asdict(shard) for shard in shards]
     files = {entry.pop("name"): entry for entry in described}
     content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}

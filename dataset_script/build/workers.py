@@ -1,4 +1,4 @@
-"""Run tasks in worker processes that together read a bounded amount of data at a time."""
+"""Run tasks in worker processes, and limit how much data they read at the same time."""
 
 import multiprocessing
 import os
@@ -16,14 +16,14 @@ Result = TypeVar("Result")
 Task = TypeVar("Task")
 
 BYTES_AT_ONCE: Final = 400_000_000
-"""The most bytes of files that all processes together read at a time."""
+"""The most bytes of files that all processes together read at the same time."""
 
 MOST_WORKERS: Final = 4
-"""The most processes by default. Each takes 75 MB before it reads anything; all should stay below 1 GB."""
+"""The most processes by default. Each uses 75 MB before it reads anything; the total should be below 1 GB."""
 
 
 class WorkerError(ChildProcessError):
-    """Raised when the system ended a worker process; the message says what to do."""
+    """Raised when the system killed a worker process; the message says what to do."""
 
 
 def default_workers() -> int:
@@ -46,7 +46,7 @@ class Workers:
     def __exit__(self, kind: type[BaseException] | None, *_exception: object) -> None:
         if self._pool is None:
             return
-        if kind is not None:  # nobody needs the results any more, and a task may take long
+        if kind is not None:  # the results are no longer needed, and waiting for the tasks could take long
             for process in multiprocessing.active_children():
                 if process not in self._others:
                     process.terminate()
@@ -55,11 +55,10 @@ class Workers:
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield (task, result) pairs as tasks finish; ``tasks`` are pairs of a task and the bytes it reads.
+        """Yield (task, result) pairs as tasks finish. ``tasks`` has (task, bytes that it reads) pairs.
 
-        All running tasks together read at most `BYTES_AT_ONCE`, but one task always runs. An exception in a
-        task is raised here; leaving the block ends the others. Raises WorkerError if the system ended a
-        process.
+        The running tasks together read at most `BYTES_AT_ONCE`, except that one task may always run. An
+        exception in a task is raised here. Raises WorkerError if the system killed a process.
         """
         if self._number <= 1:
             yield from ((task, function(task)) for task, _ in tasks)
@@ -78,11 +77,11 @@ class Workers:
         except BrokenProcessPool as error:
             raise WorkerError(
                 "a worker process was killed, perhaps because memory ran out; "
-                "run the same command again to resume (--workers 1 takes the least memory)"
+                "run the same command again to resume (--workers 1 needs the least memory)"
             ) from error
 
     def _has_room(self, size: int, running: Collection[tuple[Any, int]]) -> bool:
-        """Return whether to submit a task of this size now: its bytes fit, and few tasks are waiting."""
+        """Return whether to submit a task of this size now, given the submitted (task, size) pairs."""
         bytes_at_once = size + sum(each for _, each in running)
         return not running or (len(running) < 2 * self._number and bytes_at_once <= BYTES_AT_ONCE)
 
@@ -95,15 +94,15 @@ class Workers:
 
 
 class _WithoutPandas:
-    """A finder that hides pandas. pyarrow would import it, which takes 0.5 s and 50 MB per worker."""
+    """An import finder that hides pandas, so that pyarrow does not import it (0.5 s and 50 MB per worker)."""
 
     def find_spec(self, name: str, _path: object = None, _target: object = None) -> None:
         if name == "pandas":
-            raise ImportError("workers do without pandas")
+            raise ImportError("pandas is hidden from workers")
 
 
 def _begin_worker() -> None:
-    """Set up a worker: the parent handles Ctrl-C, and the worker ends if its parent was killed."""
+    """Set up a worker process, which leaves Ctrl-C to its parent and ends if the parent is killed."""
     sys.meta_path.insert(0, _WithoutPandas())
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""Run every check of a published folder, in order. Wrong data leads to findings, not to exceptions."""
+"""Run all checks of a dataset. Wrong data leads to findings, not to exceptions."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -28,11 +28,7 @@ CARD: Final = "README.md"
 
 
 def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> None:
-    """Compare the card's front matter with the files.
-
-    Every configuration and split that it lists must have files with rows, and all shards with rows must be
-    listed.
-    """
+    """Check that the front matter of README.md lists exactly the configurations and splits that have rows."""
     try:
         metadata = metadata_load(folder / CARD) or {}
         listed = {
@@ -58,7 +54,7 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 
 def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
-    """Check that the index, if there is one, holds exactly these entries."""
+    """Check that the index, if there is one, has exactly these entries."""
     if not (folder / INDEX).is_file():
         return
     try:
@@ -70,10 +66,10 @@ def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings)
 
 
 def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> None:
-    """Add findings for private content in the texts that `build` wrote next to the data."""
+    """Check the card and other files next to the data for private content."""
     for name in BESIDE_THE_DATA:
         path = folder / name
-        if name == INDEX or not path.is_file():  # the index is checked by `check_index`
+        if name == INDEX or not path.is_file():  # `check_index` checks the index
             continue
         may_hold_rewards = name in (CARD, CROISSANT)
         found = forbidden.found_in(
@@ -84,7 +80,7 @@ def check_own_texts(folder: Path, forbidden: Forbidden, findings: Findings) -> N
 
 
 _ALONE_BYTES: Final = 30_000_000
-"""A dataset up to this size is checked in this process, since starting others would take longer."""
+"""A dataset up to this size is checked in this process, since starting workers would take longer."""
 
 
 def verify(
@@ -97,20 +93,19 @@ def verify(
     progress: Progress = no_progress,
     workers: int = 1,
 ) -> VerifyReport:
-    """Check a published folder.
+    """Check a dataset folder and return the report.
+
+    Raises ValueError for an invalid canary, acceptance or id, and OSError if a file cannot be read or the
+    system killed a process.
 
     Args:
         folder: The folder.
-        suite: The suite that it should hold; by default the shipped suite that its manifest names.
+        suite: The expected suite; by default the shipped suite that the manifest names.
         canaries: Texts that were planted in private data and must not appear.
-        accept: Warnings about words that a person has reviewed, each as ``CODE:TRAJECTORY_ID``.
+        accept: Warnings that a person has reviewed, each as ``CODE:TRAJECTORY_ID``.
         allow_missing: Ids of the suite that the folder may lack.
-        progress: Called with the checked shards, all shards, and the name of the last one checked.
-        workers: The number of processes that check shards.
-
-    Raises:
-        ValueError: A canary is too short, a warning cannot be accepted, or an id is not in the suite.
-        OSError: A file cannot be read, or the system ended a process.
+        progress: Called with the number of checked shards, of all shards, and the last shard's name.
+        workers: The number of processes.
     """
     canaries, findings = check_canaries(canaries), Findings()
     accept = check_acceptances(accept)
@@ -146,11 +141,11 @@ def verify(
 
 
 def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:
-    """Return the suite's trajectories with these ids. Raises ValueError for an id that the suite lacks."""
+    """Return the suite's trajectories with these ids. Raises ValueError for an unknown id."""
     if not ids:
         return ()
     if suite is None:
-        raise ValueError(f"{ids[0]}: --allow-missing needs the suite of the dataset; add --suite")
+        raise ValueError("--allow-missing needs the suite of the dataset, which is unknown; add --suite")
     found: dict[Trajectory, None] = {}
     unknown = []
     for name in ids:

@@ -1,11 +1,10 @@
-"""The report of a verification, and the check of a built folder's files against its manifest.
+"""The report of `verify`, and the check of a dataset's files against its manifest.
 
-There is one finding per code and file, with a count and a few names. A finding never repeats a label, a
-reward or the text around a canary, because people paste reports into issues.
+There is one finding per code and file, with a count and a few names. Findings never repeat a label, a reward
+or the text around a canary, because people paste reports into issues.
 
-Errors are certain. Suspicious words that a page or a model may have written by itself (`WORDS`) are warnings,
-one per code and trajectory. `publish` refuses them until each is accepted by its name,
-``CODE:TRAJECTORY_ID``.
+Suspicious words that a page or a model may have written itself (`WORDS`) are only warnings, one per code and
+trajectory. `publish` refuses the dataset until each warning is accepted by its name, ``CODE:TRAJECTORY_ID``.
 """
 
 import re
@@ -22,10 +21,10 @@ from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.published import MANIFEST, Manifest, Shard
 
 TITLES: Final[dict[str, str]] = CODES["errors"] | CODES["warnings"]
-"""The title of each code of an error or a warning."""
+"""The text for each code of an error or a warning."""
 
 WORDS: Final = ("reward_words", "prompt_words", "path_words")
-"""Warnings that name a trajectory and have to be accepted before the dataset is published."""
+"""Codes of warnings about suspicious words, each of which must be accepted before publishing."""
 
 WARNINGS: Final = frozenset(CODES["warnings"])
 NAMES_KEPT: Final = 10
@@ -33,9 +32,9 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The number of files, the rows by configuration and split, and the findings.
+    """The result of `verify`: the number of data files, the rows by configuration and split, the findings.
 
-    ``accepted`` names the warnings about words that were accepted, each as ``CODE:TRAJECTORY_ID``.
+    ``accepted`` has the names of the accepted warnings, each as ``CODE:TRAJECTORY_ID``.
     """
 
     files: int
@@ -49,7 +48,7 @@ class VerifyReport:
 
     @property
     def to_accept(self) -> tuple[str, ...]:
-        """The warnings about words that nobody has accepted yet, each as ``CODE:TRAJECTORY_ID``."""
+        """The warnings that still have to be accepted, each as ``CODE:TRAJECTORY_ID``."""
         names = (f"{finding.code}:{finding.file}" for finding in self.findings if finding.code in WORDS)
         return tuple(name for name in names if name not in self.accepted)
 
@@ -63,26 +62,27 @@ class VerifyReport:
 
 
 def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names without repeats. Raises ValueError for a name that is no warning about words."""
+    """Return the names without duplicates. Raises ValueError for a name that is not of a code in `WORDS`."""
     for name in names:
         code, _, trajectory_id = name.partition(":")
         if code not in WORDS or not trajectory_id:
             codes = ", ".join(WORDS)
             raise ValueError(
-                f"{name!r}: --accept takes CODE:TRAJECTORY_ID, where CODE is {codes}; fix errors instead"
+                f"--accept {name!r}: write CODE:TRAJECTORY_ID, where CODE is one of {codes}; fix errors "
+                "instead of accepting them"
             )
     return tuple(dict.fromkeys(names))
 
 
 @dataclass(slots=True)
 class Findings:
-    """Findings by code and file, with a few names and a count of each."""
+    """A collection of findings by code and file, each with a count and a few names."""
 
     names: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, code: str, file: str, *names: str, count: int = 1) -> None:
-        """Add a finding; ``names`` say what was found, or where in the file."""
+        """Add a finding. ``names`` describe what was found, or where in the file."""
         self.counts[code, file] += count
         known = self.names.setdefault((code, file), [])
         for name in names:
@@ -94,7 +94,7 @@ class Findings:
             self.add(code, file, *names, count=other.counts[code, file])
 
     def accept(self, names: Collection[str]) -> tuple[str, ...]:
-        """Return the names that match a warning about words; add a finding for each name that does not."""
+        """Return the names that match a warning in `WORDS`, and add a finding for each name that does not."""
         found = {f"{code}:{file}" for code, file in self.counts if code in WORDS}
         for name in names:
             if name not in found:
@@ -102,7 +102,7 @@ class Findings:
         return tuple(name for name in names if name in found)
 
     def listed(self) -> tuple[Finding, ...]:
-        """Return all findings, errors first, in the order of TITLES."""
+        """Return all findings in the order of `TITLES`, errors first."""
         order = list(TITLES)
         keys = sorted(self.counts, key=lambda key: (key[0] in WARNINGS, order.index(key[0]), key[1]))
         return tuple(
@@ -128,7 +128,7 @@ def lines(report: VerifyReport) -> Iterator[str]:
         yield from (f"    {name}" for name in finding.names)
         if len(finding.names) < finding.count and finding.names:
             yield "    …"
-    yield from (f"to publish, look at it, then add: --accept {name}" for name in report.to_accept)
+    yield from (f"to publish, review the warning, then add: --accept {name}" for name in report.to_accept)
     yield f"{report.files} files: " + ("ok" if report.ok else "not fit to publish")
 
 
@@ -137,13 +137,13 @@ _SHARD: Final = re.compile(
     r"data/(?P<configuration>\w+)/(?P<split>\w+)-(?P<index>\d{5})-of-(?P<count>\d{5})\.parquet"
 )
 ALWAYS_THERE: Final = frozenset({"trajectories", "trajectories_with_screenshot", "steps", "rewards", "tasks"})
-"""Configurations that every dataset has. `annotations` and `judgments` may be absent."""
+"""Configurations that every dataset must have. `annotations` and `judgments` are optional."""
 
 _HUB_CACHE: Final = ".cache"
 
 
 def check_files(folder: Path, manifest: Manifest, findings: Findings) -> tuple[Shard, ...]:
-    """Return the manifest's shards that exist. Unlisted, missing and wrongly named files become findings."""
+    """Return the manifest's shards that exist, and add findings for unlisted, missing or misnamed files."""
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if path.is_dir() or name in _NOT_LISTED or name.split("/")[0] == _HUB_CACHE:

@@ -1,8 +1,8 @@
 """Check one shard, a few rows at a time: schema, sizes, texts, images, labels and ids.
 
-Texts, columns and metadata must hold no planted canary, reward, prompt, test label or path of a machine.
-Every image must be decodable to its last pixel. In a blind dataset no id, column or host name may show which
-agent ran. What agents wrote about themselves, and what pictures show, is not checked.
+Texts, columns and metadata must not contain a canary, reward, prompt, test label or path of a machine. Every
+image must be completely decodable. In a blind dataset, no id, column or host name may show which agent ran.
+What agents wrote about themselves, and what pictures show, is not checked.
 """
 
 import hashlib
@@ -26,13 +26,13 @@ from dataset_script.verify.manifest import WORDS, Findings
 from dataset_script.verify.totals import ShardFacts
 
 _VALUE: Final = rb"""\s*:\s*(?:-?[\d.]|-?Infinity|NaN|nan|-?inf|[tT]rue|[fF]alse|null|None|\\*["'\[{])"""
-"""What follows a key in JSON, or in a dictionary that Python printed."""
+"""Matches what follows a key in JSON, or in a dictionary that Python printed."""
 
 _WORDS: Final = {
     "reward": re.compile(rb"""cum_(?:raw_)?reward|\\?["']reward\\?["']\s*:""", re.IGNORECASE),
     "prompt": re.compile(rb"""\\?["']chat_messages\\?["']\s*:""", re.IGNORECASE),
 }
-"""Names of rewards and prompts in recordings. On a page or in a model's text they may be harmless."""
+"""Names of rewards and prompts in recordings. In text of a page or a model they may be harmless."""
 
 _FIELDS: Final = {
     "reward": re.compile(rb"""(\\*["'])(?:(?i:cum_(?:raw_)?reward)|(?:raw_)?reward)\1""" + _VALUE),
@@ -42,39 +42,39 @@ _FIELDS: Final = {
     ),
     "annotator_name": re.compile(rb"""(\\*["'])annotator_name\1""" + _VALUE),
 }
-"""The same names, and names of labels and annotators, as keys in JSON or a printed dictionary."""
+"""Names of rewards, prompts, labels and annotators as keys in JSON or in a dictionary that Python printed."""
 
 _SUSPECT: Final = re.compile(
     rb"""cum_(?:raw_)?reward|(?:reward|chat_messages|annotator_name)\\*["']\s*:"""
     rb"""|trajectory_(?:success|side_effect|looping|optimality)\\*["']"""
 )
-"""A quick test: it matches every lowercased text in which one of the patterns above could match."""
+"""A quick test: matches every lowercased text in which a pattern of `_WORDS` or `_FIELDS` can match."""
 
 _CUMULATIVE: Final = re.compile(rb"""(\\*["'])cum_(?:raw_)?reward\1""" + _VALUE, re.IGNORECASE)
 _PATH: Final = rb"""(?:/home/\w|/root/|/Users/\w|/tmp/\w|[A-Za-z]:\\Users\\)"""
 _MACHINE_PATH: Final = re.compile(rb"(?<![\w./-])" + _PATH)
 _TRACEBACK: Final = re.compile(rb"""File \\?["']""" + _PATH + rb"""[^"'\n]*["'], line \d""")
 _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", re.MULTILINE)
-"""A line of a tree: id, role, then the page's own name or value."""
+"""A line of an accessibility tree: an id and a role, then a name or value, which is the page's own text."""
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}
-"""Columns with text of a page or a model. A path in them belongs to the page, not to a machine."""
+"""Columns with text of a page or a model. A file path in them is not of the recording machine."""
 
 BROWSER_ERROR: Final = "last_action_error"
-"""The column of browser errors. It may quote the page, or contain a program's traceback."""
+"""The column of browser errors, which may quote the page or contain a program's traceback."""
 
 REPLY: Final = "reply"
 OWN_REWARDS: Final = frozenset({REPLY, "text"})
-"""Columns in which ``reward`` may be a judge's own verdict or a tool's result, but not ``cum_reward``."""
+"""Columns that may have a key ``reward``, from a judge or a tool, but not ``cum_reward``."""
 
 
 @dataclass(frozen=True)
 class Forbidden:
     """A search for content that must not be published.
 
-    ``canaries`` are texts that somebody planted in private data. ``questions`` are the suite's; their answers
-    are labels too.
+    ``canaries`` are texts that were planted in private data. ``questions`` are those of the suite, whose
+    answers are labels.
     """
 
     canaries: tuple[str, ...] = ()
@@ -89,7 +89,7 @@ class Forbidden:
         return tuple(canary.encode() for canary in self.canaries)
 
     def is_suspect(self, text: bytes, column: str) -> bool:
-        """Return whether `found_in` may find anything in the text. This is quick, and most texts pass."""
+        """Return whether `found_in` may find anything in the text. This is a quick test before it."""
         if any(canary in text for canary in self._canaries) or _SUSPECT.search(text.lower()):
             return True
         return column not in PAGE_OR_MODEL_TEXT and _MACHINE_PATH.search(text) is not None
@@ -97,11 +97,11 @@ class Forbidden:
     def found_in(
         self, text: bytes, column: str, *, may_hold_rewards: bool = False, may_hold_labels: bool = True
     ) -> Iterator[tuple[str, str]]:
-        """Yield (code, place) for each finding in a UTF-8 text. The text itself is not repeated.
+        """Yield (code, place) for each finding in a UTF-8 text, without repeating the text.
 
-        Canaries and forbidden keys with a value are errors in every column. A forbidden word without a value
-        is a warning in columns that a page or a model writes, and an error in other columns. In a tree, keys
-        in the page's own text count only as words.
+        Canaries, and forbidden keys with a value, are errors in every column. A forbidden word without a
+        value is a warning in columns with text of a page or a model, and an error in other columns. In an
+        accessibility tree, keys in the page's own text count only as words.
         """
         for number, canary in enumerate(self._canaries, start=1):
             if canary in text:
@@ -124,10 +124,10 @@ class Forbidden:
 
 
 def check_canaries(canaries: Sequence[str]) -> tuple[str, ...]:
-    """Return the canaries. Raises ValueError if one is so short that it could occur by accident."""
+    """Return the canaries. Raises ValueError if one is so short that it may occur by chance."""
     if short := [canary for canary in canaries if len(canary.strip()) < 6]:
         raise ValueError(
-            f"a canary of {len(short[0])} characters would be found by accident; plant at least 6"
+            f"--canary: a text of {len(short[0])} characters may occur by chance; use at least 6"
         )
     return tuple(canaries)
 
@@ -145,16 +145,16 @@ _COLUMNS: Final = {
     "test_label": re.compile(r"(?:trajectory_)?(?:success|side_effect|looping|repetition|optimality)"),
     "annotator_name": re.compile(r"annotator_name"),
 }
-"""Names of columns that must not be published, by the code of the finding."""
+"""Names of columns that must not be published, by the finding's code."""
 
 OF_ARROW: Final = frozenset({b"ARROW:schema", b"PARQUET:field_id"})
-"""Keys of metadata that Arrow itself writes: the schema, and the number of a column."""
+"""Metadata keys that Arrow itself writes, for the schema and the number of a column."""
 
 
 def check_shard(
     folder: Path, shard: Shard, forbidden: Forbidden, is_blind: bool
 ) -> tuple[ShardFacts, Findings]:
-    """Check a shard's hash and content. Return the facts about its trajectories, and the findings."""
+    """Check a shard's hash and content, and return its `ShardFacts` and the findings."""
     path, facts = folder / shard.name, ShardFacts(shard)
     check = _ShardCheck(shard, forbidden, is_blind)
     with path.open("rb") as file:
@@ -190,7 +190,7 @@ class _ShardCheck:
         return CONFIGURATIONS[self.shard.configuration]
 
     def check_file(self, file: pq.ParquetFile, size: int, facts: ShardFacts) -> None:
-        """Check an opened Parquet file; ``facts`` gets the content of its rows."""
+        """Check an opened Parquet file, and add its rows to ``facts``."""
         if file.metadata.num_rows != self.shard.rows:
             self.add("other_bytes", "rows")
         most = IMAGE_SHARD_BYTES if self.configuration.has_images else TEXT_SHARD_BYTES
@@ -213,19 +213,19 @@ class _ShardCheck:
             facts.take(batch, self._check_images(batch), self.findings)
 
     def _schemas(self) -> list[pa.Schema]:
-        """Return the allowed schemas of the shard: today's, and the older one without `ADDED_LATER`."""
+        """Return the shard's two allowed schemas: the current one, and the one without `ADDED_LATER`."""
         name, questions = self.shard.configuration, self.forbidden.questions
         return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
 
     def _check_row_groups(self, file: pq.ParquetFile) -> None:
-        """Check, by the statistics that readers use, that every row group holds one trajectory."""
+        """Check, with the statistics that readers use, that every row group has exactly one trajectory."""
         for index in range(file.num_row_groups):
             statistics = file.metadata.row_group(index).column(0).statistics
             if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
                 self.add("row_groups", f"row group {index}")
 
     def _check_columns(self, schema: pa.Schema) -> None:
-        """Add findings for unexpected columns whose names show that they hold private data."""
+        """Add findings for unexpected columns whose names suggest private data."""
         is_test = self.shard.split == "test"
         expected = dict(_columns_in(self._schemas()[0]))
         own = {question.name for question in self.forbidden.own_questions}
@@ -239,7 +239,7 @@ class _ShardCheck:
                     self.add(code, f"the column {name}")
 
     def _check_metadata(self, file: pq.ParquetFile) -> None:
-        """Check that the metadata of the file and its columns has only what the builder and Arrow write."""
+        """Check that the metadata of the file and its columns has only what `build` and Arrow write."""
         known = {pair for schema in self._schemas() for pair in (schema.metadata or {}).items()}
         metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
         columns = _columns_in(file.schema_arrow)
@@ -273,14 +273,14 @@ class _ShardCheck:
                         self.add(code, f"{trajectory}, {where}{what}")
 
     def _row_name(self, batch: pa.RecordBatch, row: int) -> str:
-        """Return the trajectory or task of a row, or its number if the name itself holds a canary."""
+        """Return the name of a row's trajectory or task, or the row's number if the name has a canary."""
         column = next((name for name in ("trajectory_id", "task") if name in batch.schema.names), None)
         name = batch.column(column)[row].as_py() if column else None
         has_canary = name and any(canary in name for canary in self.forbidden.canaries)
         return f"row {row}" if not name or has_canary else name[:200]
 
     def _check_labels(self, batch: pa.RecordBatch) -> None:
-        """Check that the file holds no expert label if it is in the test split."""
+        """Check that a file of the test split contains no expert label."""
         if self.shard.split != "test" or self.shard.configuration == "judgments":  # a judge's own verdicts
             return
         for name in LABEL_COLUMNS:
@@ -288,14 +288,14 @@ class _ShardCheck:
                 self.add("test_label", name, count=count)
 
     def _check_own_answers(self, batch: pa.RecordBatch) -> None:
-        """Check that the columns of the suite's own questions hold only possible answers."""
+        """Check that the columns of the suite's own questions contain only possible answers."""
         for question in self.forbidden.own_questions if self.shard.configuration == ANNOTATIONS else ():
             answers = batch.column(question.name).to_pylist()
             if others := sum(answer is not None and answer not in question.values for answer in answers):
                 self.add("other_schema", f"{question.name}: not an answer to the question", count=others)
 
     def _check_images(self, batch: pa.RecordBatch) -> dict[str, list[str | None]]:
-        """Check that every image can be decoded. Return the digests of single images by column."""
+        """Check that every image can be decoded, and return the hashes of each column of single images."""
         digests = {}
         for column in self.configuration.columns:
             if column.type != "image" and column.item != "image":
@@ -335,7 +335,7 @@ def _hides_agent(trajectory_id: str | None) -> bool:
 
 
 def _difference(found: pa.Schema, expected: pa.Schema) -> str:
-    """Return a text that names the columns that are unexpected, absent or of another type, or "order"."""
+    """Describe how two schemas differ: unexpected, absent or differently typed columns, or only "order"."""
     parts = {
         "unexpected": [name for name in found.names if name not in expected.names],
         "absent": [name for name in expected.names if name not in found.names],
@@ -358,7 +358,7 @@ def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[
 
 
 def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, str]]:
-    """Yield (row, step number or None, text) for every text that is not empty in a column."""
+    """Yield (row, step number or None, text) for every text in a column that is not empty."""
     top, _, inner = name.partition(".")
     numbers = batch.column("num").to_pylist() if "num" in batch.schema.names else [None] * len(batch)
     for row, value in enumerate(batch.column(top).to_pylist()):

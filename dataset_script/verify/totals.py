@@ -1,7 +1,4 @@
-"""Compare what the shards contain about trajectories and tasks with each other and with the suite.
-
-`ShardFacts` holds the ids and a few short hashes of a shard, never a text, a label or an image.
-"""
+"""Compare the trajectories and tasks in the shards with each other and with the suite."""
 
 import re
 from collections import Counter, defaultdict
@@ -27,23 +24,23 @@ _ENDS: Final = {
     "final_axtree_pruned": "axtree_pruned",
     "final_screenshot": "screenshot",
 }
-"""Columns of a trajectory that repeat a column of its last step, mapped to that column of `steps`."""
+"""Columns of a trajectory that repeat a column of its last step in `steps`, with that column's name."""
 
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 Digests = Mapping[str, list[str | None]]
-"""The digests of the cells in columns of pictures, by column."""
+"""Hashes of the pictures in each column of pictures, by column."""
 
 Task = tuple[str, str, str]
 """Benchmark, task and split."""
 
 Ends = dict[tuple[str, str], dict[str, Any]]
-"""The facts about the last step of one trajectory, by (configuration, split)."""
+"""What is known about the last step of one trajectory, by (configuration, split)."""
 
 
 @dataclass(slots=True)
 class ShardFacts:
-    """The trajectories and tasks of one shard.
+    """The ids of the trajectories and tasks in one shard, without any text, label or image.
 
     ``ends`` has, by trajectory id, the number of steps and hashes of the last step.
     """
@@ -86,7 +83,7 @@ class ShardFacts:
                 findings.add("wrong_split", self.shard.name, f"{task}: says {split}")
 
     def _take_row(self, trajectory_id: str, row: int, batch: pa.RecordBatch, digests: Digests) -> None:
-        """Record the number of steps and the last step of a row's trajectory."""
+        """Record the number of steps, and hashes of the last step, of the trajectory in a row."""
         end = self.ends[trajectory_id]  # adds the trajectory if it is new
         if self.shard.configuration == "steps":
             end["steps"] = end.get("steps", 0) + 1
@@ -109,7 +106,7 @@ def _digest(batch: pa.RecordBatch, digests: Digests, column: str, row: int) -> s
 
 
 def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
-    """Return (trajectory id, facts about its last step by configuration and split) pairs, sorted by id."""
+    """Return what all shards say about the end of each trajectory, as (id, `Ends`) pairs sorted by id."""
     runs: dict[str, Ends] = defaultdict(dict)
     for facts in shards:
         for trajectory_id, end in facts.ends.items():
@@ -118,7 +115,7 @@ def _runs(shards: Sequence[ShardFacts]) -> list[tuple[str, Ends]]:
 
 
 def _disagreements(run: Ends) -> list[str]:
-    """Return the columns of one trajectory in which the configurations differ."""
+    """Return the names of the columns on which the configurations disagree for one trajectory."""
     groups: dict[str, tuple[str, ...]] = {"the number of steps": ("n_steps", "length", "steps")}
     groups |= {final: (final, step) for final, step in _ENDS.items()}
     found = []
@@ -130,7 +127,7 @@ def _disagreements(run: Ends) -> list[str]:
 
 
 def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
-    """Add a finding for each row that its configuration has twice, in any spelling of the id."""
+    """Add a finding for each row that is twice in its configuration, even if the ids' spellings differ."""
     seen: dict[str, set[str]] = defaultdict(set)
     for facts in shards:
         of_configuration = seen[facts.shard.configuration]
@@ -141,7 +138,7 @@ def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
 
 
 EVERY_TRAJECTORY: Final = ("trajectories", "trajectories_with_screenshot", "steps", "rewards")
-"""Configurations that contain every trajectory."""
+"""Configurations that must contain every trajectory."""
 
 
 def check_agreement(
@@ -152,10 +149,9 @@ def check_agreement(
     *,
     is_blind: bool = False,
 ) -> None:
-    """Compare ids, splits, counts and last steps over all shards.
+    """Compare the ids, splits, counts and last steps of all shards with each other and with the suite.
 
-    ``allowed`` are trajectories of the suite that may be missing. A finding that concerns several files has
-    the file "data".
+    ``allowed`` are trajectories that may be missing. Findings about several files have the file "data".
     """
     _check_duplicates(shards, findings)
     configurations = {facts.shard.configuration for facts in shards if facts.ends}
@@ -212,7 +208,7 @@ def _check_blind_runs(
 ) -> None:
     """Check that every task has as many runs as in the suite, since blind ids do not identify runs.
 
-    ``missing`` counts the absent runs that are allowed to be missing.
+    ``missing`` counts the missing runs that are allowed to be missing.
     """
     for code, counts, what in (
         ("not_in_suite", found - expected, "runs too many"),

@@ -66,7 +66,7 @@ def test_a_build_of_nothing_exits_1(run, suite_folder):
     (suite_folder / "dev_labels.csv").unlink()
     result = run()
     assert result.exit_code == 1
-    assert "there is no trajectory to publish" in result.stderr
+    assert "no trajectory could be built" in result.stderr
 
 
 def test_the_report_file_holds_every_name(run, full_source, tmp_path):

@@ -25,7 +25,7 @@ def test_a_suite_of_ones_own_does_not_take_the_benchmarks_name_and_may_have_dev_
 
 
 def test_no_trajectories_are_nothing_to_evaluate_on():
-    with pytest.raises(ValueError, match="nothing to evaluate on"):
+    with pytest.raises(ValueError, match="judges cannot be evaluated"):
         render_eval_yaml("empty", "Empty", [])
 
 

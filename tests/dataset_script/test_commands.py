@@ -68,11 +68,11 @@ def test_words_on_a_page_and_a_missing_run_are_published_when_both_are_allowed_b
     assert unknown.stderr.endswith("error: a/b/c: not in the suite localshop; correct or remove them\n")
     built = run(*build, "--allow-missing", missing)
     assert built.exit_code == 0, built.output
-    assert f"allowed to be missing:\n  {missing}\n" in built.stdout
+    assert f"as --allow-missing permits:\n  {missing}\n" in built.stdout
     assert run("verify", out).exit_code == 1
     checked = run("verify", out, "--allow-missing", missing)
     assert checked.exit_code == 0, checked.output
-    assert f"warning: {page}: a page or a model mentions rewards" in checked.stdout
+    assert f"warning: {page}: text of a page or a model contains" in checked.stdout
     assert "    steps, step 1: axtree" in checked.stdout
     assert f"add: --accept {words}" in checked.stdout
     report = json.loads(run("verify", out, "--allow-missing", missing, "--accept", words, "--json").stdout)
@@ -127,7 +127,7 @@ def test_a_repository_is_fetched_and_checked(built, monkeypatch, tmp_path):
     [
         (["absent"], "is neither a folder nor a repository's name"),
         ([".", "--suite", "absent"], "no suite 'absent'"),
-        ([".", "--canary", "abc"], "plant at least 6"),
+        ([".", "--canary", "abc"], "use at least 6"),
         ([".", "--revision", "main"], "need a repository"),
     ],
 )

@@ -47,7 +47,7 @@ def test_the_sample_is_put_where_nothing_is_and_loads_as_the_card_says(tmp_path,
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     done = CliRunner().invoke(app, ["get", "--sample"])
-    assert done.exit_code == 0 and "no benchmark data" in done.output
+    assert done.exit_code == 0 and "not benchmark data" in done.output
     assert len(load_dataset("agent-reward-bench", cache_dir=str(tmp_path / "hf"))["dev"]) == 20
     card = (tmp_path / "agent-reward-bench" / "README.md").read_text()
     assert 'load_dataset("agent-reward-bench")' in card and 'load_dataset("sample"' not in card
@@ -141,4 +141,4 @@ def test_a_folder_of_something_else_is_not_replaced(tmp_path, monkeypatch):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("x")
     done = CliRunner().invoke(app, ["get", "--out", str(tmp_path / "mine")])
-    assert done.exit_code == 2 and "not a dataset built here" in done.output
+    assert done.exit_code == 2 and "was not written by `build`" in done.output

@@ -201,9 +201,9 @@ def test_a_folder_that_is_not_as_built_is_refused(hub, publish, folder, damage, 
 
 def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, labels_file):
     hub.repository(LABELS_REPO, private=False)
-    with pytest.raises(PublishError, match="is public, but test labels need a private repository"):
+    with pytest.raises(PublishError, match="is public; name a private repository for the test labels"):
         publish(folder, REPO, LABELS_REPO, labels_file)
-    with pytest.raises(PublishError, match="need a private repository of their own"):
+    with pytest.raises(PublishError, match="name a different repository for --private-labels"):
         publish(folder, REPO, REPO, labels_file)
     assert REPO not in hub.api.repositories
     assert not hub.requests("POST", "/commit/|/preupload/|/lfs/")
@@ -211,7 +211,7 @@ def test_labels_are_never_put_into_a_public_repository(hub, publish, folder, lab
 
 def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
     folder = built({**DATA, "data/annotations/dev-00000-of-00001.parquet": LABELS})
-    with pytest.raises(PublishError, match="the labels are in the folder to publish"):
+    with pytest.raises(PublishError, match="is in the folder to publish"):
         publish(folder, REPO, LABELS_REPO, folder / "data/annotations/dev-00000-of-00001.parquet")
     assert hub.seen == []
 
@@ -221,8 +221,8 @@ def test_labels_inside_the_folder_to_publish_are_refused(hub, publish, built):
     [
         ("agent-reward-bench", (), "write OWNER/NAME"),
         ("maintainer/what is this", (), "write OWNER/NAME"),
-        (REPO, (LABELS_REPO,), "needs the labels; add --labels FILE"),
-        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: there is no such file of labels"),
+        (REPO, (LABELS_REPO,), "needs a file of labels; add --labels FILE"),
+        (REPO, (LABELS_REPO, Path("absent.csv")), "absent.csv: this file of labels does not exist"),
     ],
 )
 def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, message):
@@ -233,7 +233,7 @@ def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, mess
 
 def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, folder):
     hub.commit(REPO, {"data/annotations.csv": b"theirs"})
-    with pytest.raises(PublishError, match="contains data that was not published from here"):
+    with pytest.raises(PublishError, match="contains data that this command did not publish"):
         publish(folder)
     assert content(hub) == {"data/annotations.csv": b"theirs"}
 
@@ -372,7 +372,7 @@ def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder
 
 def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
     monkeypatch.setattr(repository, "MOST_FILES", 4)
-    with pytest.raises(PublishError, match="has 5 files; the Hub accepts 4 in a commit"):
+    with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 per commit"):
         publish(folder)
     assert hub.seen == []
 

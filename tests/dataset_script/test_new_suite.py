@@ -87,7 +87,7 @@ def test_what_was_made_is_never_written_over(make):
     before = (out / "trajectories.csv").read_bytes()
     done, _ = make("--seed", 1)
     assert (done.exit_code, done.stderr) == (
-        2, f"error: {out}: exists already and is never overwritten; name another folder\n"
+        2, f"error: {out}: exists already and will not be overwritten; name another folder\n"
     )  # fmt: skip
     assert (out / "trajectories.csv").read_bytes() == before
 
@@ -109,7 +109,7 @@ def test_a_name_that_no_suite_can_have_is_refused_before_anything_is_read(make, 
 def test_a_share_that_leaves_a_split_empty_writes_nothing(make):
     done, out = make(share=0.1)
     assert done.exit_code == 2
-    assert "dev would get 0 of the 3 tasks" in done.stderr
+    assert "dev would have 0 of the 3 tasks" in done.stderr
     assert not out.parent.exists() or names_in(out.parent) == []
 
 

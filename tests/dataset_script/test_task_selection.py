@@ -119,7 +119,7 @@ def test_a_total_is_shared_evenly_and_the_largest_give_what_is_left_over():
     assert even_shares({"d": 9, "a": 2, "c": 5, "b": 3}, 9) == {"a": 2, "b": 2, "c": 2, "d": 3}
     assert even_shares({"a": 1, "b": 1}, 1) == {"a": 0, "b": 1}
     for total in (0, 3):
-        with pytest.raises(SuiteError, match=f"{total} tasks cannot be drawn; choose a total from 1 to 2"):
+        with pytest.raises(SuiteError, match=f"--total {total}: choose a number from 1 to 2"):
             even_shares({"a": 1, "b": 1}, total)
 
 
@@ -273,7 +273,7 @@ def test_a_seed_gives_the_same_split_whatever_the_order():
 
 @pytest.mark.parametrize("dev_tasks", [0, 2, 3, -1])
 def test_both_splits_get_a_task(dev_tasks):
-    with pytest.raises(SuiteError, match=r"of the 2 tasks; choose 1 to 1"):
+    with pytest.raises(SuiteError, match=r"of 2 tasks, choose 1 to 1"):
         split_by_task(["webarena.1", "webarena.2", "webarena.resized.2"], dev_tasks, 0)
 
 
@@ -344,7 +344,7 @@ def test_every_bad_id_is_named(tmp_path):
     with pytest.raises(SuiteError) as error:
         read_ids(path)
     assert str(error.value) == (
-        "ids.csv: row 4: trajectory_id is empty; 'a/b/c': named 2 times; keep one row; "
+        "ids.csv: row 4: trajectory_id is empty; 'a/b/c': in 2 rows; keep one row; "
         "'': expected <benchmark>/<agent>/<task_id>; 'ab': expected <benchmark>/<agent>/<task_id>"
     )
 
@@ -352,7 +352,7 @@ def test_every_bad_id_is_named(tmp_path):
 def test_a_file_without_ids_says_which_columns_it_needs(tmp_path):
     path = tmp_path / "ids.csv"
     path.write_text("id\n1\n")
-    with pytest.raises(SuiteError, match="needs a column trajectory_id or task_id"):
+    with pytest.raises(SuiteError, match="add a column trajectory_id or task_id"):
         read_ids(path)
 
 
@@ -395,7 +395,8 @@ def test_every_row_that_contradicts_the_trajectories_is_named(suite, suite_folde
         load_tasks(suite)
     assert str(error.value) == (
         "tasks.csv: row 2, task 'shop.9': no trajectory of the suite has this task; "
-        "row 3, task 'shop.1': its trajectories are in dev; row 5, task 'shop.2': named twice; keep one row"
+        "row 3, task 'shop.1': its trajectories are in dev; correct the split; "
+        "row 5, task 'shop.2': named twice; keep one row"
     )
 
 

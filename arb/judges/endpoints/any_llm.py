@@ -1,9 +1,8 @@
-"""Call endpoints with other wire protocols through the library any-llm (the extra `providers`).
+"""Call endpoints with other protocols through the library any-llm (the extra `providers`).
 
 The protocols are Anthropic Messages, Gemini generateContent, Bedrock Converse and OpenAI Responses. The
-library translates chat completions into them, and answers back into chat completions, which are parsed as for
-any other endpoint. Only the executor retries; the providers' clients do not. We chose any-llm (1.3 MB plus
-each provider's client) over litellm, which pins huggingface_hub below 2, takes 124 MB and always needs boto3.
+library translates them to and from chat completions. Only `CallExecutor` retries; the providers' clients do
+not. We do not use litellm, since it pins huggingface_hub below 2, takes 124 MB and always needs boto3.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ MAX_CONNECTIONS: Final = 64
 """The most connections to Bedrock. Its client blocks a thread for each call."""
 
 _RESPONSE_HEADERS: ContextVar[Mapping[str, str] | None] = ContextVar("headers of the answer", default=None)
-"""The response headers of the current task's call, which the library does not return."""
+"""The response headers of the current call, which the library does not return."""
 
 _SLOW: Final = frozenset(
     {"TimeoutError", "APITimeoutError", "TimeoutException", "ReadTimeoutError", "ConnectTimeoutError"}
@@ -53,11 +52,11 @@ _NEVER_SENT: Final = frozenset(
         "EndpointConnectionError",
     }
 )
-"""The names of exceptions of the providers' clients. Importing all the classes would take seconds."""
+"""Names of the exceptions of the providers' clients. Importing the classes themselves would take seconds."""
 
 
 class AnyLLMEndpoint:
-    """An endpoint that makes single attempts, in the event loop that creates it, as `OpenAIEndpoint` does.
+    """An endpoint that makes requests through any-llm, without retrying, in the event loop that creates it.
 
     Raises OptionsError if the provider's client cannot be created.
     """
@@ -104,7 +103,7 @@ class AnyLLMEndpoint:
 
 
 def _open(access: EndpointAccess, timeout_s: float) -> Any:
-    """Return the library's provider, with a client that does not retry and has a connection for each call."""
+    """Return the library's provider, with a client that does not retry and can make many calls at a time."""
     from any_llm import AnyLLM  # noqa: PLC0415  the extra `providers`
 
     options: dict[str, Any] = {}
@@ -138,7 +137,7 @@ async def _note_headers(response: Any) -> None:
 
 
 def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    """Translate a chat-completions body for OpenAI's Responses API, which has other names and no seed."""
+    """Translate the body of a chat completion for OpenAI's Responses API, which has no seed."""
     other = dict(body)
     other["input_data"] = [
         {"role": message["role"], "content": _input_parts(message["content"])}
@@ -205,11 +204,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def classify_library_error(problem: BaseException) -> CallFailed:
-    """Convert an exception of the library to a CallFailed.
-
-    If the provider answered, its answer is classified as for any other endpoint. Otherwise the type of the
-    exception decides.
-    """
+    """Convert an exception of the library to a CallFailed, by the provider's response if there is one."""
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
         return original
@@ -229,7 +224,7 @@ def classify_library_error(problem: BaseException) -> CallFailed:
     if (parameter := _parameter_that_is_unknown(problem)) is not None:
         return CallFailed("unsupported_parameter", str(problem), parameter=parameter)
     failed = classify(original)
-    # The answer was cut off or has an unexpected form.
+    # The response was cut off or has an unexpected form.
     if failed.kind == "final" and type(problem).__name__ in ("ProviderError", "JSONDecodeError"):
         return CallFailed("transient", f"unusable response: {problem}", maybe_paid=True, raw="")
     return failed
@@ -245,8 +240,8 @@ def _causes(problem: BaseException | None) -> Iterator[BaseException]:
 def _parameter_that_is_unknown(problem: BaseException) -> str | None:
     """Return the optional parameter that the library cannot send at all, or None.
 
-    If the library rejects only a value, the result is None, since the user asked for that parameter. The same
-    holds for the output limit, which the library has for every provider and which bounds the cost.
+    The result is also None if the library rejects only a value, or for an output limit, which limits the cost
+    and must not be left out.
     """
     found = _NO_SUCH_PARAMETER.search(str(problem))
     name = getattr(problem, "parameter_name", None) or (found and found[1])
@@ -257,7 +252,7 @@ _NO_SUCH_PARAMETER: Final = re.compile(r"unexpected keyword argument '(\w+)'")
 
 
 def _answer_of(problem: BaseException) -> tuple[int, str, dict[str, str]] | None:
-    """Return status, body and headers of the answer that made a provider's client raise, or None."""
+    """Return the status, body and headers of the response in an exception, or None if it has none."""
     response = getattr(problem, "response", None)
     if isinstance(response, dict):  # botocore
         about = response.get("ResponseMetadata", {})

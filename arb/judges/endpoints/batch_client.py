@@ -1,4 +1,4 @@
-"""Upload files to an endpoint, run batches, and download results. Repeating a step does no harm."""
+"""Upload files to an endpoint, run batches, and download the results. Every step can safely be repeated."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from arb.judges.endpoints.providers import EndpointAccess, endpoint_url
 from arb.judges.engine.errors import CallFailed, classify_status, read_json
 
 MARK: Final = "judges_mark"
-"""The key of the mark, which identifies a batch, in the batch's metadata."""
+"""The key in a batch's metadata whose value (the mark) identifies the batch."""
 
 TIMEOUT_S: Final = 600.0
 READ_BYTES: Final = 1 << 16
@@ -35,10 +35,10 @@ MAX_ATTEMPTS: Final = 5
 FIRST_WAIT_S: Final = 8.0
 MAX_WAIT_S: Final = 60.0
 MAX_RETRY_AFTER_S: Final = 900.0
-"""The longest wait that an endpoint may ask for. If it asks for more, the step fails."""
+"""If the endpoint asks for a longer wait than this, the step fails."""
 
 MAX_BATCHES_SEARCHED: Final = 1_000
-"""The number of latest batches that are searched for a mark."""
+"""How many of the latest batches to search for a mark."""
 
 ENDED: Final = ("completed", "failed", "expired", "cancelled")
 
@@ -47,7 +47,7 @@ Got = TypeVar("Got")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The state of a batch at the endpoint, with the ids of its result and error files that exist so far."""
+    """The state of a batch. ``files`` has the ids of the files with results and errors that exist so far."""
 
     id: str
     status: str
@@ -71,7 +71,7 @@ class BatchClient:
         self._sleep = sleep
 
     async def upload(self, path: Path) -> str:
-        """Upload a file and return its id at the endpoint. It costs nothing to upload a file twice."""
+        """Upload a file and return its id at the endpoint. Uploads are free."""
 
         async def once() -> str:
             with path.open("rb") as file:
@@ -83,9 +83,9 @@ class BatchClient:
         return await self._with_retry(once)
 
     async def create_batch(self, file_id: str, mark: str) -> BatchState:
-        """Create a batch from an uploaded file, and return the batch's state.
+        """Create a batch from an uploaded file, and return its state.
 
-        A repeated attempt first looks for a batch with this mark, so that no batch is created twice.
+        After a failed attempt, a batch with the same mark is searched first, so that none is created twice.
         """
         request = {
             "input_file_id": file_id,
@@ -133,7 +133,7 @@ class BatchClient:
 
     @contextlib.asynccontextmanager
     async def _request(self, method: str, path: str, **request: Any) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Make a request and keep its answer open for the block. Raises CallFailed for an error status."""
+        """Make a request and yield the open response. Raises CallFailed for an error status."""
         timeout = aiohttp.ClientTimeout(total=None, connect=CONNECT_TIMEOUT_S, sock_read=TIMEOUT_S)
         address = endpoint_url(self._access.base_url, path)
         request |= {"timeout": timeout, "allow_redirects": may_redirect(self._access)}
@@ -184,7 +184,7 @@ def _may_pass(failure: BaseException) -> bool:
 
 
 def _wait_s(state: tenacity.RetryCallState) -> float:
-    """Return the seconds that the endpoint asks to wait, or else a random wait, longer with each attempt."""
+    """Return the seconds that the endpoint asks to wait, or else a random time that grows by attempt."""
     failure = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failure, CallFailed) and failure.retry_after_s:
         return failure.retry_after_s

@@ -1,4 +1,4 @@
-"""Connect to endpoints with aiohttp, read answers of bounded length, and classify failed connections."""
+"""Connect to endpoints with aiohttp, read responses of limited length, and classify failed connections."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from arb.core.lazy import lazy_imports
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
 
-with lazy_imports():  # planning a run opens no connection
+with lazy_imports():  # planning a run needs no connection
     import aiohttp
     import httpx2
 
 TIMEOUT_S: Final = 300.0
-"""The time limit of a whole call, even while bytes still arrive."""
+"""The time limit of a whole call, even if bytes are still arriving."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
 KEEP_ALIVE_S: Final = 4.0
-"""How long idle connections are kept. Servers keep them longer (uvicorn: 5 s), so none is closed in use."""
+"""How long to keep idle connections. Servers keep them longer (uvicorn: 5 s) and do not close one in use."""
 
 MAX_REPLY_BYTES: Final = 32 << 20
-"""The maximum size of a decompressed answer. With log-probabilities, a token takes about 600 bytes."""
+"""The maximum size of a decompressed response. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
-"""Values of the user's headers count as secrets from this length on."""
+"""From this length on, a value of the user's headers is treated as a secret."""
 
 
 def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
@@ -36,8 +36,8 @@ def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
     headers = {"Accept": "application/json", "Content-Type": "application/json", **dict(access.headers)}
     own = {name.casefold() for name, _ in access.own_headers}
     if address.username is None and own.isdisjoint(("authorization", "api-key")):
-        # If the address has a user name, aiohttp sends that instead of the key. Some endpoints require the
-        # header even though they check no key.
+        # If the address has a user name, aiohttp sends that instead. Some endpoints without keys still
+        # require the header.
         headers["Authorization"] = f"Bearer {access.key or 'none'}"
     return aiohttp.ClientSession(
         headers={name: value for name, value in headers.items() if name.casefold() not in own}
@@ -50,8 +50,8 @@ def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
 
 
 def _trust(scheme: str) -> ssl.SSLContext | bool:
-    """Return the authorities to trust for HTTPS: the system's, or those in ``SSL_CERT_FILE``."""
-    # httpx2 also finds authorities in places where Python's own ssl does not look.
+    """Return the certificate authorities to trust: the system's, or those in ``SSL_CERT_FILE``."""
+    # httpx2 also finds certificates in places where Python's own ssl does not look.
     return True if scheme == "http" else httpx2.create_ssl_context()
 
 
@@ -62,15 +62,12 @@ def _proxy(scheme: str, host: str) -> str | None:
 
 
 def may_redirect(access: EndpointAccess) -> bool:
-    """Return whether requests may follow redirects: not if the user gave headers, which may be secret."""
+    """Return whether requests may follow redirects: not if the user gave headers, which may be secrets."""
     return not access.own_headers
 
 
 async def read_text(answer: aiohttp.ClientResponse) -> str:
-    """Return the text of an answer.
-
-    If it is longer than `MAX_REPLY_BYTES`, close the connection and raise CallFailed.
-    """
+    """Return the text of a response. Raises CallFailed if it is longer than `MAX_REPLY_BYTES`."""
     held = bytearray()
     async for piece in answer.content.iter_any():
         held += piece
@@ -88,7 +85,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Mask the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
+    """Replace the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")
@@ -98,7 +95,7 @@ def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """Convert an exception of the connection, or any other exception, to a CallFailed."""
+    """Convert any exception that a request raised to a CallFailed."""
     if isinstance(problem, CallFailed):
         return problem
     never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)

@@ -1,4 +1,4 @@
-"""Turn an answer that comes as a stream of server-sent events into one chat completion."""
+"""Merge a response of server-sent events into one chat completion."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from arb.judges.engine.errors import CallFailed, read_json
 
 _LINE_END: Final = re.compile(r"\r\n|\n|\r")
-"""Matches only line breaks; `str.splitlines` also splits at other characters, which JSON may contain."""
+"""Matches line breaks. (`str.splitlines` also splits at other characters, which JSON texts may contain.)"""
 
 _TEXTS: Final = ("content", "reasoning_content", "refusal")
 
@@ -23,8 +23,7 @@ def is_event_stream(content_type: str, text: str) -> bool:
 def completion_of_stream(text: str) -> str:
     """Merge the chunks of a stream, and return one completion as JSON.
 
-    Raises:
-        CallFailed: The stream breaks off, or an event is not a JSON object. The call may have been paid for.
+    Raises CallFailed if the stream ends early or if an event is not a JSON object.
     """
     answer: dict[str, Any] = {}
     choices: dict[int, _StreamedChoice] = {}
@@ -50,7 +49,7 @@ def completion_of_stream(text: str) -> str:
 
 
 def _events(text: str) -> Iterator[str]:
-    """Yield the data of each event; skip comments and other fields."""
+    """Yield the data of each event, without comments and other fields."""
     for line in _LINE_END.split(text):
         if line.startswith("data:"):
             yield line.removeprefix("data:").strip()
@@ -58,7 +57,7 @@ def _events(text: str) -> Iterator[str]:
 
 @dataclass
 class _StreamedChoice:
-    """The parts of one choice that have arrived so far."""
+    """The parts of one choice of a completion that have arrived so far."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
     tool_calls: list[Any] = field(default_factory=list)

@@ -1,7 +1,7 @@
-"""Make requests to OpenAI-compatible endpoints, and parse their replies.
+"""Make requests to OpenAI-compatible endpoints, and parse their responses.
 
-We do not use the openai package, which takes a second to import and several times the CPU time per call. Our
-requests differ only in their bodies, and our parser accepts more forms of answers than a typed client.
+We do not use the openai package, since it takes a second to import and several times the CPU time per call,
+and since this parser accepts more forms of responses than a typed client.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 TOP_LOGPROBS: Final = 5
-"""The number of alternatives per token to request along with log-probabilities."""
+"""How many alternatives per token to request with log-probabilities."""
 
 _WITHOUT_TEXT: Final = (
     "reasoning_content",
@@ -47,14 +47,11 @@ _WITHOUT_TEXT: Final = (
     "tool_calls",
     "function_call",
 )
-"""Fields of a message that a model may fill instead of writing text."""
+"""Fields of a message that may contain the model's output if it wrote no text."""
 
 
 def request_body(request: Request, output_limit: str = "max_tokens") -> dict[str, Any]:
-    """Return the body of a request.
-
-    ``output_limit`` is the name of the output limit to prefer; the other name is used if it is unsupported.
-    """
+    """Return the JSON body of a request. ``output_limit`` is the preferred name of the output limit."""
     model, unsupported = request.model, request.unsupported_params
     messages = [message_to_json(each) for each in request.messages]
     body: dict[str, Any] = {"model": model.model, "messages": messages}
@@ -79,7 +76,7 @@ def request_body(request: Request, output_limit: str = "max_tokens") -> dict[str
 
 
 def encoded(body: Mapping[str, Any]) -> bytes:
-    """Return a body as JSON. With pictures, msgspec is many times faster than the standard library."""
+    """Return a body as JSON. If it has pictures, msgspec is many times faster than the standard library."""
     try:
         return msgspec.json.encode(body)
     except (UnicodeEncodeError, TypeError):  # lone surrogates, as in some pages
@@ -87,17 +84,17 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 
 def message_to_json(message: Message) -> dict[str, Any]:
-    """Return a message in JSON form. Its content is a string, or a list of parts for texts and pictures."""
+    """Return a message as a JSON object. Its content is a string, or a list of texts and pictures."""
     if isinstance(message.content, str):
         return {"role": message.role, "content": message.content}
     return {"role": message.role, "content": [_part(part) for part in message.content]}
 
 
 def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
-    """Mark the end of the prefix that Anthropic should keep in its prompt cache.
+    """Mark the parts of the messages up to which Anthropic should cache the prompt.
 
-    This is the end of the system message, which all trajectories share. If ``what`` is ``prompt``, the last
-    text is marked too, since the samples of one trajectory share everything up to it.
+    These are the system message, which all trajectories share, and if ``what`` is ``prompt``, also the last
+    message, which all samples of one trajectory share.
     """
     ends = [each for each in messages if each["role"] == "system"]
     for message in [*ends, *(messages[-1:] if what == "prompt" else ())]:
@@ -108,7 +105,7 @@ def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
 
 
 def _prompt_cache_key(messages: tuple[Message, ...], what: str) -> str:
-    """Return a key that requests with the same prefix share, so that OpenAI sends them to the same cache."""
+    """Return a hash of the prefix, by which OpenAI sends requests with the same prefix to the same cache."""
     parts = messages[0].parts if what == "system" else (part for each in messages for part in each.parts)
     texts = (part if isinstance(part, str) else part.sha256 for part in parts)
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -122,14 +119,14 @@ def _part(part: str | Image) -> dict[str, Any]:
 
 
 def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
-    """Return the reply in the JSON of an answer, with its text unchanged.
+    """Return the reply in the JSON of a response, with its text unchanged.
 
     A refusal by the model or by a filter has the state ``refused``. If the model wrote only reasoning or tool
-    calls, that is a reply without text and not a failure, since another attempt would end in the same way.
-    Further choices are in ``others``; unusable choices are left out.
+    calls, the reply has no text; this is not a failure, since another attempt would give the same result.
+    Further usable choices are in ``others``.
 
-    Raises:
-        CallFailed: The JSON is cut off, has no choices or contains an error, or the model wrote nothing.
+    Raises CallFailed if the JSON is cut off, has no choices or contains an error, or if the model wrote
+    nothing.
     """
     try:
         answer = read_json(raw)
@@ -152,7 +149,7 @@ def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
 
 
 def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s: float | None) -> Reply:
-    """Return the reply in one choice, with the usage of the whole answer. Raises CallFailed."""
+    """Return the reply in one choice, with the usage of the whole response. Raises CallFailed."""
     error = answer.get("error") or (choice.get("error") if isinstance(choice, dict) else None)
     if error:
         raise _inner_error(error, raw, answer)
@@ -182,7 +179,7 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
 
 
 def _text(content: Any) -> str | None:
-    """Return the text of a message's content, which some endpoints send in parts, or None."""
+    """Return a message's content, which some endpoints send in parts, as one text, or None."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str)) or None
@@ -190,10 +187,10 @@ def _text(content: Any) -> str | None:
 
 
 def read_usage(answer: Mapping[str, Any]) -> Usage:
-    """Return the token counts of an answer in one form for all endpoints (see `arb.judges.types.Usage`).
+    """Return the token counts of a response in the same form for all endpoints.
 
-    OpenAI includes hidden reasoning in ``completion_tokens``. xAI and Gemini include it only in
-    ``total_tokens``, so it is added to the output here. DeepSeek has another field for cached input.
+    OpenAI includes hidden reasoning in ``completion_tokens``, but xAI and Gemini only in ``total_tokens``, so
+    for them it is added to the output here. DeepSeek uses a different field for cached input.
     """
     usage = _object(answer, "usage")
     of_prompt = _object(usage, "prompt_tokens_details")
@@ -221,7 +218,7 @@ def _count(counts: Mapping[str, Any], name: str) -> int | None:
 
 
 def _logprobs(logprobs: Any) -> tuple[TokenProbability, ...] | None:
-    """Return each token with its alternatives, or None if the log-probabilities are missing or unreadable."""
+    """Return each token with its alternatives, or None if log-probabilities are missing or unreadable."""
     try:
         return tuple(map(_token_probability, logprobs["content"]))
     except (KeyError, TypeError, ValueError, AttributeError):
@@ -236,12 +233,12 @@ def _token_probability(entry: Any) -> TokenProbability:
 
 
 def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for an answer that is paid but unusable. Another attempt may succeed."""
+    """Return the failure for a response that is paid for but unusable. Another attempt may succeed."""
     return CallFailed("transient", message, maybe_paid=True, raw=raw, usage=read_usage(answer))
 
 
 def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for an error in an answer with status 200, as routers send if a provider failed."""
+    """Return the failure for an error in a response with status 200, as routers send if a provider fails."""
     code = error.get("code") if isinstance(error, dict) else None
     body = json.dumps({"error": error})
     if type(code) is int and 400 <= code < 600:
@@ -261,10 +258,10 @@ _STREAM_ONLY: Final = re.compile(
 
 
 class OpenAIEndpoint:
-    """An endpoint that makes single attempts, in the event loop that creates it; the executor retries.
+    """An OpenAI-compatible endpoint that makes requests without retrying, in the event loop that creates it.
 
-    A gateway that answers only in streams refuses the first request. It is repeated, and all others sent, as
-    requests for a stream.
+    If a gateway refuses a request because it answers only in streams, the request is repeated as a stream,
+    and so are all later requests to the model.
     """
 
     takes_choices = True
@@ -294,7 +291,7 @@ class OpenAIEndpoint:
             reply = parse_reply(
                 completion_of_stream(text) if is_stream else text, time.perf_counter() - begun
             )
-            if is_stream and reply.input_tokens is None:  # further requests ask for the usage
+            if is_stream and reply.input_tokens is None:  # later requests will ask for the token counts
                 self._stream_fields.setdefault(model, _STREAM)
             limits = read_rate_limits(answer.headers)
             return reply if limits is None else replace(reply, rate_limits=limits)
@@ -302,7 +299,7 @@ class OpenAIEndpoint:
             raise without_key(classify(problem), self._access) from problem
 
     async def _post(self, body: dict[str, Any], model: str) -> tuple[ClientResponse, str]:
-        """Return the answer to a request and its text. Repeat it as a stream if the endpoint demands that."""
+        """Return the response to a request, and its text. If the endpoint requires it, ask for a stream."""
         while True:
             fields = self._stream_fields.get(model, {})
             sent = io.BytesIO(encoded(body | fields))  # sent in pieces, so other calls do not wait

@@ -17,7 +17,7 @@ from arb.core.plugins import leave_out, load_plugins
 from arb.judges.types import ModelSettings, OptionsError
 
 _SELF_SERVED: Final = ("transformers", "ray-data-llm")
-"""Former providers. In versions up to commit 7d56a80 they started a server for the run."""
+"""Former providers, which started a server for the run in versions up to commit 7d56a80."""
 
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
@@ -28,16 +28,16 @@ class Provider:
 
     Attributes:
         base_url: The address. If it is None, the user must give it or set one of the ``address_variables``.
-        key_variable: The environment variable that holds the key.
+        key_variable: The environment variable with the key.
         needs_key: Whether the provider refuses calls without a key.
         output_limit: The name of the output limit to try first.
-        header_variables: Environment variables that hold values of headers, by header. They may be unset.
-        address_variables: Environment variables with a value for ``address_form``; the first set one is used.
-        address_form: The form of the address, with ``{}`` in place of that value.
+        header_variables: Environment variables with the values of request headers, by header name. Unset
+            variables are ignored.
+        address_variables: Environment variables to read the address from; the first that is set is used.
+        address_form: A template of the address, with ``{}`` in place of the variable's value.
         library: The provider's name in any-llm; None if it accepts OpenAI's chat completions.
         needs: A module that any-llm needs for this provider.
-        prompt_cache: The field of a request that marks the part to keep in the provider's prompt cache; None
-            if the provider decides by itself or has no such cache.
+        prompt_cache: The request field that controls the provider's prompt cache; None if there is none.
         never_takes: Parameters of a run that the provider's protocol does not have.
     """
 
@@ -61,7 +61,7 @@ def catalog_providers() -> dict[str, Provider]:
 
 
 def find_providers() -> dict[str, Provider]:
-    """Return our own providers and those of the entry points ``arb.providers``, by name."""
+    """Return the shipped providers and those of plugins (entry points ``arb.providers``), by name."""
     found: dict[str, Provider] = {}
     for name, loaded in load_plugins("arb.providers"):
         if isinstance(loaded, Provider):
@@ -80,10 +80,9 @@ _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 def address_of(model: ModelSettings) -> str | None:
-    """Return the address of a model for cache keys and run folders: scheme, host, port and path.
+    """Return a model's address as recorded in cache keys and run folders, or None if it has no address.
 
-    All spellings of an address give the same text. User name, password and query are left out, since they may
-    be secrets. The result is None if neither the user nor the provider gives an address.
+    The address is normalized. User name, password and query are left out, since they may be secrets.
     """
     provider = PROVIDERS.get(model.provider)
     address = model.base_url or (provider.base_url if provider is not None else None)
@@ -100,9 +99,9 @@ def endpoint_url(base_url: str, path: str) -> str:
 
 
 def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> tuple[str, ...]:
-    """Return, sorted, the parameters that a run sets but that its requests to the model do not contain.
+    """Return the sorted names of parameters that a run sets but does not send to the model.
 
-    These are the parameters that the endpoint rejected (``unsupported``) or the provider never accepts.
+    These are parameters that the endpoint rejected (``unsupported``) or that the provider never accepts.
     """
     provider = PROVIDERS.get(model.provider)
     absent = {*unsupported, *(provider.never_takes if provider else ())}
@@ -119,7 +118,7 @@ def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> t
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
-    """Return the settings, with the provider's address from the environment if they have no address."""
+    """Return the settings. If they have no address, it is read from the provider's environment variables."""
     provider = PROVIDERS.get(model.provider)
     if provider is None or model.base_url is not None:
         return model
@@ -134,7 +133,7 @@ def normalize_address(address: str) -> str:
     parts = urlsplit(address.strip())
     try:
         host, port = parts.hostname or "", parts.port
-    except ValueError:  # an impossible port: the call will fail with a message
+    except ValueError:  # an invalid port, for which the call will fail with a message
         return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
     host = f"[{host}]" if ":" in host else host
     place = host if port in (None, _DEFAULT_PORTS.get(parts.scheme)) else f"{host}:{port}"
@@ -145,8 +144,8 @@ def normalize_address(address: str) -> str:
 class EndpointAccess:
     """The address, key and headers of an endpoint.
 
-    The key and the values of ``own_headers``, which the user gave, are never shown. ``library`` is the
-    provider's name in any-llm, or None if any-llm does not make the calls.
+    ``own_headers`` are those that the user gave; their values and the key are never shown. ``library`` is the
+    provider's name in any-llm, or None if any-llm is not used.
     """
 
     base_url: str
@@ -160,10 +159,9 @@ class EndpointAccess:
 def resolve_access(
     models: Mapping[str, ModelSettings], environment: Mapping[str, str] | None = None
 ) -> dict[str, EndpointAccess]:
-    """Return the address, key and headers for each role.
+    """Return the address, key and headers for each role. Raises OptionsError, which lists all problems.
 
-    The variable that the user names as ``key_variable`` must be set, but the provider's default variable only
-    if the provider needs a key. Raises OptionsError with a list of all problems.
+    The environment variable of the key must be set if the user named it, or if the provider needs a key.
     """
     environment = os.environ if environment is None else environment
     found: dict[str, EndpointAccess] = {}
@@ -203,11 +201,11 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
             "another with --key-variable; for an endpoint without keys give --base-url and --provider any"
         )
     if not all("!" <= letter <= "~" for letter in key):
-        raise ValueError(f"{variable} contains a space or another character that keys never have; check it")
+        raise ValueError(f"{variable} contains a space or another character that no key has; correct it")
     headers = ((name, environment.get(each, "").strip()) for name, each in provider.header_variables.items())
     own_headers = model.header
     if model.provider == "azure" and key and "api-version=" in urlsplit(base_url).query:
-        own_headers = (("api-key", key), *own_headers)  # dated API versions require this header
+        own_headers = (("api-key", key), *own_headers)  # Azure's dated API versions require this header
     return EndpointAccess(
         base_url,
         key or None,
@@ -219,7 +217,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
 
 
 def _check_wishes(model: ModelSettings) -> None:
-    """Raise ValueError for an option that the provider would silently ignore, or for a missing library."""
+    """Raise ValueError for an option that the provider would ignore, or for a missing library."""
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return

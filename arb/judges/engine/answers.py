@@ -3,7 +3,7 @@
     answers/3f/SHA-256.parquet      key (32 bytes) and line (`cache.answer_line`), named by a hash of its keys
 
 The store can be at any URL that `fsspec` opens: a folder, ``s3://…``, ``gs://…``. It needs no locks, since
-files appear only when complete and never change. Two files of a partition may contain the same key.
+files never change and become visible only when they are complete. Several files may have the same key.
 """
 
 from __future__ import annotations
@@ -24,14 +24,11 @@ from arb.core.files import PART_PREFIX, atomic_write
 from arb.judges.engine.storage import ANSWERS, storing
 
 FILES_IN_MEMORY: Final = 16
-"""The number of most recently read files that are kept in memory."""
+"""The number of files, most recently read, to keep in memory."""
 
 
 class AnswerStore:
-    """The answers at a URL or in a folder, which need not exist yet. Methods raise StorageError.
-
-    The store lists the keys of a partition once, when `line` first needs one of them.
-    """
+    """The replies at a URL or in a folder, which need not exist yet. Methods raise StorageError."""
 
     def __init__(self, url: str):
         self.url = url
@@ -44,13 +41,13 @@ class AnswerStore:
 
     @cached_property
     def _opened(self) -> tuple[AbstractFileSystem, str]:
-        # Other machines write at the same time; a cached listing would hide their files.
+        # A cached listing would hide files that other machines are writing.
         more: dict[str, Any] = {} if self.is_local else {"use_listings_cache": False}
         fs, root = url_to_fs(self.url, **more)
         return fs, root.rstrip("/")
 
     def open(self) -> None:
-        """Open the URL. Raises ImportError with the package to install if one is missing."""
+        """Open the URL. Raises ImportError, which names the package to install, if one is missing."""
         self._opened  # noqa: B018  the property opens it
 
     def files(self, folder: str) -> list[str]:
@@ -71,14 +68,11 @@ class AnswerStore:
                 fs.rm(f"{root}/{folder}", recursive=True)
 
     def keys(self, partition: int) -> set[bytes]:
-        """Return the keys of a partition, reading only the column of keys."""
+        """Return the keys of all replies in a partition (the first byte of the keys)."""
         return {key for path in self._files(partition) for key in self._keys(path)}
 
     def add(self, lines: Iterable[tuple[bytes, bytes]]) -> int:
-        """Add the lines whose keys are new, and return their number.
-
-        Machines that add the same answers write files of the same name.
-        """
+        """Add the (key, line) pairs whose keys are new, and return their number."""
         known: dict[int, set[bytes]] = {}
         new: defaultdict[int, dict[bytes, bytes]] = defaultdict(dict)
         for key, line in lines:
@@ -93,7 +87,10 @@ class AnswerStore:
         return sum(map(len, new.values()))
 
     def line(self, key: bytes) -> bytes | None:
-        """Return the line of an answer, or None. Answers added after the keys were listed are not found."""
+        """Return the line with a reply, or None.
+
+        The keys of a partition are listed only once, so replies added to it later are not found.
+        """
         partition = key[0]
         if partition not in self._paths:
             self._paths[partition] = {

@@ -1,11 +1,11 @@
-"""Keep a run below ``--max-usd``: set money aside before a call, and count its cost after it.
+"""Keep the cost of a run below ``--max-usd``.
 
-For each call in flight the budget sets aside its highest possible cost: one token per byte of the prompt, the
-most tokens of its pictures, and the longest reply. No tokenizer in use makes more than one token per byte, so
-the limit is never exceeded.
+For each call in flight, the budget reserves the highest possible cost: one token per byte of the prompt, the
+most tokens for its pictures, and the longest reply. No tokenizer in use makes more than one token per byte,
+so the limit is never exceeded.
 
-English text needs only a quarter of that, so two rules keep most of the limit usable. Near the limit, calls
-wait for each other until only one is made at a time. The tokens of a call that still does not fit are counted
+English text has only a quarter as many tokens. To use most of the limit nevertheless, calls wait for each
+other near the limit, until only one is made at a time. If a call still does not fit, its tokens are counted
 more closely (`word_ceiling`), and its output limit may be lowered if the model's replies are far shorter.
 """
 
@@ -21,16 +21,16 @@ from arb.judges.engine.tokens import token_ceiling, word_ceiling
 from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
-"""Above this share of the limit, a call that does not fit ends the run. Below it, a cheaper call may fit."""
+"""Once this share of the limit is spent, any call that does not fit ends the run."""
 
 MAX_REFUSED: Final = 64
-"""After this many consecutive calls that do not fit, the run ends even if most of the limit is left."""
+"""After this many consecutive calls that do not fit, the run ends even if much of the limit is left."""
 
 KNOWN_REPLIES: Final = 3
 SHORTENED_TO: Final = 2
 LEAST_WITH_EFFORT: Final = 2_048
 """After `KNOWN_REPLIES` replies, a model's output limit may be lowered to `SHORTENED_TO` times its longest
-reply. With a reasoning effort it stays at `LEAST_WITH_EFFORT` or more; Anthropic rejects lower limits."""
+reply. With a reasoning effort it is at least `LEAST_WITH_EFFORT`, since Anthropic rejects lower limits."""
 
 
 class BudgetReached(NoMoreCallsError):
@@ -48,10 +48,10 @@ class BudgetReached(NoMoreCallsError):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reservation:
-    """Money set aside for one attempt at a call.
+    """Money reserved for one attempt at a call.
 
-    ``usd`` is the highest cost of the attempt, ``output`` the most tokens of its reply. ``max_tokens`` is the
-    output limit to send, or None for the requested limit.
+    ``usd`` is the highest cost of the attempt, and ``output`` the most tokens of its reply. ``max_tokens`` is
+    a lower output limit to send, or None to send the requested limit.
     """
 
     usd: float
@@ -61,15 +61,10 @@ class Reservation:
 
 
 class Budget:
-    """The budget of a run, for one event loop. Without a limit, no money is set aside.
+    """The budget of a run, for one event loop. Without a limit (``max_usd``), nothing is reserved.
 
-    With a limit, every model needs a price (`build_budget` checks that), or else `reserve` raises ValueError.
-
-    Args:
-        max_usd: The limit in dollars, or None.
-        prices: The prices of tokens.
-        ceiling: A function that returns an upper bound of a prompt's tokens.
-        spent_usd: The dollars that the run has already spent, before it was resumed.
+    ``ceiling`` returns an upper bound of a prompt's tokens. ``spent_usd`` is what a resumed run has already
+    spent. With a limit, `reserve` raises ValueError for a model without a price; see `build_budget`.
     """
 
     def __init__(
@@ -82,7 +77,7 @@ class Budget:
         self.max_usd = max_usd
         self._limit_usd = math.inf if max_usd is None else max_usd
         self.spent_usd = spent_usd
-        self.presumed_usd = 0.0  # the part of spent_usd (possibly) paid without a reply
+        self.presumed_usd = 0.0  # the part of spent_usd that was, or may have been, paid without a reply
         self._prices = prices or PriceTable({})
         self._ceiling = ceiling
         self._open: set[Reservation] = set()
@@ -94,10 +89,10 @@ class Budget:
         self._refused = 0
 
     async def reserve(self, request: Request) -> Reservation:
-        """Set money aside for one attempt, after waiting for calls in flight if these may leave enough.
+        """Reserve money for one attempt. If necessary, first wait until calls in flight release theirs.
 
-        The reservation may ask for a lower output limit. If the endpoint accepts no output limit, the cost of
-        the whole context window is set aside. The first call to a model is made alone, to learn whether the
+        The reservation may have a lower output limit. If the endpoint accepts no output limit, the cost of
+        the whole context window is reserved. The first call to a model is made alone, to learn whether the
         endpoint exceeds output limits. Settle every reservation exactly once. Raises BudgetReached.
         """
         model = request.model
@@ -133,11 +128,11 @@ class Budget:
         """Return the highest cost of an attempt, with the model's largest overrun of output limits so far."""
         price = self._prices.of(model)
         if price is None:
-            raise ValueError(f"{model.model} has no price, so no money can be set aside for it")
+            raise ValueError(f"the price of {model.model} is unknown, so its cost cannot be limited")
         return price.most(prompt, output * self._overrun.get(model.place, 1.0))
 
     def _shorter_limit(self, model: ModelSettings, prompt: int, max_output_tokens: int) -> int | None:
-        """Return the longest output limit that still fits, or None if the model's replies may be longer."""
+        """Return the highest output limit that fits, or None if it could cut off the model's replies."""
         place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
@@ -156,13 +151,10 @@ class Budget:
         )
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
-        """Replace a reservation by the actual cost of its attempt.
+        """Replace a reservation by the actual cost of its attempt; ``usage`` is None if there was no reply.
 
-        Args:
-            reservation: The result of `reserve`.
-            usage: The token counts of the endpoint, or None if no reply came.
-            maybe_paid: Whether the endpoint may have charged for a reply that did not arrive (after a
-                timeout, a lost connection, or an unreadable answer). If so, the highest cost counts.
+        With ``maybe_paid``, the endpoint may have charged for a reply that was lost or is unreadable. Then
+        the whole reservation counts as spent.
         """
         if self.max_usd is None:
             return
@@ -182,14 +174,14 @@ class Budget:
         return self._prices.cost(model, usage)
 
     def cut_short(self, reservation: Reservation, usage: Usage) -> BudgetReached:
-        """Return the error that ends the run after a reply was cut off at a lowered output limit."""
+        """Return the error that ends the run after a lowered output limit cut off a reply."""
         self.presumed_usd += self.cost_of(reservation.model, usage) or 0.0
         return BudgetReached(limit_message(self._limit_usd, self.spent_usd, reservation.usd))
 
     def _learn_length(self, reservation: Reservation, usage: Usage) -> None:
-        """Record the length of a model's replies, and by how much they exceed the output limit.
+        """Record a reply's length, and by which factor it exceeds the output limit.
 
-        Some endpoints do not count hidden reasoning towards the output limit.
+        It can exceed the limit at endpoints that do not count hidden reasoning.
         """
         place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1
@@ -206,11 +198,11 @@ class Budget:
 
 
 def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
-    """Return the message of a run that stopped before a call that may cost ``most_usd``."""
+    """Return the message for a run that stops before a call that may cost ``most_usd``."""
     if math.isinf(most_usd):
         return (
-            f"stopped at --max-usd {max_usd:g}: ${spent_usd:.4f} is spent, and the next call may cost any "
-            "amount, since the endpoint accepts neither max_tokens nor max_completion_tokens. Finished "
+            f"stopped at --max-usd {max_usd:g}: ${spent_usd:.4f} is spent, and the cost of the next call has "
+            "no limit, since the endpoint accepts neither max_tokens nor max_completion_tokens. Finished "
             "trajectories are saved; to continue, run the same command without --max-usd"
         )
     return (
@@ -221,12 +213,12 @@ def limit_message(max_usd: float, spent_usd: float, most_usd: float) -> str:
 
 
 def _own_limits(model: ModelSettings) -> list[int]:
-    """Return the output limits that the user sets in ``extra``."""
+    """Return the output limits that the user set in ``extra``."""
     return [model.extra[name] for name in OUTPUT_LIMITS if isinstance(model.extra.get(name), int)]
 
 
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
-    """Return the most output tokens of a request: for each sample, the limit or a higher one in ``extra``."""
+    """Return the most output tokens of a request with all its samples, with the higher limit in ``extra``."""
     choices = model.extra.get("n")
     number = choices if isinstance(choices, int) and choices > 1 else 1
     return max([max_output_tokens, *_own_limits(model)]) * number
@@ -243,10 +235,7 @@ def most_output(prices: PriceTable, request: Request) -> float:
 def build_budget(
     max_usd: float | None, prices: PriceTable, models: Mapping[str, ModelSettings], spent_usd: float = 0.0
 ) -> Budget:
-    """Return the budget of a run that has spent ``spent_usd`` so far.
-
-    Raises OptionsError if there is a limit and the price of a model is unknown.
-    """
+    """Return a run's budget. Raises OptionsError if there is a limit and the price of a model is unknown."""
     unknown = sorted({model.model for model in models.values() if prices.of(model) is None})
     if max_usd is not None and unknown:
         flags = " ".join(f"--price {name}=IN,OUT" for name in unknown)

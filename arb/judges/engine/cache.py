@@ -1,9 +1,9 @@
-"""Cache replies on disk by a hash of their call, so that no judge, run or process pays for a call twice.
+"""Cache replies on disk, so that no judge, run or process pays for a call twice.
 
-The folder has segments: files of one JSON object per line that only grow (`LineFile`). One process at a time
-writes a segment, and all processes read it. Failed attempts are recorded too, but never returned as replies.
-The key is a hash of everything that a reply depends on, including the pictures, which are not stored. A
-process claims the calls that it is making, so that no other process makes them too.
+The cache is a folder of segments, which are append-only JSON Lines files (`LineFile`). Each is written by one
+process at a time and read by all. The key of a reply is a hash of everything that it depends on, including
+the pictures. Failed attempts are recorded too, but never returned. A process claims the calls that it is
+making, so that no other process makes them too.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from arb.judges.engine.answers import AnswerStore
 
 ANSWER: Final = b'{"answer":"'
-"""The beginning of a line with a reply, before its key. A line with a failure begins ``{"attempt":"``."""
+"""The beginning of a line with a reply; the key follows. Lines of failed attempts begin differently."""
 
 KEY_VERSION: Final = 2
-"""The version of the parameters in a key. Version 1 had no address. Its replies stay in the folder for the
-runs that refer to them, but they answer no new call, since their endpoint is unknown."""
+"""The version of the parameters in a key. Keys of version 1 did not include the address, so their replies are
+kept for older runs, but not used for new calls."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
-"""The stored fields of a reply, with their default values, which a line omits."""
+"""The fields of a reply that are stored, unless they have the default value given here."""
 
 
 def is_segment(name: str) -> bool:
@@ -45,9 +45,9 @@ def is_segment(name: str) -> bool:
 
 
 def _open_segment(folder: Path) -> LineFile:
-    """Open and lock a segment of this machine that no other process is writing, or a new segment.
+    """Open and lock a segment of this machine that no other process is writing, or else a new segment.
 
-    On a disk without locks, every process begins a new segment.
+    If the disk supports no locks, every process creates a new segment.
     """
     machine = hashlib.sha256(socket.gethostname().encode()).hexdigest()[:8]
     for path in sorted(folder.glob(f"segment-{machine}-*.jsonl")):
@@ -62,23 +62,23 @@ def _open_segment(folder: Path) -> LineFile:
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:  # another process took the new segment for an abandoned one
+    except BlockingIOError:  # another process opened the new segment as an unused one
         raise
-    except OSError:  # a disk without locks: no other process can take the lock either
+    except OSError:  # a disk without locks: no other process can lock the file either
         pass
     return LineFile(path, descriptor)
 
 
 def _place(key: str) -> int:
-    """Return the offset (below 2^62) of the byte to lock in the claims file. Keys hardly ever share one."""
+    """Return the offset (below 2^62) of the byte in the claims file to lock for a key."""
     return int(key[:16], 16) >> 2
 
 
 def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
     """Return the key of a call: the SHA-256 of provider, address, model, parameters, messages and sample.
 
-    Pictures are represented by hash, detail and media type. The address is included, since the model of the
-    same name may have other weights or quantization elsewhere. The API key and its variable are not.
+    The address is included, since a model of the same name may have other weights or quantization elsewhere.
+    The API key and its variable are not included.
     """
     parameters = {
         "key_version": KEY_VERSION,
@@ -92,7 +92,7 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
         "extra": dict(model.extra),
         "sample": sample,
     }
-    if model.reasoning_effort is not None:  # absent from keys unless set, so that older keys stay valid
+    if model.reasoning_effort is not None:  # left out if not set, so that older keys stay valid
         parameters["reasoning_effort"] = model.reasoning_effort
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode())
     for message in messages:
@@ -102,14 +102,14 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
             else:
                 text = part.encode("utf-8", "surrogatepass")  # some pages have lone surrogates
-                # The length keeps two adjacent texts apart from one long text.
+                # Because of the length, two texts never have the same hash as one longer text.
                 digest.update(f"\ntext {len(text)}\n".encode())
                 digest.update(text)
     return digest.hexdigest()
 
 
 def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
-    """Return the key of a call to a model, with the call's own sample number unless ``sample`` is given."""
+    """Return the key of a call to a model. ``sample`` overrides the call's own sample number."""
     max_output_tokens = call.max_output_tokens or model.max_output_tokens
     return call_key(model, call.messages, max_output_tokens, call.sample if sample is None else sample)
 
@@ -117,13 +117,11 @@ def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
 class CallCache:
     """A cache of replies in a folder, which is created if needed. Use it from one thread at a time.
 
-    Methods raise StorageError if the folder cannot be read or written. The cache keeps only the positions of
-    replies in memory, about 300 bytes per reply.
+    Only the positions of replies are in memory, about 300 bytes per reply. Methods raise StorageError.
 
     Args:
         folder: The folder of the segments.
-        answers: The URL of shared replies (`AnswerStore`) to search as well; by default those in the folder,
-            if there are any.
+        answers: The URL of an `AnswerStore` to search as well; by default the one in the folder, if any.
         not_before: Ignore replies stored before this time (seconds since 1970) or at an unknown time.
     """
 
@@ -153,7 +151,7 @@ class CallCache:
         return None if line is None else reply_in(line, key, self._not_before)
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply. It survives a crash of the process; after `sync`, also a crash of the system."""
+        """Store a reply, so that it survives a crash of the process. Use `sync` for crashes of the system."""
         self._places[bytes.fromhex(key)] = self._append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
@@ -162,17 +160,16 @@ class CallCache:
         self._append(_line_of(attempt))
 
     def sync(self) -> None:
-        """Wait until everything stored so far is on disk. May be called from another thread."""
+        """Wait until everything stored so far is on disk. This may be called from any thread."""
         if (segment := self._segment) is not None:
             with storing(self.folder):
                 segment.sync()
 
     def claim(self, key: str) -> bool:
-        """Claim a call for this process; return False while another process has claimed it.
+        """Claim a call for this process. Return False if another process has claimed it; then try again.
 
-        After False, wait and try again. Once the other process has finished or died, the claim succeeds, and
-        `refresh` followed by `get` finds its reply, if there is one. Claims separate processes only; tasks of
-        one process share calls in progress in `CallExecutor`.
+        After the other process has finished or died, the claim succeeds. Then `refresh` and `get` find its
+        reply, if there is one. Tasks in the same process are not kept apart; see `CallExecutor`.
         """
         with storing(self.folder):
             claims = self._claims
@@ -185,7 +182,7 @@ class CallCache:
         return True
 
     def release(self, key: str) -> None:
-        """Release the claim on a call, answered or not."""
+        """Release the claim on a call, whether or not the call was answered."""
         with suppress(OSError):  # a disk without locks
             fcntl.lockf(self._claims, fcntl.LOCK_UN, 1, _place(key))
 
@@ -193,7 +190,7 @@ class CallCache:
     def _claims(self) -> int:
         """The descriptor of the file in which one byte is locked per call in progress.
 
-        The system releases the locks of a process when it ends or is killed.
+        The system releases a process's locks when the process ends.
         """
         return os.open(self.folder / "claims", os.O_RDWR | os.O_CREAT, 0o666)
 
@@ -224,7 +221,7 @@ class CallCache:
                 os.close(self.__dict__.pop("_claims"))
 
     def _has_newer(self, key: bytes, name: str, line: bytes) -> bool:
-        """Return whether another segment than ``name`` is known to have a newer reply to the same call."""
+        """Return whether a segment other than ``name`` has a newer reply to the call than ``line``."""
         if key not in self._places or self._places[key][0] == name:
             return False
         return _stored_at(self._line(key)) > _stored_at(line)
@@ -236,7 +233,7 @@ class CallCache:
             return file.read(length)
 
     def _read(self, key: str) -> Reply | None:
-        """Return the reply at a known position, or forget it and return None if it is damaged or too old."""
+        """Return the reply at the known position of a key. If it is unusable, forget the position."""
         try:
             reply = reply_in(self._line(bytes.fromhex(key)), key, self._not_before)
         except OSError:
@@ -246,11 +243,11 @@ class CallCache:
         return reply
 
     def _append(self, line: bytes) -> tuple[str, int, int]:
-        """Write a line at the end of this process's segment and return its position."""
+        """Append a line to this process's segment and return its position (file name, offset, length)."""
         with storing(self.folder):
             if self._segment is None:
                 self._segment = _open_segment(self.folder)
-                self.refresh()  # a continued segment has lines of other processes
+                self.refresh()  # an existing segment has lines of other processes
             name, start = self._segment.path.name, self._segment.append(line)
         self._read_up_to[name] = start + len(line)
         return name, start, len(line)
@@ -272,7 +269,7 @@ def key_in(line: bytes) -> bytes | None:
 
 
 def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | None:
-    """Return the reply in a line, or None if the line is damaged, has another key, or is too old."""
+    """Return the reply in a line, or None if the line is damaged, too old, or has a different key."""
     try:
         record = json.loads(line)
         if not_before is not None and record.get("at", 0.0) < not_before:
@@ -283,7 +280,7 @@ def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | 
 
 
 def _stored_at(line: bytes) -> float:
-    """Return the time when a reply was stored, in seconds since 1970, or 0 if the line has no time."""
+    """Return when a reply was stored, in seconds since 1970, or 0 if the line has no time."""
     try:
         return float(json.loads(line).get("at", 0.0))
     except (ValueError, TypeError, AttributeError):
@@ -295,7 +292,7 @@ def _line_of(record: dict[str, Any]) -> bytes:
 
 
 def _record_of(reply: Reply) -> dict[str, Any]:
-    """Return the fields of a reply for JSON, without those that have their default value."""
+    """Return the fields of a reply as a JSON object, without those that have their default value."""
     values = {name: getattr(reply, name) for name in _DEFAULTS}
     record = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     if reply.logprobs is not None:

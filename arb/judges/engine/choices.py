@@ -1,4 +1,4 @@
-"""Ask for several samples of one question in one request (``n``), so that its input is paid once."""
+"""Request several answers to one prompt in one request (``n``), so that the input is paid for only once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from arb.judges.types import ModelSettings, Reply, Usage
 
 
 def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
-    """Return whether ``n`` may be sent: samples can differ, and neither user nor endpoint prevents it."""
+    """Return whether a request may have ``n``: the temperature is not 0, and the user did not set ``n``."""
     return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
 
 
@@ -24,8 +24,8 @@ def shared_choices(
 ) -> list[Reply]:
     """Return all answers in a reply, each with its share of the tokens and dollars.
 
-    The shares add up to the total. The first answer gets the input tokens and the cost of failed attempts.
-    The endpoint reports only the output tokens of all answers together, so they are split by text length.
+    The first answer gets the input tokens and the cost of failed attempts. The endpoint reports only the sum
+    of the output tokens, which is divided by the length of the texts.
     """
     usage = reply.usage
     usd = cost_of(usage)
@@ -53,7 +53,7 @@ def shared_choices(
 
 
 def _split(total: int | None, sizes: Sequence[int]) -> list[int | None]:
-    """Split a number into integers in proportion to sizes; if the number is None, so are all parts."""
+    """Split a number into integers in proportion to sizes. If the number is None, all parts are None."""
     if total is None:
         return [None] * len(sizes)
     ends = [total * end // sum(sizes) for end in accumulate(sizes)]

@@ -1,17 +1,16 @@
-"""Adapt the number of concurrent calls, and the gap between them, to the endpoint's capacity.
+"""Adapt the number of concurrent calls, and the pause between them, to the endpoint's capacity.
 
 The limit works like TCP's congestion control. It starts with a few calls and doubles with every round of
-replies (slow start). A refusal halves it, but refusals of calls that were in flight together count once.
-Further refusals without a reply in between reduce it to one call, and then widen the gap between calls.
-Replies gradually undo both. A ``Retry-After`` holds every call. The user's limits of requests and tokens per
-minute, and the quotas in the endpoint's headers, are enforced with token buckets.
+replies (slow start). A rate limit (429) halves it, but rate limits of calls that were in flight together
+count once. Further rate limits without a reply in between reduce it to one call, and then lengthen the pause
+between calls. Replies gradually undo both. The user's limits of requests and tokens per minute, and the
+quotas in the endpoint's headers, are enforced with token buckets.
 
-An overload (503, 529) is not a rate limit: the server refuses calls at random, so slowing down does not help
-a single call. Again, a ``Retry-After`` holds every call. Without it, the gap between calls is a small share
-of the time that the server has been refusing calls.
+In an overload (503, 529) the server refuses calls at random, so a lower limit would not help a single call.
+Instead, the pause between calls is a small share of the time that the server has been refusing calls.
 
-No refusal is final while other calls are answered. After ``rate_limit_timeout_s`` seconds with nothing but
-refusals, no further call is made.
+If the endpoint sends ``Retry-After``, all calls wait. After ``rate_limit_timeout_s`` seconds with nothing but
+refusals, no further call is made; until then, refused calls are repeated.
 """
 
 import asyncio
@@ -25,45 +24,44 @@ from arb.judges.engine.errors import CallFailed, NoEndpointError, NoMoreCallsErr
 from arb.judges.types import Quota, RateLimits
 
 INITIAL_CONCURRENCY: Final = 32
-"""The number of concurrent calls at the start. Growing to 64 hardly delays a run of 1,106 calls."""
+"""The number of concurrent calls at the start."""
 
 ROUNDS_TO_RECOVER: Final = 16
-"""After a cut, each round of replies raises the limit by ``max_in_flight`` divided by this number."""
+"""After the limit was cut, each round of replies raises it by ``max_in_flight`` divided by this number."""
 
 FEW_CALLS: Final = 4
-"""Only refusals without a reply in between cut the limit below this, since a single refusal may be chance.
-Below it, the limit doubles with every round of replies."""
+"""The limit falls below this only after several refusals without a reply in between, since a single refusal
+may be chance. Below this, the limit doubles with every round of replies."""
 
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
-"""How long a run waits by default while there are only refusals: longer than a limit per minute lasts."""
+"""By default, a run ends after this time with only refusals. It is longer than any limit per minute lasts."""
 
 FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 60.0
 GAP_DECAY: Final = 0.8
-"""Once only one call at a time is allowed, each further refusal doubles the gap between calls, from
-`FIRST_GAP_S` up to `MAX_GAP_S`. Each reply multiplies the gap by `GAP_DECAY`."""
+"""Once only one call at a time is allowed, each further refusal doubles the pause between calls, from
+`FIRST_GAP_S` up to `MAX_GAP_S`. Each reply multiplies the pause by `GAP_DECAY`."""
 
 OVERLOAD_GAP_SHARE: Final = 1 / 16
-"""While a server is overloaded and sends no ``Retry-After``, the gap between calls is this share of the time
-since the first refusal after its last reply: tiny if some calls are answered, up to a minute if none is."""
+"""While a server is overloaded and sends no ``Retry-After``, the pause between calls is this share of the
+time since the first refusal after the last reply, but at most `MAX_GAP_S`."""
 
 UNREACHABLE_S: Final = 3.0
 UNREACHABLE_GAP_S: Final = 1.0
-"""How long a run that has had no answer yet tries to connect, and the gap between its attempts. After that,
-the address is assumed to be wrong or the server not to be running."""
+"""How long a run tries to connect to an endpoint that has never answered, and the pause between attempts."""
 
 CONFIRMED_AFTER_S: Final = 60.0
-"""If the endpoint asks for a wait beyond the run's timeout, the run ends after this time without an answer.
+"""If the endpoint asks for a wait beyond the run's timeout, the run ends after this time without a reply.
 It does not end immediately, since only one of several servers may be asking for the wait."""
 
 MAX_QUOTA_WAIT_S: Final = 60.0
-"""The longest wait for a quota that the endpoint's headers report, since the headers may be wrong."""
+"""The longest wait for a quota in the endpoint's headers, which may be wrong."""
 
 _NOTHING_S: Final = 1e-9
-"""Waits shorter than this are treated as rounding errors."""
+"""Shorter waits are treated as rounding errors."""
 
 _NAP_S: Final = 1.0
-"""A waiting call checks at this interval whether the limit was closed."""
+"""How often a waiting call checks whether the limit was closed."""
 
 
 class RateLimitTimeout(NoMoreCallsError):
@@ -73,7 +71,7 @@ class RateLimitTimeout(NoMoreCallsError):
 
 
 class TokenBucket:
-    """A token bucket that fills at a constant rate up to ``most``. Its level may become negative."""
+    """A token bucket (a rate limiter) that fills at a constant rate up to ``most``. It may be overdrawn."""
 
     def __init__(
         self, per_second: float, most: float, clock: Callable[[], float], level: float | None = None
@@ -84,7 +82,7 @@ class TokenBucket:
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until this amount may be taken, or until the bucket is full if it is larger."""
+        """Return the seconds until the bucket has this amount, or is full if the amount exceeds ``most``."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
@@ -102,9 +100,9 @@ class TokenBucket:
 
 @dataclass
 class _Pool:
-    """The calls sent to one model at one endpoint, and the quotas that its last answer reported.
+    """The number of calls sent to one model at one endpoint, and the quotas in its latest answer.
 
-    The limits set by the user are a pool for all calls. Only the buckets of that pool are used.
+    The user's own limits are also stored as a pool, with buckets but without counts.
     """
 
     requests: TokenBucket | None = None
@@ -113,30 +111,31 @@ class _Pool:
     sent_tokens: int = 0
     sent_at: float = float("-inf")
     learned_from: int = 0
-    """The number of the call whose answer set the quotas; answers to earlier calls are out of date."""
+    """The number of the call whose answer set the quotas. Answers to earlier calls are ignored."""
 
     def buckets(self, tokens: int) -> list[tuple[TokenBucket, float]]:
-        """Return the buckets of this pool, each with the amount that a call with so many tokens takes."""
+        """Return the buckets of this pool, each with the amount that a call of ``tokens`` tokens takes."""
         pairs = ((self.requests, 1), (self.tokens, tokens))
         return [(bucket, amount) for bucket, amount in pairs if bucket is not None]
 
 
 class Slot:
-    """A call in flight. Use at most one of the methods, when the call has ended."""
+    """A call in flight. When it has ended, call `succeeded` or `failed` once, or neither."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
         self._number, self._sent_tokens, self._at = pool.sent_requests, pool.sent_tokens, pool.sent_at
 
     def succeeded(self, tokens: int | None = None, limits: RateLimits | None = None) -> None:
-        """Record that the endpoint answered, with the call's actual tokens and the quotas in the answer."""
+        """Record a reply, with the call's actual tokens and the quotas in the headers, if known."""
         self._limit._grow()
-        if tokens is not None:
-            self._limit._correct_tokens(tokens - self._tokens)
+        own_tokens = self._limit._own.tokens
+        if tokens is not None and own_tokens is not None:
+            own_tokens.take(tokens - self._tokens)
         self._learn(limits)
 
     def failed(self, failure: CallFailed) -> None:
-        """Record that the attempt failed. The limit changes only if the failure suggests too many calls."""
+        """Record a failed attempt. The limit falls only if the failure suggests too many calls."""
         limit, wait_s = self._limit, failure.retry_after_s
         is_refused = failure.kind == "rate_limit"
         if is_refused and not failure.is_overload:
@@ -165,12 +164,11 @@ class Slot:
 
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """Return a token bucket for a quota, or None if nothing says when the quota will be refilled.
+    """Return a token bucket for a quota, or None if the headers have neither a limit nor a time of reset.
 
-    The endpoint counted the quota ``age_s`` ago, when it received a call; requests or tokens sent since then
-    are subtracted. As OpenAI describes its headers, a quota fills evenly until its reset, at (limit -
-    remaining) / reset per second. Without a reset, the limit is taken as one per minute. Without a limit, the
-    remaining amount is taken as the limit.
+    The endpoint reported the quota for a call sent ``age_s`` seconds ago; ``sent_since`` is subtracted from
+    it. According to OpenAI, a quota fills evenly until its reset, at (limit - remaining) / reset per second.
+    Without a reset, the limit is taken as one per minute. Without a limit, the remaining amount is used.
     """
     if quota.limit is None and not quota.reset_s:
         return None
@@ -182,10 +180,7 @@ def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], flo
 
 
 class AdaptiveLimit:
-    """The limit on the concurrent calls of a run, for one event loop. Waiting calls begin in order.
-
-    ``clock`` and ``sleep`` work in seconds; tests may replace them.
-    """
+    """The limit on the concurrent calls of a run, for one event loop. Waiting calls begin in order."""
 
     def __init__(
         self,
@@ -221,12 +216,12 @@ class AdaptiveLimit:
         return int(self._allowed)
 
     def counts_tokens(self, pool: Hashable = None) -> bool:
-        """Return whether calls to this pool have to pass their number of tokens to `slot`."""
+        """Return whether `slot` needs the number of tokens of calls to this pool."""
         return self._own.tokens is not None or (pool in self._pools and self._pools[pool].tokens is not None)
 
     @asynccontextmanager
     async def slot(self, tokens: int = 0, pool: Hashable = None) -> AsyncIterator[Slot]:
-        """Wait until a call may begin, and count it as in flight for the block.
+        """Wait until a call may begin, and count it as in flight during the block.
 
         ``tokens`` is an estimate for the call. ``pool`` identifies the model and endpoint whose quotas apply.
         Raises the exception given to `close`.
@@ -247,21 +242,21 @@ class AdaptiveLimit:
             self._changed.set()
 
     def close(self, reason: Exception) -> None:
-        """Admit no further call, and raise this exception in every call that waits in `slot`."""
+        """Let no further call begin, and raise this exception in every call that waits in `slot`."""
         self._closed = self._closed or reason
         self.closed.set()
         self._changed.set()
 
     def stop(self, reason: Exception) -> NoReturn:
-        """Close the limit, and raise the given exception."""
+        """Close the limit and raise ``reason``."""
         self.close(reason)
         raise reason
 
     def check_unreachable(self, message: str) -> None:
-        """After a failed connection, raise NoEndpointError if all have failed for `UNREACHABLE_S`.
+        """After a failed connection, raise NoEndpointError if all connections failed for `UNREACHABLE_S`.
 
-        Until then, calls are made one at a time. If the endpoint has answered before, it may be restarting,
-        so nothing is raised.
+        Until then, calls are made one at a time. An endpoint that has answered before may be restarting, so
+        nothing is raised for it.
         """
         if self.has_answered:
             return
@@ -278,10 +273,7 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """After a refusal, raise RateLimitTimeout if it is pointless to wait any longer.
-
-        This is so if there have been only refusals for too long, or if the endpoint asks for too long a wait.
-        """
+        """Raise RateLimitTimeout if there were only refusals, or will be, for longer than the timeout."""
         if self._refused_since is None:
             return
         refused_s = self._clock() - self._refused_since
@@ -291,14 +283,14 @@ class AdaptiveLimit:
             asks = f"; it asks to wait for {asked_s:,.0f} s" if asked_s else ""
             self.stop(
                 RateLimitTimeout(
-                    f"stopped: for {refused_s:,.0f} s the endpoint gave no reply, only rate limits "
-                    f"({message}{asks}). No trajectory was given up: run the same command again later, or "
-                    f"with --rate-limit-timeout above {self._timeout_s:g}"
+                    f"stopped: for {refused_s:,.0f} s the endpoint answered every call with a rate limit "
+                    f"({message}{asks}). No trajectory has failed; run the same command again later, or "
+                    f"with a --rate-limit-timeout above {self._timeout_s:g}"
                 )
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """Return a bucket that holds one second's amount of a rate per minute, or None if no rate is set."""
+        """Return a bucket for a rate per minute, or None if no rate is set. It holds one second's amount."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
@@ -325,12 +317,8 @@ class AdaptiveLimit:
         for bucket, amount in (*self._own.buckets(tokens), *pool.buckets(tokens)):
             bucket.take(amount)
 
-    def _correct_tokens(self, more: int) -> None:
-        if self._own.tokens is not None:
-            self._own.tokens.take(more)
-
     def _grow(self) -> None:
-        """After a reply, shorten the gap between calls, or else raise the limit."""
+        """After a reply, shorten the pause between calls, or raise the limit if there is no pause."""
         self._refused_since = None
         self.has_answered = True
         if self._gap_s:
@@ -354,14 +342,14 @@ class AdaptiveLimit:
             self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
     def _space_out(self) -> None:
-        """Set the gap between calls to a share of the time since the first refusal after the last reply."""
+        """Set the pause between calls by `OVERLOAD_GAP_SHARE`."""
         now = self._clock()
         refused_s = 0.0 if self._refused_since is None else now - self._refused_since
         self._gap_s = min(MAX_GAP_S, refused_s * OVERLOAD_GAP_SHARE)
         self._next_at = now + self._gap_s
 
     def _pause(self, retry_after_s: float | None) -> None:
-        """Record a refusal and hold all calls, unless the endpoint asks for a wait beyond the timeout."""
+        """Record a refusal, and hold all calls for the time asked for unless it exceeds the timeout."""
         now = self._clock()
         if self._refused_since is None:
             self._refused_since = now

@@ -1,8 +1,8 @@
 """Answer calls from the cache, from an equal call in progress, or by a request with retries.
 
-A call is looked up in the cache, and then among the calls in progress in this process and in others (claims).
-If it has to be made, each attempt waits for the limit and the budget. Nothing is awaited between receiving a
-reply and caching it, so a run that is stopped at any moment keeps every reply that it has received.
+A request waits until the concurrency limit and the budget admit it. Equal calls of other processes are waited
+for as well (claims in the cache). Nothing is awaited between receiving a reply and caching it, so a run that
+is interrupted keeps every reply that it has received.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from arb.judges.engine.tokens import token_ceiling
 from arb.judges.types import Call, Message, ModelSettings, Reply, Request
 
 CLAIM_POLL_S: Final = 0.25
-"""The time between checks whether another process has finished a call."""
+"""How often to check whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for the limit of tokens per minute, which the actual count in each reply corrects."""
+"""An estimate for the limit of tokens per minute. The actual count in each reply corrects it."""
 
 
 class Endpoint(Protocol):
-    """The interface of `OpenAIEndpoint` and `AnyLLMEndpoint`, which make single attempts at calls.
+    """The interface of `OpenAIEndpoint` and `AnyLLMEndpoint`, which make requests without retrying.
 
     If an endpoint has ``takes_choices = True``, a request may ask for several answers (``n`` in ``extra``).
     """
@@ -49,16 +49,16 @@ class Endpoint(Protocol):
 
 
 class OnEvent(Protocol):
-    """A callback for events: ``answered``, ``cached``, ``retried``, ``dropped`` (a parameter), ``failed``."""
+    """A callback for events of the kinds answered, cached, retried, failed, and dropped (a parameter)."""
 
     def __call__(self, kind: str, **facts: Any) -> None: ...
 
 
 class CallExecutor:
-    """The executor that makes the calls of all trajectories of a run, in one event loop.
+    """The executor of all model calls of a run, in one event loop.
 
-    ``endpoints`` and ``models`` are by role; a run without models needs no cache. Tests may replace ``sleep``
-    and ``draw``, which returns random numbers from 0 to 1.
+    ``endpoints`` and ``models`` are by role. A run without models needs no cache. ``draw`` returns random
+    numbers from 0 to 1.
     """
 
     def __init__(
@@ -82,26 +82,26 @@ class CallExecutor:
         self._sleep = sleep
         self._draw = draw
         self._under_way: dict[str, asyncio.Future[Reply | None]] = {}
-        # Replies to further samples of a request, by key, until the calls for these samples are made.
+        # Further answers of a request, by key, until the calls for these samples are made.
         self._prefetched: dict[str, Reply] = {}
-        # Parameters that a model at an address rejected. Roles with the same model and address share them.
+        # Parameters that the endpoint rejected, by model and address.
         self._unsupported: defaultdict[tuple[str, str | None, str], set[str]] = defaultdict(set)
 
     @property
     def unsupported_params(self) -> dict[str, list[str]]:
-        """The parameters that endpoints rejected and that later requests left out, by role."""
+        """By role, the parameters that the endpoint rejected and that later requests left out."""
         by_role = {role: sorted(self._unsupported[model.place]) for role, model in self._models.items()}
         return {role: names for role, names in by_role.items() if names}
 
     async def ask(self, call: Call) -> Reply:
-        """Return the reply to a call; its state is not ``ok`` if the call failed.
+        """Return the reply to a call. If the call failed, the reply's state is not ``ok``.
 
         If an equal call is in progress, its reply is returned, marked as from the cache.
 
         Raises:
-            StorageError: The cache cannot be written. No further call is made from then on.
+            StorageError: The cache cannot be read or written; no further call is made.
             NoMoreCallsError: The run has to stop, for example because its budget is used up.
-            Exception: The reason that `stop_waiting` was called with.
+            Exception: The reason given to `stop_waiting`.
         """
         try:
             return await self._ask(call)
@@ -110,7 +110,7 @@ class CallExecutor:
             raise
 
     def stop_waiting(self, reason: Exception) -> None:
-        """Begin no further call, and raise this reason in calls that still wait to begin."""
+        """Make no further request, and raise ``reason`` in calls that are waiting to make one."""
         self._limit.close(reason)
 
     def sync(self) -> None:
@@ -138,7 +138,7 @@ class CallExecutor:
             if (under_way := self._under_way.get(key)) is None:
                 break
             shared = await asyncio.shield(under_way)
-            # The reply is None if the call was given up, after Ctrl-C or because of the budget.
+            # The reply is None if the other call was cancelled or ended with an exception.
             if shared is not None and key not in self._prefetched:
                 return self._as_cached(call, shared)
         keys = [key, *self._samples_to_ask(call, model)]
@@ -162,7 +162,7 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of the further samples to request together with a call: those without a reply."""
+        """Return the keys of further samples without a reply, which can be requested together with a call."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
@@ -175,7 +175,7 @@ class CallExecutor:
         return is_known and may_have_choices(model, self._unsupported[model.place])
 
     async def _claimed(self, call: Call, keys: list[str]) -> dict[str, Reply]:
-        """Claim a call and its further samples for this process, and return their replies by key."""
+        """Claim a call and further samples for this process, and return their replies by key."""
         while not self._cache.claim(keys[0]):
             await self._sleep(CLAIM_POLL_S)
         claimed = [keys[0], *(key for key in keys[1:] if self._cache.claim(key))]
@@ -190,9 +190,9 @@ class CallExecutor:
                 self._cache.release(key)
 
     async def _request(self, call: Call, keys: Sequence[str]) -> dict[str, Reply]:
-        """Request a call and its further samples, cache the replies, and return them by key.
+        """Make a request for a call and further samples, cache the replies, and return them by key.
 
-        There is always a reply for the first key, though its state is not ``ok`` if the call failed. Its cost
+        There is always a reply for the first key. If the call failed, its state is not ``ok``. Its cost
         includes the known cost of failed attempts. Raises NoMoreCallsError, or the reason of `stop_waiting`.
         """
         model = self._models[call.role]
@@ -251,9 +251,9 @@ class CallExecutor:
     async def _attempt(
         self, call: Call, key: str, messages: tuple[Message, ...], unsupported: Set[str], wanted: int
     ) -> Reply:
-        """Make one attempt at a request for ``wanted`` answers.
+        """Make one request for ``wanted`` answers.
 
-        Money is set aside only once the limit admits the call, so that waiting calls do not tie it up.
+        The limit comes before the budget, so that no money is set aside for calls that are still waiting.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)
@@ -274,7 +274,7 @@ class CallExecutor:
                 budget.settle(reservation, usage, maybe_paid=failure.maybe_paid)
                 slot.failed(failure)
                 raise failure from problem
-            except BaseException:  # stopped in flight: it may cost money
+            except BaseException:  # cancelled in flight: the endpoint may charge for it
                 budget.settle(reservation, None, maybe_paid=True)
                 self._cache.note_attempt(key, "cancelled", "stopped while in progress")
                 raise
@@ -295,7 +295,7 @@ class CallExecutor:
                 each.cancel()
 
     def _stop_if_permanent(self, failure: CallFailed) -> None:
-        """Raise an exception that ends the run if the failure shows that no further call can be answered."""
+        """Raise an exception that ends the run if the failure shows that further calls are pointless."""
         if failure.kind == "account":
             self._limit.stop(AccountError(failure.message))
         if failure.is_unreachable:
@@ -316,9 +316,9 @@ async def open_endpoints(
     environment: Mapping[str, str] | None = None,
     timeout_s: float = TIMEOUT_S,
 ) -> AsyncIterator[dict[str, Endpoint]]:
-    """Open the endpoint of each role for the block; roles with the same address and key share one.
+    """Yield the endpoint of each role, and close the endpoints after the block.
 
-    Raises OptionsError for a missing key or address before anything is opened.
+    Roles with the same address and key share an endpoint. Raises OptionsError for a missing key or address.
     """
     access = resolve_access(models, environment)
     opened: dict[EndpointAccess, Endpoint] = {}

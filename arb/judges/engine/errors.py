@@ -1,7 +1,6 @@
-"""Classify the error answers of endpoints.
+"""Classify the error responses of endpoints, by their status and codes, or else by the words of the message.
 
-Structured fields are checked first: the status, a code, Google's error details. The wording is checked only
-if they do not settle the matter. ``error_signs.toml`` lists the codes and the wording.
+``error_signs.toml`` lists the codes and the words.
 """
 
 from __future__ import annotations
@@ -23,7 +22,8 @@ from arb.judges.types import RateLimits, Reply, Usage
 def read_json(text: str) -> Any:
     """Return the value of a JSON text. Raises ValueError for invalid or too deeply nested JSON.
 
-    Lone surrogates, as in replies that were cut off, become U+FFFD, so that UTF-8 can encode the value.
+    Lone surrogates, which occur in replies that were cut off, become U+FFFD, so the value can be encoded as
+    UTF-8.
     """
     try:
         read = json.loads(text)
@@ -57,8 +57,8 @@ OPTIONAL_PARAMS: Final = (
     "top_logprobs",
     "prompt_cache_key",
 )
-"""Parameters that may be left out of a call if the endpoint rejects them. The reasoning effort and fields
-added by the user are not among them, since the user asked for them."""
+"""Parameters that are left out of a call if the endpoint rejects them. The reasoning effort and fields that
+the user added are not left out, since the user asked for them."""
 
 _NO_USAGE: Final = Usage()
 MAX_MESSAGE_CHARS: Final = 600
@@ -69,7 +69,7 @@ _OVERLOAD_STATUSES: Final = (503, 529)
 _MAYBE_PAID_STATUSES: Final = (502, 504, 524)
 
 _ACCOUNT_CHARS: Final = 300
-"""How many characters of a message are searched for account problems. The rest may quote the prompt."""
+"""Only this many characters of a message are searched for account problems. The rest may quote the prompt."""
 
 _SIGNS: Final = tomllib.loads(Path(__file__).with_name("error_signs.toml").read_text(encoding="utf-8"))
 _WORDS: Final = {
@@ -80,26 +80,26 @@ _WORDS: Final = {
 class NoMoreCallsError(Exception):
     """Raised when a run has to stop making calls; the message gives the reason.
 
-    ``how`` is the way in which the run ends, as in `arb.judges.run.progress.RunEnd`.
+    ``how`` says how the run ends (see `arb.judges.run.progress.RunEnd`).
     """
 
     how: ClassVar[Literal["budget", "limited", "account", "failing"]]
 
 
 class AccountError(NoMoreCallsError):
-    """Raised when the endpoint refuses the account: a wrong key, no credit, or a spent daily quota."""
+    """Raised when the endpoint refuses the account because of a wrong key, no credit, or a used-up quota."""
 
     how = "account"
 
     def __init__(self, answer: str):
         super().__init__(
-            f"stopped: the endpoint refuses the account ({answer}). Check the key and the credit; "
-            "trajectories that are not judged stay open"
+            f"stopped: the endpoint refuses the account ({answer}). Check the key and the credit, then run "
+            "the same command again to judge the remaining trajectories"
         )
 
 
 class NoEndpointError(NoMoreCallsError):
-    """Raised when no connection to the endpoint is possible and it has never answered."""
+    """Raised when every connection to the endpoint has failed since the start of the run."""
 
     how = "failing"
 
@@ -109,14 +109,14 @@ class CallFailed(Exception):
     """Raised for a call without a usable reply.
 
     Attributes:
-        kind: ``rate_limit``: the endpoint wants fewer calls, perhaps after ``retry_after_s``.
-            ``transient``: another attempt may succeed. ``too_long``: the prompt does not fit.
+        kind: ``rate_limit``: the endpoint wants fewer calls, perhaps a wait of ``retry_after_s``.
+            ``transient``: another attempt may succeed. ``too_long``: the prompt is too long for the model.
             ``unsupported_parameter``: the call may succeed without ``parameter``. ``refused``: the endpoint
-            rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: every
-            attempt would fail.
-        message: The problem in one line of bounded length.
+            rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: any
+            further attempt would fail.
+        message: The problem in one line of limited length.
         maybe_paid: Whether the endpoint may have charged for a reply. If so, ``usage`` has the token counts
-            and ``raw`` the answer, as far as they are known.
+            and ``raw`` the text of the response, if they are known.
         is_slow: Whether no reply came in time.
         is_overload: Whether the server has too many calls (503, 529).
         is_unreachable: Whether no connection was made.
@@ -140,7 +140,7 @@ class CallFailed(Exception):
         super().__init__(self.message)
 
     def as_reply(self, key: str, cost_usd: float | None, *, used_shorter: bool = False) -> Reply:
-        """Return the reply that records this failure; its text is the unusable answer, if there is one."""
+        """Return a reply that records this failure. Its text is the unusable response, if there is one."""
         return Reply(
             text=self.raw,
             state=self.kind if self.kind in ("too_long", "refused") else "error",
@@ -152,10 +152,10 @@ class CallFailed(Exception):
 
 
 def classify_status(status: int, body: str, headers: Mapping[str, str] | None = None) -> CallFailed:
-    """Convert an error answer to a CallFailed. The names of ``headers`` have to be in lower case.
+    """Convert an error response to a CallFailed. The names of ``headers`` must be in lower case.
 
-    A 503 or 529 counts as a rate limit if it asks to wait, in a header or in words. Otherwise the server may
-    be broken, perhaps by this very prompt, so the failure is transient and the number of attempts is limited.
+    A 503 or 529 counts as a rate limit if it asks for a wait, in a header or in words. Otherwise the server
+    may be failing because of this prompt, so the failure is transient, with a limited number of attempts.
     """
     headers = headers or {}
     error = _read_error(body)
@@ -188,7 +188,7 @@ def classify_status(status: int, body: str, headers: Mapping[str, str] | None = 
 def _concerns_account(status: int, error: _ErrorBody, asked_s: float | None) -> bool:
     """Return whether an error means that the endpoint answers no call of this account.
 
-    The wording is ignored if the answer has a rate-limit code or says how long to wait, since Google calls
+    If there is a rate-limit code or a time to wait, the words of the message are ignored, since Google calls
     even a limit per minute "your current quota".
     """
     if status >= 500:
@@ -224,7 +224,7 @@ def _optional_param_in(text: str | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _ErrorBody:
-    """The fields of an error body of any endpoint. If the body has no message, ``message`` is the whole body.
+    """The parts of an error response. If it has no message, ``message`` is the whole response body.
 
     ``codes`` has the code, type, status and reasons in lower case. ``delay`` is Google's ``retryDelay``.
     """
@@ -236,11 +236,11 @@ class _ErrorBody:
     is_daily_quota: bool = False
 
     def has_code(self, sign: str) -> bool:
-        """Return whether the error has one of the codes listed for a sign in ``error_signs.toml``."""
+        """Return whether the error has one of the codes in the table ``sign`` of ``error_signs.toml``."""
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, matches the words of a sign."""
+        """Return whether the message, or its first ``within`` characters, has words of that table."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 

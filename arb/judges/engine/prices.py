@@ -1,8 +1,8 @@
 """Find the prices of tokens.
 
-The sources are searched in this order: overrides, the user's table, a dated table shipped with this code
-(`prices.csv`; see `prices.md`), and the package genai-prices, which knows none of the shipped models. If no
-source has a model, its price is unknown, which is not the same as free.
+These sources are searched in order: the options ``--price``, the table in ``--prices``, the shipped table
+`prices.csv` (see `prices.md`), and the package genai-prices. If none has a model, its price is unknown, which
+does not mean free.
 """
 
 from __future__ import annotations
@@ -40,9 +40,9 @@ _SELLERS: Final = tomllib.loads(Path(__file__).with_name("sellers.toml").read_te
 class Price:
     """The price of a model in dollars per million tokens.
 
-    ``cached_input`` is the price of input that the provider read from its cache, ``cache_write`` the price of
-    input that it wrote there; None means the price of ``input``. A call with more than ``long_from`` input
-    tokens is charged entirely at ``long``. A batch is charged at ``batch`` if that price is known.
+    ``cached_input`` is the price of input that the provider read from its cache, and ``cache_write`` that of
+    input that it wrote to its cache; None means the same as ``input``. All tokens of a call with more than
+    ``long_from`` input tokens have the price ``long``. Batches have the price ``batch`` if it is known.
     """
 
     input: float
@@ -76,7 +76,7 @@ class Price:
         ) / 1_000_000
 
     def most(self, input_tokens: float, output_tokens: float, *, is_batch: bool = False) -> float:
-        """Return the highest possible cost of a call in dollars, however the provider uses its cache."""
+        """Return the highest possible cost of a call in dollars, with the most expensive use of the cache."""
         price = self._that_holds(input_tokens, is_batch)
         per_input = max(price.input, price.cached_input or 0.0, price.cache_write or 0.0)
         made = output_tokens * price.output if price.output else 0.0  # avoids inf * 0
@@ -96,11 +96,10 @@ class Price:
 
 
 class PriceTable:
-    """Prices by provider and model, whose names are compared without regard to case.
+    """Prices by provider and model. Upper and lower case do not matter.
 
-    With ``uses_library``, the prices of missing models come from the package genai-prices. At an address of
-    an unknown provider (``any``), a model that only its maker sells then has the maker's list price, so that
-    the cost of calls through a gateway is known in advance.
+    With ``uses_library``, missing prices come from the package genai-prices. At an address of an unknown
+    provider (``any``), such as a gateway, a model that only its maker sells has the maker's list price.
     """
 
     def __init__(self, prices: Mapping[tuple[str, str], Price], uses_library: bool = False):
@@ -153,18 +152,18 @@ class PriceTable:
 LIST_PRICE: Final = "the endpoint's own price is unknown; give it with --price"
 
 SELF_HOSTED: Final = "vllm"
-"""The provider that charges nothing."""
+"""The provider name of the user's own servers, which have no price."""
 
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """Return the only seller of a model (None if there are several) and the name without a vendor prefix."""
+    """Return the only seller of a model, or None if there are several, and the name without vendor prefix."""
     own = name.rpartition("/")[2]
     makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
     return next(makers, None), own
 
 
 def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | None:
-    """Return the entry of a model in genai-prices, or None. The package downloads nothing by itself."""
+    """Return a model's entry in genai-prices, or None. Nothing is downloaded."""
     from genai_prices.data_snapshot import get_snapshot  # noqa: PLC0415  heavy, only for priced models
 
     try:
@@ -174,7 +173,7 @@ def _library_entry(provider: str, model: str) -> tuple[Provider, ModelInfo] | No
 
 
 def _library_price(provider: str, model: str) -> Price | None:
-    """Return the current price in genai-prices, or None. Some prices depend on the date or the hour."""
+    """Return the current price in genai-prices, or None. Some prices depend on the date or time of day."""
     if (known := _library_entry(provider, model)) is None:
         return None
     from genai_prices import __version__  # noqa: PLC0415  heavy, only for priced models
@@ -221,7 +220,7 @@ def _of_library(rates: ModelPrice) -> Price | None:
 
 
 def _rate(rate: Decimal | TieredPrices, start: int) -> float:
-    """Return the price, in dollars per million, of calls with ``start`` or more input tokens."""
+    """Return the dollars per million tokens for calls with ``start`` or more input tokens."""
     if isinstance(rate, Decimal):
         return float(rate)
     return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
@@ -238,9 +237,9 @@ def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict
 
 
 def read_prices(table: Path | None = None, overrides: Sequence[str] = ()) -> PriceTable:
-    """Return the shipped prices, updated with the user's table and overrides (``MODEL=IN,OUT[,CACHED]``).
+    """Return the shipped prices with those of the user's table and overrides (``MODEL=IN,OUT[,CACHED]``).
 
-    Raises OptionsError with a list of all bad rows and overrides.
+    Raises OptionsError, which lists all bad rows and overrides.
     """
     problems: list[str] = []
     prices = _read_table(_SHIPPED, problems)
@@ -307,7 +306,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
         return found
 
     if None in row or not (row["provider"] or "").strip() or not (row["model"] or "").strip():
-        problems.append(f"{where}: a row needs provider and model, and has at most {len(COLUMNS)} fields")
+        problems.append(f"{where}: give provider, model and no more than {len(COLUMNS)} fields")
     try:
         checked = date.fromisoformat((row["checked"] or "").strip())
     except ValueError:
@@ -319,7 +318,7 @@ def _price_of(row: Mapping[str | None, str | None], where: str, problems: list[s
     share, beyond = number("batch_share", most=1.0), None
     if long_from is not None:
         long_input, long_output = long_input or per_input, long_output or per_output
-        times = long_input / per_input if per_input else 1.0  # the price of cached tokens rises alike
+        times = long_input / per_input if per_input else 1.0  # cached tokens get dearer by the same factor
         beyond = Price(long_input, long_output, cached and cached * times, written and written * times)
     price = Price(
         per_input,

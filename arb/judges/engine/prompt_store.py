@@ -1,12 +1,11 @@
-"""Store the prompts that a run sent in a file that only grows, with every text once and compressed.
+"""Store the prompts that a run sent in an append-only file. Each text is stored once and compressed.
 
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-The name of a prompt is the SHA-256 of its ``messages`` as written; the lines of its texts come before it. A
-picture is represented by the SHA-256 of the bytes that were sent, its media type, size and detail; its bytes
-are in the recorded runs. A line counts once its line break is written, so a process that is killed at any
-moment leaves a valid file.
+The name of a prompt is the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
+a picture, the file has the SHA-256 of the bytes that were sent, the media type, size and detail, but not the
+bytes, which are in the recorded runs. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ Picture = dict[str, Any]
 """The description of a picture: ``sha256``, ``media_type``, ``width``, ``height``, ``detail``."""
 
 Prompt = list[tuple[str, str | list[str | Picture]]]
-"""Messages as role and content (a text, or texts and pictures), ready for JSON."""
+"""Messages as (role, content) in JSON form. The content is a text, or a list of texts and pictures."""
 
 _LEVEL: Final = 1
-"""The fastest level of zlib, since compression delays the calls that the same process makes."""
+"""The fastest level of zlib, since calls in the same process have to wait for the compression."""
 
 _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
 
 
 class PromptStoreError(ValueError):
-    """Raised for a prompt that is missing from the file or damaged; the message names it."""
+    """Raised for a prompt that is missing or damaged; the message names it."""
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
-    """Return messages as a `Prompt`, with descriptions of their pictures in place of the bytes."""
+    """Return messages as a `Prompt`, in which pictures are only described."""
     prompt: Prompt = []
     for each in messages:
         if isinstance(each.content, str):
@@ -73,7 +72,7 @@ def _encoded(messages: Any) -> bytes:
 
 
 def _places(path: Path) -> dict[str, tuple[int, int]]:
-    """Return the offset and the length of each line, by the name of its text or prompt."""
+    """Return the offset and length of each line of the file, by the name of its text or prompt."""
     places = {}
     for start, line in complete_lines(path):
         if (found := _NAMED_LINE.match(line)) is not None:
@@ -82,7 +81,7 @@ def _places(path: Path) -> dict[str, tuple[int, int]]:
 
 
 class PromptWriter:
-    """A writer that appends prompts to the file, which it creates if needed. For one process at a time."""
+    """Appends prompts to the file, which is created if needed. Only one process may write at a time."""
 
     def __init__(self, path: Path):
         self._path = path
@@ -90,7 +89,7 @@ class PromptWriter:
         self._known: set[str] = set()
 
     def add(self, prompts: Iterable[Prompt]) -> list[str]:
-        """Write new prompts and their new texts to the disk, and return the names of all prompts."""
+        """Write the prompts and texts that the file lacks, and return the names of all given prompts."""
         if not (waiting := list(prompts)):
             return []
         if self._file is None:
@@ -109,7 +108,7 @@ class PromptWriter:
             self._file.close()
 
     def _add(self, prompt: Prompt, lines: dict[str, bytes]) -> str:
-        """Return the name of a prompt, and add the lines that the file lacks to ``lines`` by name."""
+        """Return the name of a prompt, and add the lines that the file lacks to ``lines``, by name."""
         content = _encoded(_map_texts(prompt, lambda text: self._add_text(text, lines)))
         name = hashlib.sha256(content).hexdigest()
         if name not in self._known:
@@ -126,17 +125,14 @@ class PromptWriter:
 
 
 class PromptReader:
-    """A reader of single prompts, which keeps only their positions in memory.
-
-    Raises OSError if the file cannot be read.
-    """
+    """Reads single prompts by name, with only their positions in memory. Raises OSError."""
 
     def __init__(self, path: Path):
         self._places = _places(path)
         self._file = path.open("rb")
 
     def get(self, name: str) -> Prompt:
-        """Return a prompt. Raises PromptStoreError if it is missing or a text does not match its hash."""
+        """Return a prompt. Raises PromptStoreError if it is missing or damaged."""
         messages: Any = self._read(name).get("messages")
         if hashlib.sha256(_encoded(messages)).hexdigest() != name:
             raise PromptStoreError(f"the prompt {name} is damaged")

@@ -1,4 +1,4 @@
-"""Read from an endpoint's answer how long to wait, and how many requests and tokens it still allows."""
+"""Read from a response how long to wait, and how many requests and tokens the endpoint still allows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from arb.judges.types import Quota, RateLimits
 
 
 def retry_after(headers: Mapping[str, str], delay: str | None, body: str) -> float | None:
-    """Return the seconds that an answer asks to wait, or None if it does not say.
+    """Return the seconds that a response asks to wait, or None if it does not say.
 
-    A header (a number or a date) takes precedence over ``delay`` (Google's ``retryDelay``), which takes
-    precedence over the wording of the body.
+    Headers are read first, then ``delay`` (Google's ``retryDelay``), then the words of the body.
     """
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         if (number := _number(headers.get(name, ""))) is not None:
@@ -47,7 +46,7 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Return the seconds until a date, or None. Count from ``sent_at``, the server's time, if it is known."""
+    """Return the seconds until a date, or None. ``sent_at`` is the server's time, if it is known."""
     date, now = _date(text), _date(sent_at or "")
     if date is None:
         return None
@@ -55,7 +54,7 @@ def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
 
 
 def _date(text: str) -> float | None:
-    """Return the seconds since 1970 of a date in the format of HTTP headers or ISO 8601, or None."""
+    """Return a date in HTTP or ISO 8601 format as seconds since 1970, or None if it is neither."""
     for read in (email.utils.parsedate_to_datetime, datetime.fromisoformat):
         with suppress(ValueError, OverflowError):
             return read(text).timestamp()
@@ -72,17 +71,17 @@ _TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}"
 """Names of headers; ``{}`` is ``remaining``, ``limit`` or ``reset``."""
 
 _EPOCH_FROM: Final = 1e9
-"""A reset of at least this number is a point in time, in seconds or milliseconds since 1970."""
+"""From this number on, a reset is a point in time (seconds or milliseconds since 1970), not a duration."""
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return the remaining requests and tokens from an answer's headers, or None if they report neither."""
+    """Return the quotas of requests and tokens in a response's headers, or None if it has neither."""
     requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 
 
 def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
-    """Return the quota from the first of these headers that is present, or None if it is not a number."""
+    """Return the quota in the first of these headers that is present, or None if it is not a number."""
     for form in forms:
         if (text := headers.get(form.format("remaining"))) is not None:
             limit = _number(headers.get(form.format("limit"), "")) or None
@@ -93,7 +92,7 @@ def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
 
 
 def _reset(text: str, sent_at: str | None) -> float | None:
-    """Return the seconds until a quota is reset, given as seconds, a duration or a point in time, or None."""
+    """Return the seconds until a quota is reset, or None if the text has no duration or point in time."""
     seconds = _number(text)
     if seconds is None:
         return _duration(text) if "-" not in text and ":" not in text else _seconds_until(text, sent_at)
@@ -104,7 +103,7 @@ def _reset(text: str, sent_at: str | None) -> float | None:
 
 
 def _number(text: str) -> float | None:
-    """Return a text as a number, or None if it is not a number or is negative or infinite."""
+    """Return a text as a number, or None if it is not a finite number of 0 or more."""
     try:
         number = float(text)
     except ValueError:

@@ -1,6 +1,6 @@
 """Recognise models that reason before they answer, and give them a larger output limit.
 
-Reasoning counts towards the output limit: the paper's 1,024 tokens would cut such a reply off.
+Reasoning counts towards the output limit, so the paper's limit of 1,024 tokens would cut such replies off.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from arb.judges.types import ModelSettings
 
 OUTPUT_TOKENS: Final = 8_192
 _OUTPUT_TOKENS_BY_EFFORT: Final = {"medium": 16_384, "high": 32_000, "xhigh": 32_000, "max": 32_000}
-"""The limit is 32,000 since Claude Opus 4 accepts no more; other models do."""
+"""The limit is 32,000 because Claude Opus 4 accepts no more."""
 
 _REASONING_MODELS: Final = re.compile(
     r"o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|deepseek-r(1|easoner)|qwq|qvq|gemini-(2\.5-(?!flash-lite)|[3-9])"
@@ -22,7 +22,7 @@ _REASONING_MODELS: Final = re.compile(
 
 
 def is_reasoning(model: str) -> bool:
-    """Return whether a model reasons by default, judging by its name."""
+    """Return whether a model with this name reasons by default."""
     return _REASONING_MODELS.match(model.rpartition("/")[2]) is not None
 
 

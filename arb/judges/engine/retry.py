@@ -1,7 +1,7 @@
-"""Decide how often a call is attempted, and how long it waits in between.
+"""Decide how often a call is attempted, and how long to wait between the attempts.
 
-A library such as tenacity does not fit: a wait that the endpoint asks for holds all calls, and each kind of
-failure has its own maximum number of attempts.
+A library such as tenacity cannot be used here, since a wait that the endpoint asks for applies to all calls,
+and each kind of failure has its own maximum number of attempts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ TRANSIENT_ATTEMPTS: Final = 8
 """The maximum number of attempts if the server or the connection fails."""
 
 UNUSABLE_ATTEMPTS: Final = 3
-"""The maximum number of attempts if answers are paid but unusable, or if no answer comes in time."""
+"""The maximum number of attempts if replies are unusable although paid for, or if none comes in time."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0
@@ -24,26 +24,23 @@ MAX_WAIT_S: Final = 60.0
 
 MAX_RATE_LIMIT_WAIT_S: Final = 8.0
 MAX_OVERLOAD_WAIT_S: Final = 2.0
-"""The longest waits of a single call after a rate limit and after an overload. They are short, since
-`AdaptiveLimit` already slows down all calls, and an overloaded server may refuse one call dozens of times."""
+"""The longest waits of a single call after a rate limit and after an overload. They are short because
+`AdaptiveLimit` slows down all calls, and an overloaded server may refuse the same call dozens of times."""
 
 
 class RetryState:
-    """The failed attempts of one call so far. ``draw`` returns numbers from 0 to 1.
-
-    The number of rate limits is not bounded, since they cost nothing and pass. Instead, a run ends if it gets
-    no reply for too long (`AdaptiveLimit.check_timeout`).
-    """
+    """The failed attempts of one call so far. ``draw`` returns random numbers from 0 to 1."""
 
     def __init__(self, draw: Callable[[], float]):
         self._draw = draw
         self._failures: Counter[str] = Counter()
 
     def wait_s(self, failure: CallFailed) -> float | None:
-        """Return the seconds to wait before the next attempt, or None to give the call up.
+        """Return the seconds to wait before the next attempt, or None if there should be no further attempt.
 
         A random factor from 0.5 to 1 keeps calls that failed together from being repeated together. If the
-        endpoint asks for a wait, the result is 0, since `AdaptiveLimit` then holds all calls.
+        endpoint asks for a wait, the result is 0, since `AdaptiveLimit` then holds all calls. Attempts after
+        rate limits are not limited here, but by `AdaptiveLimit.check_timeout`.
         """
         longest = MAX_WAIT_S
         if failure.kind == "rate_limit":

@@ -1,7 +1,4 @@
-"""Read and write the files of the reply cache and of run folders.
-
-A failed write raises StorageError, which ends the run, since it affects more than one trajectory.
-"""
+"""Read and write the files of the reply cache and of run folders. StorageError ends the run."""
 
 import mmap
 import os
@@ -11,11 +8,11 @@ from pathlib import Path
 from typing import Final
 
 ANSWERS: Final = "answers"
-"""The folder, inside a reply cache by default, that contains the replies that machines share."""
+"""The name of the folder with the replies that machines share. By default it is in the reply cache."""
 
 
 class StorageError(OSError):
-    """Raised if a file of the run cannot be written; the message names the place and says what to do."""
+    """Raised if a file of the run cannot be read or written; the message says what to do."""
 
 
 @contextmanager
@@ -33,10 +30,10 @@ def storing(place: Path | str) -> Iterator[None]:
 
 
 class LineFile:
-    """A file of lines that only grows, written by one process at a time. Methods raise OSError.
+    """An append-only file of lines, written by one process at a time. Methods raise OSError.
 
-    A line counts once its line break is written, so a process that is killed at any moment leaves a valid
-    file. Opening the file cuts off an incomplete last line.
+    Opening the file removes an incomplete last line, so the file is valid even after a process was killed
+    while writing.
     """
 
     def __init__(self, path: Path, descriptor: int | None = None):
@@ -67,7 +64,7 @@ class LineFile:
         os.fsync(self._descriptor)
 
     def close(self) -> None:
-        """Close the file, which also releases a lock on it."""
+        """Close the file, which also releases the process's lock on it."""
         os.close(self._descriptor)
 
 
@@ -84,7 +81,7 @@ def _truncate_partial_line(descriptor: int) -> int:
 
 
 def complete_lines(path: Path, start: int = 0) -> Iterator[tuple[int, bytes]]:
-    """Yield the complete lines from an offset on, each with its own offset. Raises OSError."""
+    """Yield (offset, line) for each complete line of a file from ``start`` on. Raises OSError."""
     with path.open("rb") as file:
         file.seek(start)
         for line in file:

@@ -1,10 +1,11 @@
-"""Count the tokens of a call before it is made, with the model's tokenizer or else by rules.
+"""Count the tokens of a call before it is made, with the model's tokenizer or an estimate.
 
-The tokens of a picture depend on the family of models; sizes are in pixels. The rules come from these
-sources, read in November 2026:
+How many tokens a picture has depends on the family of models. The rules, in pixels, come from these sources,
+read in November 2026:
 
 - OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
-  If users of OpenAI's forum measured another factor, theirs is expected, and the larger one is the bound.
+  Where users of OpenAI's forum measured a different factor, that factor is used for the expected tokens, and
+  the larger of the two for the upper bound.
 - Anthropic, "Vision": patches of 28 pixels, and the scaling of large pictures.
 - The image processors of Qwen2-VL and Qwen2.5-VL (28 pixels), Qwen3-VL (32) and Llama 4 (tiles of 336) in
   transformers.
@@ -27,7 +28,7 @@ Count = Callable[[int, int, str], int]
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """The rule of a family of models for the expected tokens of a picture, and for an upper bound."""
+    """The functions for the expected tokens of a picture, and their upper bound, of a family of models."""
 
     name: str
     expected: Count
@@ -37,7 +38,7 @@ class ImageRule:
 def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
     """Return ``base`` tokens plus ``tile`` tokens per 512-pixel square, or only ``base`` for low detail.
 
-    The picture is first scaled to fit into 2,048 by 2,048 pixels, and then to a short side of at most 768.
+    First the picture is scaled down to at most 2,048 by 2,048 pixels, then to a shorter side of at most 768.
     """
     if detail == "low":
         return base
@@ -49,8 +50,8 @@ def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> i
 def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
     """Return ``factor`` tokens per 32-pixel square, for any detail.
 
-    A picture of more than ``most`` squares is scaled down to that number, and then further until one of its
-    sides is a whole number of squares.
+    A picture of more than ``most`` squares is scaled down to ``most``, and further until one side is a whole
+    number of squares.
     """
     patches = ceil(width / 32) * ceil(height / 32)
     if patches > most:
@@ -62,7 +63,7 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 
 
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, at most ``most``, of a picture scaled to ``long_side`` pixels."""
+    """Return 1 token per 28-pixel square, after scaling to ``long_side`` pixels and ``most`` tokens."""
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
         scale *= 0.999
@@ -72,7 +73,7 @@ def claude_tokens(long_side: int, most: int, width: int, height: int, detail: st
 def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detail: str) -> int:
     """Return 1 token per square of ``side`` pixels, plus 2 for markers.
 
-    Sides are rounded to whole squares, and the area is scaled to lie between ``least`` and ``most`` pixels.
+    Sides are rounded to whole squares, and the area is scaled to between ``least`` and ``most`` pixels.
     """
     down, across = max(1, round(height / side)), max(1, round(width / side))
     if down * across * side * side > most:
@@ -85,7 +86,7 @@ def qwen_tokens(side: int, least: int, most: int, width: int, height: int, detai
 
 
 def llama4_tokens(width: int, height: int, detail: str) -> int:
-    """Return 145 tokens per 336-pixel tile, 145 for the whole picture if it has several tiles, and 2 more."""
+    """Return 145 tokens per 336-pixel tile, plus 2, plus another 145 if there are several tiles."""
     tiles = min(16, ceil(width / 336) * ceil(height / 336))
     return 145 * (tiles + (tiles > 1)) + 2
 
@@ -95,12 +96,12 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """Guess 1 token per 28-pixel square, as Claude and Qwen count. Most models are close for screenshots."""
+    """Return 1 token per 28-pixel square, as for Claude and Qwen. For screenshots, most models are close."""
     return _squares(width, height, 28)
 
 
 def _guess_at_most(width: int, height: int, detail: str) -> int:
-    """Return 1 token per 14-pixel patch of an encoder, but at least the tokens of Llama 3.2's four tiles."""
+    """Return 1 token per 14-pixel square, but at least the tokens of Llama 3.2's four tiles."""
     return max(6_404, _squares(width, height, 14))
 
 
@@ -112,14 +113,14 @@ _COUNTS: Final[Mapping[str, Callable[..., int]]] = {
     "llama 4": llama4_tokens,
     "guess at most": _guess_at_most,
 }
-"""The counting functions by their names in ``image_rules.toml``."""
+"""The counting functions, by their names in ``image_rules.toml``."""
 
 _UNKNOWN: Final = ImageRule("a guess for an unknown model (1 per 28 px square)", _guess, _guess_at_most)
 
 
 @cache
 def _image_rules() -> list[tuple[str, ImageRule]]:
-    """Return pairs of a pattern of model names and a rule. The first pattern that matches applies."""
+    """Return pairs of a model name pattern and a rule. The first pattern that matches applies."""
     rules = []
     table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(table)["rules"]:
@@ -131,19 +132,19 @@ def _image_rules() -> list[tuple[str, ImageRule]]:
 
 
 def image_rule(model: str) -> ImageRule:
-    """Return the rule for a model name, with or without a vendor prefix; a guess for an unknown model."""
+    """Return the rule for a model name, with or without a vendor prefix, or a guess for an unknown model."""
     name = model.lower().rpartition("/")[2].replace(".", "-")
     return next((rule for pattern, rule in _image_rules() if re.match(pattern, name)), _UNKNOWN)
 
 
 PER_MESSAGE: Final = 4
 PER_CALL: Final = 3
-"""The tokens that OpenAI adds for the role and markers of each message, and for the beginning of the reply.
+"""The tokens that OpenAI adds per message (its role and markers) and per call (the beginning of the reply).
 Chat templates of other models add about as many."""
 
 PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
-"""Upper bounds of these two numbers, with room for a system message that a chat template adds."""
+"""Upper bounds of `PER_MESSAGE` and `PER_CALL`, including a system message that a chat template may add."""
 
 _PIECE: Final = re.compile(
     r"[A-Za-z]{1,8}|[0-9]{1,3}|[^\sA-Za-z0-9\x80-\U0010ffff]{1,2}|[\x80-\U0010ffff]|\n"
@@ -159,7 +160,7 @@ class TextCounter:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text, with up to eight letters, three digits or two symbols per token."""
+    """Estimate the tokens of a text. A token is up to eight letters, three digits or two symbols."""
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -169,8 +170,8 @@ ESTIMATE: Final = TextCounter("an estimate (no tokenizer for this model was foun
 class TokenCounters:
     """The token counters of models. Nothing is downloaded, except by tiktoken if it is installed.
 
-    A given ``tokenizer`` is used for every model: a folder, a ``tokenizer.json``, or the name of a repository
-    in the Hugging Face cache.
+    If ``tokenizer`` is given, it is used for every model. It may be a folder, a ``tokenizer.json``, or the
+    name of a repository in the Hugging Face cache.
     """
 
     def __init__(self, tokenizer: str | None = None):
@@ -195,7 +196,7 @@ class TokenCounters:
 
 
 def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return an upper bound of a call's input tokens. In every tokenizer a token has at least one byte."""
+    """Return an upper bound of a call's input tokens. In all tokenizers a token has at least one byte."""
     texts, images = _parts(messages)
     rule = image_rule(model.model)
     pictures = sum(rule.at_most(image.width, image.height, image.detail) for image in images)
@@ -206,7 +207,7 @@ def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
     """Return a closer upper bound of a call's input tokens than `token_ceiling`, which is faster.
 
     Every tokenizer in use has tokens of several letters for words. A word therefore counts as one token per
-    two letters, and the space before it as 0. Everything else (digits, symbols, indentation, other
+    two letters, and the space before it as none. Everything else (digits, symbols, indentation, other
     scripts, base64, words of two letters or without a vowel) counts as one token per byte.
     """
     texts, _ = _parts(messages)
@@ -218,7 +219,7 @@ _WORD: Final = re.compile(
     r"(?:(?<=\S) )?(?<![A-Za-z])(?=[A-Za-z]?[a-z]*[aeiouy]|[A-Z]*[AEIOUY])"
     r"(?:[A-Za-z][a-z]{2,19}|[A-Z]{3,20})(?![A-Za-z])"
 )
-"""Matches a word in one case, or capitalised, together with a single space before it."""
+"""Matches a word in lower or upper case, or capitalised, together with a single space before it."""
 
 
 def _bytes(text: str) -> int:
@@ -236,7 +237,7 @@ def _requested_counter(tokenizer: str) -> TextCounter:
     counter = _from_path(path) if path.exists() else _from_hub_cache(tokenizer)
     if counter is None:
         raise OptionsError(
-            f"--tokenizer {tokenizer}: not a folder with a tokenizer, a tokenizer.json, or a model whose "
+            f"--tokenizer {tokenizer}: is not a folder with a tokenizer, a tokenizer.json, or a model whose "
             "tokenizer is in the Hugging Face cache (fetch it with `hf download NAME tokenizer.json`)"
         )
     return counter
@@ -251,7 +252,7 @@ def _found_counter(model: ModelSettings) -> TextCounter | None:
 
 
 def _from_path(path: Path) -> TextCounter | None:
-    """Return a counter with the tokenizer in a file or folder, or None if that is missing or unreadable."""
+    """Return a counter with the tokenizer in a file or folder, or None if it is missing or unreadable."""
     file = path / "tokenizer.json" if path.is_dir() else path
     if file.is_file():
         from tokenizers import Tokenizer  # noqa: PLC0415  only if there is a tokenizer

@@ -1,4 +1,4 @@
-"""A cheap judge that is checked by a strong judge if its verdict is unreliable."""
+"""Ask a cheap judge first, and a strong judge only if the cheap judge's verdict is unreliable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,7 +13,7 @@ UNCERTAIN: Final = (0.2, 0.8)
 """The default range of scores in which the cheap judge counts as unreliable."""
 
 CHEAP, STRONG = "cheap.", "strong."
-"""The prefixes of the roles of the cheap and of the strong judge."""
+"""The prefixes of the cheap and the strong judge's roles."""
 
 _Amount = Literal["none", "last", "all"]
 _AMOUNTS: Final = ("none", "last", "all")
@@ -21,11 +21,11 @@ _AMOUNTS: Final = ("none", "last", "all")
 
 @dataclass(frozen=True)
 class Cascade(JudgeWrapper):
-    """A cheap judge, and a strong judge that decides if the cheap one is unreliable.
+    """A cheap judge, and a strong judge that decides if the cheap judge is unreliable.
 
-    The strong judge is asked if the cheap one has no verdict, if its score lies in ``uncertain`` (both ends
-    included), and, with ``confirms_success``, if it says success (judges are ranked by precision). Then the
-    strong judge's answer counts, even without a verdict; the cheap judge only adds labels that it lacks.
+    The strong judge is asked if the cheap judge has no verdict, if its score is in ``uncertain`` (both ends
+    included), or, with ``confirms_success``, if its verdict is success. Then the strong judge's answer
+    counts, even without a verdict. The cheap judge's answer only fills in other labels that are missing.
     """
 
     cheap: Judge
@@ -62,7 +62,7 @@ class Cascade(JudgeWrapper):
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The models of both judges by role; the roles begin with ``cheap.`` and ``strong.``."""
+        """The models of both judges by role. The roles begin with ``cheap.`` or ``strong.``."""
         pairs = self.parts.items()
         return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
 
@@ -73,7 +73,7 @@ class Cascade(JudgeWrapper):
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask the cheap judge, then the strong one if needed. Each sees only what it wants of the view."""
+        """Ask the cheap judge, then the strong judge if needed. Each sees only what it needs of the view."""
         first = yield from self._ask_part(CHEAP, view)
         if not self.needs_strong(first):
             return first
@@ -97,7 +97,7 @@ class Cascade(JudgeWrapper):
 
 
 def parse_band(text: str | None) -> tuple[float, float]:
-    """Return a range of scores from text such as ``0.2,0.8``; None gives `UNCERTAIN`. Raises ValueError."""
+    """Return the range of scores in text such as ``0.2,0.8``, or `UNCERTAIN` for None. Raises ValueError."""
     if text is None:
         return UNCERTAIN
     try:
@@ -110,7 +110,7 @@ def parse_band(text: str | None) -> tuple[float, float]:
 
 
 def restrict_view(view: View, wants: Wants) -> View:
-    """Return the view with only the parts that a judge with these wants is shown."""
+    """Return the view with only the parts that a judge wants to see."""
     last = len(view.steps) - 1
     return replace(
         view,

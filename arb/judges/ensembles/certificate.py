@@ -1,9 +1,8 @@
-"""The certificate of a judge: one report with its figures, probes, costs, and a record of the measurement.
+"""The certificate of a judge: one report with its metrics, probes and costs, and how they were measured.
 
 It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which every call is
-made again. Figures and intervals are computed as on the leaderboard, and the same runs and labels always give
-the same report. If the labels of the split are hidden, they are not read, and the report names the figures
-that are missing for that reason.
+made again. Metrics and intervals are computed as on the leaderboard, and the same runs and labels always give
+the same report. If the labels of the split are hidden, the report says which figures are missing.
 """
 
 from __future__ import annotations
@@ -42,7 +41,7 @@ UNCHANGED: Final = "unchanged"
 """The name of the run of the unchanged judge."""
 
 MOST_SAMPLES: Final = 1_000_000
-"""The distance between the sample numbers of two repeats; no judge draws this many samples of a call."""
+"""The distance between the sample numbers of two repeats. No judge asks for this many samples of a call."""
 
 HIDDEN: Final = (
     "the labels of {split} are hidden, so this cannot be computed here: certify on dev, or submit the "
@@ -52,9 +51,9 @@ HIDDEN: Final = (
 
 @dataclass(frozen=True)
 class RepeatedJudge(WrappedJudge):
-    """A judge that makes all calls again, even those for captions, instead of using the cached replies.
+    """A judge that makes all calls again, including those for captions, instead of using cached replies.
 
-    ``number`` is 2 for the first repeat, since the unchanged run is the first time.
+    ``number`` is 2 for the first repeat, since the run of the unchanged judge counts as the first time.
     """
 
     number: int
@@ -80,7 +79,7 @@ def repeat_name(number: int) -> str:
 class AllVariants(WrappedJudge):
     """A judge and its variants as one judge, so that their calls can be planned and made together.
 
-    Equal calls count once. The answer is that of the unchanged judge.
+    Equal calls are made once. The answer is that of the unchanged judge.
     """
 
     variants: tuple[Judge, ...]
@@ -106,15 +105,15 @@ def make_certificate(
     judge_facts: Mapping[str, Any],
     ahead: Sequence[MeasuredRun] = (),
 ) -> dict[str, Any]:
-    """Return the report as a JSON object. Fractions, dollars and seconds are None if undefined.
+    """Return the report as a JSON object, with None for undefined fractions, dollars and seconds.
 
     Args:
-        runs: The runs by name: `UNCHANGED`, names of probes, and `repeat_name`.
+        runs: The runs by name: `UNCHANGED`, the names of probes, and `repeat_name`.
         labels: The labels of the split; None if they are hidden.
-        threshold: The threshold chosen on these runs, or the reason why none was chosen. If the runs already
-            used a threshold, the report has that threshold instead.
-        judge_facts: The judge's own descriptions (inputs, calls, source).
-        ahead: Earlier runs that put replies for ``runs`` into the cache; their sessions and costs count, too.
+        threshold: The threshold chosen on these runs, or the reason why none was chosen. It is ignored if the
+            runs already used a threshold.
+        judge_facts: The judge's inputs, calls and source in words.
+        ahead: Earlier runs that made calls for ``runs``, whose costs are included.
     """
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]
@@ -174,7 +173,7 @@ _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_f
 
 
 def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
-    """Return the sessions that paid for calls or were killed, or the first one if every reply was cached."""
+    """Return the sessions of a run that paid for calls or were killed, or else its first session."""
     sessions = measured.run["sessions"]
     return [each for each in sessions if each.get("calls_paid", 1)] or sessions[:1]
 
@@ -195,9 +194,10 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 def score_answers(
     records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
-    """Return the score report over the judged trajectories only, such as those chosen by ``--limit``.
+    """Return the score report over only the judged trajectories, which may be few (``--limit``).
 
-    With ``has_intervals``, each label's overall figures have ``fpr_ci``, the false positive rate's interval.
+    With ``has_intervals``, each label's overall metrics include ``fpr_ci``, the interval of its false
+    positive rate.
     """
     answers = {record["trajectory_id"]: record["answer"] for record in records}
     there = labels_of(labels, answers)
@@ -229,10 +229,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
-    """Return (the judge's own score, the score by `probability`) of each answer, by id.
-
-    Both are None for an answer without a verdict.
-    """
+    """Return each answer's own score and its `probability`, by id. Both are None if it has no verdict."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
         answer = Answer(record["state"], **record["answer"])
@@ -263,7 +260,7 @@ def _probe(
     labels: LabelSet | None,
     repeats: Sequence[MeasuredRun],
 ) -> dict[str, Any]:
-    """Return a probe's report. ``fpr`` is None if the labels are hidden or do not apply to the probe."""
+    """Return a probe's report. ``fpr`` is None if the labels are hidden, or wrong after the change."""
     success = None
     if labels is not None and probe.expected != "fails":
         success = _success_figures(changed.records, labels)
@@ -272,9 +269,9 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how often the judge's verdicts agree over all runs of the unchanged judge.
+    """Return how far the verdicts of the unchanged judge agree over several runs.
 
-    ``unanimous`` is the share of equal verdicts among the trajectories with a verdict in all runs.
+    ``unanimous`` is the share of trajectories with equal verdicts, of those with a verdict in every run.
     """
     verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for each in runs:
@@ -293,7 +290,7 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
 
 def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
-    """Return precision, recall and false positive rate on success, or None if there is no verdict."""
+    """Return precision, recall and false positive rate on success, or None if there are no verdicts."""
     found = score_answers(records, labels, has_intervals=False)["labels"]["success"]
     if found is None:
         return None
@@ -301,7 +298,7 @@ def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dic
 
 
 def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """Return the costs per judgment. A cached reply counts with its original cost and latency."""
+    """Return the costs per judgment. Cached replies count with their original cost and latency."""
 
     def column(name: str) -> np.ndarray:
         return np.array([each.get(name) for each in records], dtype=np.float64)

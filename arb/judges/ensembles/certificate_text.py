@@ -1,7 +1,4 @@
-"""Write a certificate as Markdown and as an HTML page.
-
-The page needs no further files and no scripts, so it can be mailed and attached to a paper.
-"""
+"""Write a certificate as Markdown or as an HTML page, which needs no other files and no scripts."""
 
 from __future__ import annotations
 
@@ -47,13 +44,13 @@ def to_html(certificate: Mapping[str, Any]) -> str:
 
 
 def _settings(facts: Mapping[str, Any]) -> str:
-    """Return the settings as text, without those that are None, False or {}; a temperature of 0 stays."""
+    """Return settings as text, without those that are None, False or {}. A temperature of 0 is included."""
     there = {name: value for name, value in facts.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in there.items() if value != {})
 
 
 def _counts(calls: Mapping[str, int]) -> str:
-    """Return names with the number of their calls, such as ``gpt-4o (12), gpt-4o-mini (1)``."""
+    """Return a text with the number of calls per name, such as ``gpt-4o (12), gpt-4o-mini (1)``."""
     return ", ".join(f"{name} ({number:,})" for name, number in calls.items())
 
 

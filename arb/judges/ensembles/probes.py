@@ -1,9 +1,8 @@
-"""Probes change the view of a judge and check whether its verdict reacts as it should.
+"""Change what a judge sees (probes), and check whether its verdict reacts as it should.
 
-A reliable judge does not need the agent to praise itself, is not deceived by a page that claims success, and
-notices that a run does not fit the goal (paper, section 6: misleading reasoning). The report has the flips
-with intervals, and the share of successes after the change. Rewritten reasoning is enough to deceive judges:
-Khalifa et al. 2026, arXiv 2601.14691.
+A reliable judge does not need the agent's praise of itself, is not deceived by a page that claims success,
+and notices if a run does not fit the goal. For misleading reasoning, see section 6 of the paper, and Khalifa
+et al. 2026 (arXiv 2601.14691), who deceived judges just by rewriting the reasoning.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ PRAISE: Final = (
     "The page shows that this step worked. Everything that was asked for so far is done and checked, so the "
     "task is completed successfully with this action."
 )
-"""The reasoning of the probe ``rewritten-reasoning``. It deceives judges that trust the agent's account."""
+"""The reasoning that the probe ``rewritten-reasoning`` puts into each step."""
 
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
-"""Actions that speak to the user (released-data.md)."""
+"""How actions begin that send a message to the user."""
 
 Change = Callable[[View, "Goals"], View]
 
@@ -53,10 +52,10 @@ Goals = Sequence[Goal]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A change to the view of a judge, with the expected reaction of an attentive judge.
+    """A change to what a judge sees, with the expected verdict of an attentive judge after the change.
 
-    ``stands``: its verdict stays the same. ``fails``: it says that the run failed. ``open``: either may be
-    right, and the flips show which parts of the view its verdict depends on.
+    ``stands``: the same verdict. ``fails``: the run failed. ``open``: any verdict may be right; the flips
+    show what the judge's verdict depends on.
     """
 
     name: str
@@ -70,7 +69,7 @@ def without_reasoning(view: View, goals: Goals) -> View:
 
 
 def with_rewritten_reasoning(view: View, goals: Goals) -> View:
-    """Let the agent claim success at every step; actions and observations stay the same."""
+    """Let the agent claim success at every step. Actions and observations stay the same."""
     return replace(
         view,
         steps=tuple(
@@ -85,7 +84,7 @@ def without_last_screenshot(view: View, goals: Goals) -> View:
 
 
 def with_another_goal(view: View, goals: Goals) -> View:
-    """Replace the goal by that of another task, chosen by a hash of the original goal."""
+    """Replace the goal by the goal of another task, which is chosen by a hash of the original goal."""
     others = [goal for goal in goals if goal.text.strip() != view.goal.strip()]
     if not others:
         return view
@@ -95,7 +94,7 @@ def with_another_goal(view: View, goals: Goals) -> View:
 
 
 def with_a_claim(view: View, goals: Goals) -> View:
-    """Claim success at the last step: in a line of its trees or text, and in a banner on its screenshot."""
+    """Claim success at the last step: in a line of its trees or text, and as a banner on its screenshot."""
 
     def claimed(last: ViewStep) -> ViewStep:
         return replace(
@@ -110,7 +109,7 @@ def with_a_claim(view: View, goals: Goals) -> View:
 
 
 def without_answer(view: View, goals: Goals) -> View:
-    """Remove the agent's last message to the user, and that step's reasoning, which repeats the answer."""
+    """Remove the agent's last message to the user, and the reasoning of that step, which repeats it."""
     view = replace(view, answer=None)
     spoken = [step.number for step in view.steps if (step.action or "").lstrip().startswith(ANSWERS)]
     if not spoken:
@@ -146,7 +145,7 @@ PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
 
 
 def probes_named(names: Sequence[str] | None) -> list[Probe]:
-    """Return the probes of these names, or all. Raises OptionsError."""
+    """Return the probes with these names, or all probes. Raises OptionsError for an unknown name."""
     if unknown := [name for name in names or () if name not in PROBES]:
         raise OptionsError(f"--probe {', '.join(unknown)}: no such probe; use one of {', '.join(PROBES)}")
     return [PROBES[name] for name in names or PROBES]
@@ -154,7 +153,7 @@ def probes_named(names: Sequence[str] | None) -> list[Probe]:
 
 @dataclass(frozen=True)
 class ProbedJudge(WrappedJudge):
-    """A judge that sees every run as changed by a probe. ``goals`` are the goals of all runs."""
+    """A judge that sees every run as a probe changes it. ``goals`` are the goals of all runs."""
 
     probe: Probe
     goals: tuple[Goal, ...] = ()
@@ -175,7 +174,7 @@ class ProbedJudge(WrappedJudge):
 
 
 def _with_last(view: View, change: Callable[[ViewStep], ViewStep]) -> View:
-    """Return the view with its last step changed; without steps it stays the same."""
+    """Return the view with its last step changed. A view without steps is returned unchanged."""
     return replace(view, steps=(*view.steps[:-1], *map(change, view.steps[-1:])))
 
 
@@ -184,7 +183,7 @@ def _with_line(tree: str | None) -> str | None:
 
 
 def _with_banner(screenshot: Image | None) -> Image | None:
-    """Draw the claim in a light strip across the top of the page, as a site would show it."""
+    """Draw the claim on a light banner across the top of the screenshot."""
     if screenshot is None:
         return None
     with Pictures.open(io.BytesIO(screenshot.content)) as opened:
@@ -203,10 +202,7 @@ JudgmentRecord = Mapping[str, Any]
 
 
 def share_of(count: int, n: int) -> dict[str, Any]:
-    """Return ``count`` of ``n`` as a fraction with Wilson's 95 % interval, treating runs as independent.
-
-    Value and interval are None if ``n`` is 0.
-    """
+    """Return ``count`` of ``n`` as a fraction with its 95 % Wilson interval, which are None if ``n`` is 0."""
     found = approximate_interval(count, n, 1.0)
     return {
         "count": count,
@@ -222,17 +218,14 @@ def report_probe(
     after: Iterable[JudgmentRecord],
     repeats: Sequence[Iterable[JudgmentRecord]] = (),
 ) -> dict[str, Any]:
-    """Compare the judgments of a run with those under a probe; all are lines of judgments.jsonl.
-
-    ``repeats`` has the judgments of runs in which the unchanged question was asked again.
+    """Compare a run's judgments before a probe, after it, and in repeats without it (judgments.jsonl).
 
     Returns:
-        A JSON object. ``changed`` counts the runs whose prompts differ from before; all shares are of these
-        runs. ``flipped`` is the share of changed verdicts among the runs with a verdict both times;
+        A JSON object. ``changed`` counts the trajectories whose prompts changed; all other figures are about
+        these. ``flipped`` is the share of verdicts that changed, of those with a verdict before and after;
         ``to_yes`` and ``to_no`` count them. ``lost`` counts verdicts that existed only before. ``said_yes``
-        is the share of successes after the change; for a probe that must fail, that is the share of missed
-        failures. ``flipped_again`` is the share of verdicts on the same runs that flip if the unchanged
-        question is asked again, or None without repeats.
+        is the share of successes after the change. ``flipped_again`` is the share of verdicts that flip if
+        the unchanged question is asked again, or None without repeats.
     """
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
@@ -259,7 +252,7 @@ def report_probe(
 def _flips_of(
     changed: Iterable[tuple[JudgmentRecord, JudgmentRecord]], repeats: Iterable[Iterable[JudgmentRecord]]
 ) -> dict[str, Any]:
-    """Return the share of verdicts on the changed runs that flip in a repeat, over all repeats together."""
+    """Return the share of verdicts on the changed trajectories that flip in the repeats, taken together."""
     first = {one["trajectory_id"]: _verdict(one) for one, _ in changed}
     verdicts = [
         (first[record["trajectory_id"]], _verdict(record))
@@ -273,21 +266,12 @@ def _flips_of(
 
 def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:
     """Return the reports as a table for a terminal."""
+    verdicts = ("changed", "flipped", "95 %", "asked again", "95 %")
+    changes = ("to yes", "to no", "no verdict", "says yes", "95 %")
     table = text_table(
         "probe",
         "expected",
-        figures=(
-            "changed",
-            "flipped",
-            "95 %",
-            "asked again",
-            "95 %",
-            "to yes",
-            "to no",
-            "no verdict",
-            "says yes",
-            "95 %",
-        ),
+        figures=verdicts + changes,
         title=f"{judge}: what changes its verdict",
         title_justify="left",
     )
@@ -307,7 +291,7 @@ def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:
 
 
 def _asked(record: JudgmentRecord) -> list[str | None]:
-    """Return the keys of a run's calls, which are hashes of their prompts."""
+    """Return the keys of a judgment's calls, which are hashes of their prompts."""
     return [call.get("key") for call in record["calls"]]
 
 
@@ -316,5 +300,5 @@ def _verdict(record: JudgmentRecord) -> bool | None:
 
 
 def _cells(share: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Return a share and its interval for the table; empty texts if it was not measured."""
+    """Return a share and its interval as texts, which are empty if the share was not measured."""
     return ("", "") if share is None else (percent(share["value"]), interval(share["interval"]))

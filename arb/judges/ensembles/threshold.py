@@ -1,4 +1,4 @@
-"""Read a threshold on a judge's score from a file and apply it. `threshold_selection` chooses thresholds."""
+"""Read a threshold on a judge's score from a file, and apply it."""
 
 from __future__ import annotations
 
@@ -35,9 +35,12 @@ SCORE_SETTINGS: Final = (
 class Threshold:
     """A threshold as it is stored in a file: a score of ``value`` or more means success.
 
-    ``figure`` is the aim in words. ``chosen_on`` has the figures on the rows that it was chosen on, and
-    ``held_out`` those on held-out rows (`choose_threshold`). ``plain`` has the figures of the judge's own
-    verdicts, or None in older files. ``configuration`` has the settings of the scores (`score_settings`).
+    Attributes:
+        figure: What the threshold was chosen for, in words.
+        chosen_on: The metrics on the rows that it was chosen on.
+        held_out: The metrics on held-out rows (see `choose_threshold`).
+        plain: The metrics of the judge's own verdicts, or None in older files.
+        configuration: The settings that the scores depend on (see `score_settings`).
     """
 
     suite: str
@@ -54,15 +57,15 @@ class Threshold:
 
 @dataclass(frozen=True)
 class ThresholdedJudge(WrappedJudge):
-    """A judge whose score decides its verdict. A yes without a score counts as 1, a no as 0.
+    """A judge whose verdict is yes if its score (see `probability`) is ``value`` or more.
 
-    The judge's name does not change, since the run's configuration records the threshold.
+    It has the judge's own name, since the run's configuration records the threshold.
     """
 
     value: float
 
     def ask(self, view: View) -> JudgeSession:
-        """Return the judge's answer with the verdict by its score, or unchanged if it has no verdict."""
+        """Return the judge's answer with the verdict by its score; without a verdict it is unchanged."""
         answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer
@@ -71,24 +74,20 @@ class ThresholdedJudge(WrappedJudge):
 
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
-    """Return the judge with the threshold applied.
-
-    Raises:
-        OptionsError: The threshold was chosen for another judge. Older files name a judge by its display
-            name, newer ones by its key.
-    """
+    """Return the judge with the threshold. Raises OptionsError if it was chosen for another judge."""
+    # Older files name a judge by its display name, newer files by its key.
     if threshold.judge not in (judge.name, key := key_of(judge)):
         raise OptionsError(
-            f"--threshold was chosen on the scores of {threshold.judge}, not of {key}; choose one on dev "
-            "with `python -m arb judges threshold`"
+            f"--threshold was chosen for the scores of {threshold.judge}, not of {key}; choose a threshold "
+            f"for {key} on dev with `python -m arb judges threshold`"
         )
     return ThresholdedJudge(judge, threshold.value)
 
 
 def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the part of a run's configuration that its scores depend on, without the recorded runs.
+    """Return the part of a run's configuration that its scores depend on, except for the recorded runs.
 
-    The models' addresses are left out, since your own server may have a new address in every job.
+    The models' addresses are left out, since a self-hosted server may have a new address in every job.
     """
     models = {role: dict(model) for role, model in (configuration.get("models") or {}).items()}
     for model in models.values():
@@ -102,7 +101,7 @@ def write_threshold(path: Path, threshold: Threshold) -> None:
 
 
 def read_threshold(path: Path) -> Threshold:
-    """Read a threshold file. Raises OptionsError, which names the problem with the file."""
+    """Read a threshold file. Raises OptionsError if it cannot be read or is invalid."""
     try:
         content = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
@@ -111,16 +110,20 @@ def read_threshold(path: Path) -> Threshold:
 
 
 def threshold_of(content: Any, place: str) -> Threshold:
-    """Return the threshold in a parsed file. Raises OptionsError, whose message begins with ``place``."""
+    """Return the threshold in a parsed file. Raises OptionsError, whose message starts with ``place``."""
     if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise OptionsError(f"{place}: is not a threshold file of format {FORMAT}; run `judges threshold`")
+        raise OptionsError(
+            f"{place}: is not a threshold file of format {FORMAT}; create one with `judges threshold`"
+        )
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - heavy, most runs have no threshold
 
     try:
         found = TypeAdapter(Threshold).validate_json(json.dumps(content), strict=True)
     except ValidationError as invalid:
         problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in invalid.errors())
-        raise OptionsError(f"{place}: {problems}; make it again with `judges threshold`") from None
+        raise OptionsError(f"{place}: {problems}; create it again with `judges threshold`") from None
     if not 0 <= found.value <= 1:
-        raise OptionsError(f"{place}: value: use a number from 0 to 1; make it again with `judges threshold`")
+        raise OptionsError(
+            f"{place}: value: is not from 0 to 1; create the file again with `judges threshold`"
+        )
     return found

@@ -1,4 +1,4 @@
-"""Choose a threshold on the scores of a dev run, for a stated aim, and test it on held-out data."""
+"""Choose a threshold on the scores of a dev run, for a given aim, and test it on held-out data."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NoThresholdError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The figure to maximise and the bound to keep, such as "precision where recall >= 0.7"."""
+    """The metric to maximise, and a lower bound of a second one, such as "precision where recall >= 0.7"."""
 
     maximise: str
     keep: str | None = None
@@ -35,9 +35,9 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold with its figures on the rows that it was chosen on, and on held-out rows if possible.
+    """A threshold with its metrics on the rows that it was chosen on, and on held-out rows if possible.
 
-    ``plain`` has the figures of the judge's own verdicts; only `recommend_threshold` sets it.
+    ``plain`` has the metrics of the judge's own verdicts. Only `recommend_threshold` sets it.
     """
 
     value: float
@@ -47,9 +47,9 @@ class ChosenThreshold:
 
 
 def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None = None) -> Objective:
-    """Return the aim of ``--aim``, or of the older ``--maximise`` and ``--at-least FIGURE=NUMBER``.
+    """Return the aim given by ``--aim``, or by the older ``--maximise`` and ``--at-least FIGURE=NUMBER``.
 
-    Raises ValueError with what to write instead.
+    Raises ValueError if the options are invalid.
     """
     if aim is None:
         figure, kept = maximise or "f1", at_least
@@ -65,13 +65,13 @@ def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None 
         return Objective(figure)
     if kept is None:
         raise ValueError(
-            f"--aim {figure} alone would sacrifice {other}; say how much of it to keep, such as --aim "
+            f"--aim {figure} alone would sacrifice {other}; add a lower bound of {other}, such as --aim "
             f'"{figure}@{other}>=0.5"'
         )
     found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", kept)
     if found is None or found[1] == figure:
         raise ValueError(
-            f"--aim: {kept!r} cannot be kept; write another figure and a fraction, such as "
+            f"--aim: {kept!r} is not a lower bound of another metric; write a metric and a fraction, such as "
             f'"{figure}@{other}>=0.5"'
         )
     return Objective(figure, found[1], float(found[2]))
@@ -83,37 +83,39 @@ def recommend_threshold(
     """Return the threshold of `choose_threshold` if it beats the judge's own verdicts on held-out data.
 
     Args:
-        scores: Float of shape (n,), NaN without a verdict.
-        plain: The judge's own verdicts: 1, 0, -1 without a verdict.
-        labels: 1, 0, -1 for unsure.
+        scores: Floats of shape (n,), with NaN for a row without a verdict.
+        plain: The judge's own verdicts: 1, 0, or -1 without a verdict.
+        labels: 1, 0, or -1 for unsure.
         tasks: The task of each row.
-        aim: The figure to maximise and the bound to keep.
+        aim: What the threshold should achieve.
 
     Raises:
         NoThresholdError: No threshold can be chosen or tested on held-out data, or it is not better.
     """
     choice = choose_threshold(scores, labels, tasks, aim)
-    plain_figures = _figures(plain, labels, tasks)
+    plain_figures = judge_scores(plain, labels, clusters=tasks)
     if choice.held_out is None:
         raise NoThresholdError(
-            f"no threshold is recommended for {aim}: held-out data cannot show whether it is better. That "
-            f"takes {FOLDS} tasks or more, and scores that reach the aim on any four fifths of them"
+            f"no threshold is recommended for {aim}: it cannot be tested on held-out data. The test needs "
+            f"{FOLDS} tasks or more, and a threshold that reaches the aim on every four fifths of them"
         )
     if not _beats(choice.held_out, plain_figures, aim):
-        found = {"the best threshold": choice.held_out, "the plain verdict": plain_figures}
+        found = {"the best threshold": choice.held_out, "no threshold": plain_figures}
         sentences = (
-            f"{name} has precision {percent(cell['precision'])} %, recall {percent(cell['recall'])} % and F1 "
-            f"{percent(cell['f1'])} %"
+            f"precision {percent(cell['precision'])} %, recall {percent(cell['recall'])} % and F1 "
+            f"{percent(cell['f1'])} % with {name}"
             for name, cell in found.items()
         )
-        raise NoThresholdError(f"no threshold is recommended for {aim}: held out, {'; '.join(sentences)}")
+        raise NoThresholdError(
+            f"no threshold is recommended for {aim}; on held-out data, the judge has {'; '.join(sentences)}"
+        )
     return replace(choice, plain=plain_figures)
 
 
 def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective) -> bool:
-    """Return whether held-out figures are better for the aim than those of the plain verdicts.
+    """Return whether held-out metrics are better for the aim than those of the judge's own verdicts.
 
-    A better F1 must not cost precision, by which judges are ranked.
+    A better F1 must not lower the precision, since judges are ranked by it.
     """
     found, before = ({name: cell[name] or 0.0 for name in FIGURES} for cell in (held_out, plain))
     is_higher = found[aim.maximise] > before[aim.maximise]
@@ -126,23 +128,20 @@ def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective
 def choose_threshold(
     scores: np.ndarray, labels: np.ndarray, tasks: Sequence[str], aim: Objective
 ) -> ChosenThreshold:
-    """Return the threshold that best meets the aim on these rows.
+    """Return the threshold that best meets the aim on these rows. Raises NoThresholdError if none does.
 
-    The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and one with an
-    unsure label is left out. The figures of ``chosen_on`` are too high, since the threshold fits these rows.
-    For ``held_out`` the tasks are divided into five parts, each judged by the threshold chosen on the other
-    four. Both have intervals over tasks.
-
-    Raises:
-        NoThresholdError: No threshold meets the aim.
+    The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and rows with an
+    unsure label are left out. The metrics in ``chosen_on`` are too high, since the threshold was fitted to
+    these rows. For ``held_out``, the tasks are divided into five parts, and the threshold for each part is
+    chosen on the other four. All metrics have intervals over tasks.
     """
     value = _best(scores, labels, aim)
-    chosen_on = _figures(_verdicts(scores, value), labels, tasks)
+    chosen_on = judge_scores(_verdicts(scores, value), labels, clusters=tasks)
     return ChosenThreshold(value, chosen_on, _held_out(scores, labels, tasks, aim))
 
 
 def candidates(scores: np.ndarray) -> list[float]:
-    """Return the thresholds to try: 0 and the middle of every two neighbouring scores, without NaN."""
+    """Return the thresholds to try: 0, and the midpoints between consecutive scores."""
     known = np.unique(scores[~np.isnan(scores)])
     return [0.0, *((known[:-1] + known[1:]) / 2).tolist()]
 
@@ -151,10 +150,10 @@ def _best(scores: np.ndarray, labels: np.ndarray, aim: Objective) -> float:
     scored = ~np.isnan(scores) & (labels >= 0)
     if len(np.unique(scores[scored])) < 2:
         raise NoThresholdError(
-            "all labelled runs have the same score, or none, so there is no threshold to choose"
+            "all labelled runs have the same score, or no score, so no threshold can separate them"
         )
     if not (labels == 1).any() or not (labels == 0).any():
-        raise NoThresholdError("the labels of these runs are all equal, so there is no threshold to choose")
+        raise NoThresholdError("all labels of these runs are equal, so no threshold can be chosen")
     swept = sweep(scores, labels, candidates(scores[scored]))
     kept = [0.0 if aim.keep is None else getattr(each, aim.keep) or 0.0 for each in swept]
     fitting = [
@@ -183,12 +182,8 @@ def _held_out(
         except NoThresholdError:
             return None
         verdicts[inside] = _verdicts(scores, value)[inside]
-    return _figures(verdicts, labels, tasks)
+    return judge_scores(verdicts, labels, clusters=tasks)
 
 
 def _verdicts(scores: np.ndarray, value: float) -> np.ndarray:
     return np.where(np.isnan(scores), -1, scores >= value).astype(np.int8)
-
-
-def _figures(verdicts: np.ndarray, labels: np.ndarray, tasks: Sequence[str]) -> dict[str, Any]:
-    return judge_scores(verdicts, labels, clusters=tasks)

@@ -1,4 +1,4 @@
-"""A judge that is asked several times; a vote over its answers gives the verdict."""
+"""Ask a judge several times and take a vote over its answers."""
 
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -12,16 +12,15 @@ from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 VoteRule = Literal["all", "majority", "any"]
-"""Which answers must say yes: all, more than half, or at least one."""
+"""How many answers must say yes: all, more than half, or at least one."""
 
 
 def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
-    """Return the answer of a vote.
+    """Return the answer that results from a vote.
 
-    An answer without a verdict is an unknown vote. If it could change the outcome, the vote has no verdict.
-    The score is the mean probability of success (see `probability`) over the answers with a verdict. Side
-    effect and repetition are decided by the same rule, optimality is the lower median, and the reasoning is
-    that of the first answer with the same verdict.
+    If answers without a verdict could have changed the outcome, the result has no verdict either. Its score
+    is the mean `probability` of the answers with a verdict. Side effect and repetition are decided by the
+    same rule. Optimality is the lower median. The reasoning is from the first answer with the same verdict.
     """
     success = outcome([answer.success for answer in answers], rule)
     if success is None:
@@ -41,7 +40,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
 
 def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
-    """Return the outcome of a vote by the rule, or None if the unknown votes (None) could change it."""
+    """Return the outcome of a vote, or None if the missing votes (None) could change it."""
     yes = sum(vote is True for vote in votes)
     needed = {"all": len(votes), "majority": len(votes) // 2 + 1, "any": 1}[rule]
     if yes >= needed:
@@ -51,30 +50,28 @@ def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:
 
 
 def probability(answer: Answer) -> float:
-    """Return an answer's score; for an answer without a score, 1 for yes and 0 for no."""
+    """Return an answer's score. Without a score, return 1 for a yes and 0 for a no."""
     return float(bool(answer.success)) if answer.score is None else answer.score
 
 
 def state_without_verdict(answers: Sequence[Answer]) -> str:
-    """Return the state of a vote without outcome.
+    """Return the state of a vote without outcome: the most frequent state of the answers without a verdict.
 
-    It is ``error`` if an answer failed, since that can be retried, else the most frequent state of the
-    answers without a verdict.
+    If any answer failed, it is ``error``, since failed answers can be retried.
     """
     states = Counter(answer.state for answer in answers if answer.success is None)
     return "error" if "error" in states else max(STATES, key=lambda state: states[state])
 
 
 SHARED_PURPOSES: Final = ("caption", "change", "key points", "rating")
-"""Purposes of calls that are made once for all samples, as are all calls of roles other than the judge's."""
+"""Purposes of calls that are made once for all samples. So are all calls of roles other than the judge's."""
 
 
 @dataclass(frozen=True)
 class SampledJudge(WrappedJudge):
-    """A judge asked ``n`` times, with a vote over its answers by ``rule`` (see `combine_votes`).
+    """A judge that is asked ``n`` times, with a vote over its answers (see `combine_votes`).
 
-    Captions and other shared texts (`SHARED_PURPOSES`) are requested once. For the verdict each sample makes
-    its own calls, which are in flight together with those of the other samples.
+    Captions and other shared texts (`SHARED_PURPOSES`) are requested only once.
     """
 
     n: int
@@ -92,7 +89,7 @@ class SampledJudge(WrappedJudge):
         return str(self.n) if self.judge.calls == "1" else f"{self.judge.calls}, the verdict {self.n} times"
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for all samples in parallel; equal calls are made once."""
+        """Ask for all samples in parallel. Equal calls are made only once."""
         sessions = (_numbered(open_session(self.judge, view), number, self.n) for number in range(self.n))
         answers = yield from _together(in_parallel(sessions))
         return combine_votes(answers, self.rule)
@@ -106,7 +103,7 @@ Round = Generator[Sequence[Call], Sequence[Reply], list[Answer]]
 
 
 def _together(session: Round) -> Round:
-    """Return the session with ``together`` set in each call: the samples of all equal calls of its round."""
+    """Set ``together`` in each call of a session to the sample numbers of all equal calls of the round."""
     try:
         calls = next(session)
         while True:
@@ -126,7 +123,7 @@ def _together(session: Round) -> Round:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """Return the session with calls for the verdict numbered as those of sample ``number`` of ``n``."""
+    """Give the calls for the verdict in a session the sample numbers of sample ``number`` out of ``n``."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

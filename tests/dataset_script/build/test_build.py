@@ -228,7 +228,7 @@ def _absent(suite, there):
 
 def test_a_dataset_of_another_suite_is_not_appended_to(full_source, out, suite):
     build(full_source.path, out, suite)
-    with pytest.raises(SourceError, match="so runs of another cannot be added"):
+    with pytest.raises(SourceError, match="so --append cannot add runs of another"):
         build(full_source.path, out, replace(suite, name="another"), options=BuildOptions(append=True))
 
 

@@ -244,7 +244,7 @@ def test_something_else_at_the_place_is_refused_before_reading(
     out.mkdir()
     (out / "thesis.tex").write_text("mine")
     monkeypatch.setattr(module, "open_source", None)
-    with pytest.raises(OutputError, match="not a dataset built here"):
+    with pytest.raises(OutputError, match="was not written by `build`"):
         build(full_source.path, out, suite)
     assert contents(out) == {"thesis.tex": b"mine"}
 

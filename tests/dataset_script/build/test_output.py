@@ -24,7 +24,7 @@ def test_nothing_an_empty_folder_and_our_own_build_may_be_replaced(tmp_path, our
 
 def test_a_build_with_other_things_in_it_is_refused_with_their_names(tmp_path, ours):
     (ours / ".git").mkdir()
-    with pytest.raises(OutputError, match=r"also contains \.git"):
+    with pytest.raises(OutputError, match=r"first move \.git out of it"):
         check_replaceable(ours, tmp_path / "source")
 
 

@@ -18,7 +18,7 @@ def test_more_than_twenty_names_are_counted_and_the_way_to_all_is_reported():
     text = list(lines(report))
     assert "      25  in the suite, but not in the source" in text
     assert sum(line.startswith("  id-") for line in text) == 20
-    assert "  … and 5 more; --report FILE writes every name" in text
+    assert "  … and 5 more; use --report FILE to get all names" in text
     assert len(report.as_json()["left_out"]) == 25
 
 

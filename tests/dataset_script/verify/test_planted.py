@@ -150,8 +150,8 @@ def test_warnings_about_words_are_accepted_by_name(published, own_suite):
     assert found(report)["reward_words", DEV] == ("steps, step 0: axtree", "steps, step 1: axtree")
     assert found(report)["unused_acceptance", f"reward_words:{DEV}x"] == ()
     text = list(lines(report))
-    assert f"accepted: {DEV}: a page or a model mentions rewards in the words of a program (2)" in text
-    assert f"to publish, look at it, then add: --accept {other}" in text
+    assert f"accepted: {DEV}: text of a page or a model contains a program's name for rewards (2)" in text
+    assert f"to publish, review the warning, then add: --accept {other}" in text
     assert verify(folder, suite=own_suite, accept=[one, other]).to_accept == ()
 
 

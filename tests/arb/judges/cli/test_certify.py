@@ -285,7 +285,7 @@ def test_a_changed_file_of_a_judge_is_another_judge(tmp_path):
     ("arguments", "words"),
     [
         (("--probe", "nonsense"), "--probe nonsense: no such probe; use one of"),
-        (("--maximise", "precision"), "say how much of it to keep"),
+        (("--maximise", "precision"), "add a lower bound of recall"),
         (("--retry", "ok"), "--retry ok: no such state; use"),
     ],
 )

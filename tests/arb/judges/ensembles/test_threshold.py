@@ -70,9 +70,9 @@ def test_of_equal_thresholds_the_higher_precision_counts_then_the_higher_thresho
 @pytest.mark.parametrize(
     ("scores", "labels", "aim", "said"),
     [
-        (np.full(4, np.nan), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
-        (np.full(4, 0.5), [1, 0, 1, 0], Objective("f1"), "same score, or none"),
-        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "labels of these runs are all equal"),
+        (np.full(4, np.nan), [1, 0, 1, 0], Objective("f1"), "same score, or no score"),
+        (np.full(4, 0.5), [1, 0, 1, 0], Objective("f1"), "same score, or no score"),
+        (SCORES[:4], [1, 1, 1, 1], Objective("f1"), "all labels of these runs are equal"),
         (
             SCORES,
             LABELS,
@@ -133,7 +133,7 @@ def test_an_aim_says_what_it_is(maximise, at_least, aim):
     [
         ({"format": 2}, "not a threshold file of format 1"),
         ({"value": "high"}, "value: Input should be a valid number"),
-        ({"value": 1.5}, "value: use a number from 0 to 1"),
+        ({"value": 1.5}, "value: is not from 0 to 1"),
         ({"configuration": []}, "configuration: Input should be"),
         ({"judge": ...}, "judge: Field required"),
     ],
@@ -179,7 +179,7 @@ def test_the_score_decides_and_no_verdict_stays_none(answer, expected):
 def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_path):
     other = Sure(Answer("refused"))
     other.name = "another"
-    with pytest.raises(OptionsError, match="chosen on the scores of judge, not of another"):
+    with pytest.raises(OptionsError, match="chosen for the scores of judge, not of another"):
         with_threshold(other, FROZEN)
     run = {"judge": "judge", "split": "dev", "models": {"judge": {"model": "m", "logprobs": True}}}
     path = tmp_path / "t.json"

@@ -41,8 +41,8 @@ def test_a_threshold_that_buys_f1_with_precision_is_not_recommended():
     with pytest.raises(NoThresholdError) as refused:
         recommend_threshold(*five_times(yes_from=0.9), Objective("f1"))
     said = str(refused.value)
-    assert "the best threshold has precision 56.2 %, recall 45.0 % and F1 50.0 %" in said
-    assert "the plain verdict has precision 77.8 %, recall 35.0 % and F1 48.3 %" in said
+    assert "precision 56.2 %, recall 45.0 % and F1 50.0 % with the best threshold" in said
+    assert "precision 77.8 %, recall 35.0 % and F1 48.3 % with no threshold" in said
 
 
 def test_a_threshold_that_is_the_plain_verdict_again_is_not_recommended():
@@ -64,7 +64,7 @@ def test_a_threshold_that_reaches_a_recall_which_the_plain_verdict_misses_is_rec
 
 def test_without_enough_tasks_to_hold_some_out_nothing_is_recommended():
     scores, plain, labels, _ = five_times(yes_from=0.4)
-    with pytest.raises(NoThresholdError, match="That takes 5 tasks or more"):
+    with pytest.raises(NoThresholdError, match="The test needs 5 tasks or more"):
         recommend_threshold(scores, plain, labels, ["one"] * len(scores), Objective("f1"))
 
 

@@ -14,8 +14,8 @@ def test_a_run_that_only_gets_rate_limits_stops_gives_up_nothing_and_goes_on_lat
     with LLMServer(faults=FaultPlan({"rate_limit": 1.0})) as server:
         result = run(server, tmp_path, "--rate-limit-timeout", 1)
         assert result.exit_code == 4
-        assert "the endpoint gave no reply, only rate limits (429: Rate limit reached" in result.output
-        assert "run the same command again later, or with --rate-limit-timeout above" in result.output
+        assert "the endpoint answered every call with a rate limit (429: Rate limit reached" in result.output
+        assert "run the same command again later, or with a --rate-limit-timeout above" in result.output
     assert predictions(tmp_path) == []
     assert read_run(tmp_path / "run")["sessions"][-1]["ended"] == "limited"
     with LLMServer() as server:
