@@ -1,4 +1,4 @@
-"""``python -m leaderboard``: the commands on the board, labels, scores, published figures and estimates."""
+"""``python -m leaderboard``: commands for the board, labels, scores, published figures and estimates."""
 
 from arb.core.cli import new_command
 from leaderboard.cli.agreement import agreement, ceiling

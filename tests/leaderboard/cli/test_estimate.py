@@ -157,5 +157,5 @@ def test_a_template_is_not_written_over_and_its_options_belong_together(run, tmp
     done = run("annotation-template", "--for-estimate", "5", "--out", "new.csv")
     assert "needs judges' verdicts" in done.stderr
     done = run("annotation-template", "--annotator", "Ada", "--stratified", "--out", "new.csv")
-    assert "need --for-estimate" in done.stderr
+    assert "only work with --for-estimate" in done.stderr
     assert not (tmp_path / "new.csv").exists()
