@@ -1,4 +1,4 @@
-"""A comparison of two to five rows of the board: pairwise differences, and votes of the judges together.
+"""A comparison of two to five rows of the board: differences of each pair, and votes of all the judges.
 
 A pair is compared over the same tasks if the labels and the verdicts of both rows are known. Otherwise it is
 compared approximately, from the intervals in the two rows (see `leaderboard.paired`). No result reveals the
@@ -38,9 +38,9 @@ from leaderboard.score import Cell, Score
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do, with its score.
+    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do, and its score in ``cells``.
 
-    ``cells`` is the score, without cells by agent.
+    The score has no cells by agent.
     """
 
     needed: int
@@ -74,7 +74,7 @@ def vote(judges: Sequence[np.ndarray], needed: int) -> np.ndarray:
 def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
-    """Score the vote for every number of yes needed, from 1 to all judges, as a judge is scored."""
+    """Score the votes that need at least 1, 2, … or all judges to say yes."""
     found = []
     for needed in range(1, len(judges) + 1):
         verdicts = vote(judges, needed)
@@ -90,7 +90,7 @@ MOST: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A row of the board that is compared, with its verdicts on the label.
+    """A row of the board to compare, with its verdicts on the label.
 
     ``verdicts`` is int8 of shape (n,) in the order of the labels: 1, 0, -1. It is None if only counts are
     known.
@@ -111,9 +111,9 @@ class PairedVerdicts:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entrants, by their places, with the difference first - second overall and in each cell.
+    """The difference of two entrants, overall and by group; ``first`` and ``second`` are their indexes.
 
-    If the verdicts of either are not known, ``by_agent`` is empty and ``runs`` is None.
+    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None.
     """
 
     first: int
@@ -127,7 +127,7 @@ class Pair:
     def is_paired(self) -> bool:
         """Whether the overall interval compares the two over the same tasks.
 
-        It does not if verdicts are not known, or if a figure does not vary over the resamples.
+        False if one of them has no verdicts, or if a figure is the same in all resamples.
         """
         return self.overall.basis == "paired"
 
@@ -136,8 +136,8 @@ class Pair:
 class Comparison:
     """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
 
-    ``voters`` are the places of the entrants with verdicts. ``votes`` is empty and ``fooled`` is None if
-    fewer than two have verdicts.
+    ``voters`` are the indexes of the entrants with verdicts. If these are fewer than two, ``votes`` is empty
+    and ``fooled`` is None.
     """
 
     label: str
@@ -159,10 +159,10 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants that all answer ``label`` by one of `COMPARED_METRICS`.
+    """Compare two to five entrants on ``label`` by a metric in `COMPARED_METRICS`.
 
-    Without ``labels`` every pair is compared from the intervals in its rows. Raises ValueError for too few or
-    too many entrants, an unknown figure, or an entrant that does not answer the label.
+    If ``labels`` is None, every pair is compared by the intervals in its rows. Raises ValueError for too few
+    or too many entrants, an unknown metric, or an entrant that does not answer the label.
     """
     _check(entrants, label, figure)
     verdicts: dict[int, np.ndarray] = {}
@@ -187,7 +187,7 @@ def compare(
 
 def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
     if not FEWEST <= len(entrants) <= MOST:
-        raise ValueError(f"entrants: {len(entrants)} were given; compare {FEWEST} to {MOST}")
+        raise ValueError(f"entrants: got {len(entrants)}; compare {FEWEST} to {MOST}")
     if figure not in COMPARED_METRICS:
         raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_METRICS)}")
     if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
@@ -196,10 +196,10 @@ def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class _PairedCells:
-    """Counts of the entrants with verdicts over the same resamples of tasks.
+    """Counts of the entrants with verdicts, over the same resamples of tasks.
 
-    ``verdicts`` are by the entrant's place, in the order of ``resampled``. ``cells`` are the group and the
-    name of each cell, overall first.
+    ``verdicts`` are by the entrant's index, in the order of the judges in ``resampled``. ``cells`` has
+    (group, name) for each cell, overall first.
     """
 
     verdicts: Mapping[int, np.ndarray]
@@ -224,7 +224,7 @@ def _resample(
 
 
 def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
-    """Compare two entrants without verdicts, from the intervals in the cells of their rows."""
+    """Compare two entrants by the intervals in their rows, if one of them has no verdicts."""
     first, second = (entrants[place].row.score(label) for place in places)
     overall = approximate_difference(first["overall"], second["overall"], figure)
     cells, others = first["by_benchmark"], second["by_benchmark"]
@@ -238,7 +238,7 @@ def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: st
 def _paired(
     entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired: _PairedCells
 ) -> Pair:
-    """Compare two entrants over the same tasks, or by their rows' intervals if a figure does not vary."""
+    """Compare two entrants over the same tasks; cells without such an interval use those of the rows."""
     voters = list(paired.verdicts)
     judges = voters.index(places[0]), voters.index(places[1])
     rows = [entrants[place].row for place in places]
