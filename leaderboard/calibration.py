@@ -140,7 +140,7 @@ def reliability_bins(
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
 ) -> tuple[ThresholdFigures, ...]:
-    """Return the judge's figures at each threshold, in rising order. The default thresholds are 0.05, 0.10, … 0.95.
+    """Return the judge's figures at each threshold, in rising order. The default is 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
     """
@@ -158,7 +158,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve, by ranks (Mann and Whitney 1947), or None if labels are equal."""
+    """Return the area under the ROC curve, by ranks (Mann and Whitney 1947); None if labels are equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None

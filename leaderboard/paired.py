@@ -27,9 +27,9 @@ Basis = Literal["paired", "approximate"]
 class Difference:
     """The difference of two judges in one metric: ``value`` = ``first`` - ``second``.
 
-    Metrics are fractions, or None if undefined. ``interval`` is the difference's 95 % interval. ``basis`` says
-    how it was computed: paired over tasks, or approximately from two separate intervals. Both are None if
-    there is no interval.
+    Metrics are fractions, or None if undefined. ``interval`` is the 95 % interval of ``value``. ``basis``
+    says how it was computed: paired over tasks, or approximately from two separate intervals. Both are None
+    if there is no interval.
     """
 
     first: float | None

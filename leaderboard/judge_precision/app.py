@@ -26,7 +26,7 @@ def parse_rows(text: str) -> tuple[list[int], list[int]]:
         labels.append(values[cells[1]])
     if wrong:
         raise gr.Error(
-            f"Line {', '.join(wrong[:10])}: write a verdict, a comma and a label, each 1, 0 or empty, such as 1, 0"
+            f"Line {', '.join(wrong[:10])}: write a verdict and a label, each 1, 0 or empty, like 1, 0"
         )
     return verdicts, labels
 

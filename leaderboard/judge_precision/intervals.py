@@ -109,8 +109,8 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
     """Return Wilson's 95 % interval of hits / total, or None if total is 0.
 
-    Use it for published rows, for which only counts are known. The sample size is divided by the design effect
-    of clustering: the variance over tasks relative to that of as many independent rows (Kish 1965).
+    Use it for published rows, for which only counts are known. The sample size is divided by the design
+    effect of clustering: the variance over tasks relative to that of as many independent rows (Kish 1965).
     """
     if not total:
         return None

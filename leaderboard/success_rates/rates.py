@@ -44,7 +44,7 @@ class Evaluator:
     rates: Mapping[tuple[str, str], Rate]
 
     def rate(self, benchmark: str, agent: str) -> Rate | None:
-        """Return the rate of an agent on a benchmark or ``overall``; None if it did not run there."""
+        """Return an agent's rate on a benchmark or ``overall``, or None if the agent has no runs on it."""
         return self.rates.get((benchmark, agent))
 
 
@@ -76,7 +76,7 @@ def rate_of(successes: int, n: int) -> Rate:
 
 
 def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
-    """Return the agents that ran on a benchmark (or ``overall``), best first, equal rates by name."""
+    """Return the agents that ran on a benchmark (or ``overall``), best first. Ties are ordered by name."""
     found = _values(evaluator, benchmark)
     return tuple(sorted(found, key=lambda agent: (-found[agent], agent)))
 
@@ -84,7 +84,7 @@ def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return estimates from ``n_labels`` drawn labels per agent, rates by all labels, and warnings.
+    """Return estimates from ``n_labels`` drawn labels per agent, the rates by all labels, and warnings.
 
     ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
     with public labels.
@@ -104,7 +104,7 @@ def estimate_by_draw(
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two agents in opposite order by two evaluators; the reference has ``better`` above ``worse``."""
+    """Two agents that two evaluators order differently; the reference puts ``better`` above ``worse``."""
 
     benchmark: str
     better: str
@@ -133,10 +133,10 @@ def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class FinetuningEffect:
-    """The effect of training on 1,000 trajectories that a judge accepts (paper, section 4.2).
+    """The effect of training an agent on 1,000 trajectories that a judge accepts (paper, section 4.2).
 
-    ``wrong`` of them are failures, within ``wrong_interval``. ``lost`` successes are rejected for every
-    1,000 accepted. ``judged`` trajectories have to be judged to accept 1,000.
+    ``wrong`` of them are failures; ``wrong_interval`` is the 95 % interval of that number. To accept 1,000,
+    the judge has to judge ``judged`` trajectories, and rejects ``lost`` successes among them.
     """
 
     wrong: float

@@ -127,7 +127,7 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     ("arguments", "message"),
     [
         (("--verdicts", "right.jsonl"), "needs labels of some runs"),
-        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; there are: a, b"),
+        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; use one of a, b"),
         (
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
             "record of a draw",

@@ -25,7 +25,7 @@ def test_lines_are_read_as_verdict_and_label_and_blank_ones_are_passed_over(app)
 
 @pytest.mark.parametrize("text", ["1, 1\n2, 0\n1\n1, 0, 1\nyes, no", "1,1\n1.0, 1\n1;0\n1 0\n,,"])
 def test_every_wrong_line_is_named_at_once(app, text):
-    with pytest.raises(gr.Error, match=r"Line 2, 3, 4, 5: write a verdict, a comma and a label, each 1, 0 or empty"):
+    with pytest.raises(gr.Error, match=r"Line 2, 3, 4, 5: write a verdict and a label, each 1, 0 or empty"):
         app.parse_rows(text)
 
 
