@@ -35,13 +35,13 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
             return kind.open(folder, also_allowed)
     if _holds_spans(folder):
         raise SourceError(
-            f"{folder}: contains spans of OpenTelemetry, whose conventions for agents are still marked "
-            '"Development" and are not read; write the runs as logs of Inspect (.eval), as ATIF or as '
-            "AgentLab's results"
+            f"{folder}: contains spans of OpenTelemetry, which cannot be read, because its conventions for "
+            'agents are still marked "Development"; write the runs as logs of Inspect (.eval), as ATIF or as '
+            "results of AgentLab"
         )
     raise no_runs(
         folder,
-        "contains no runs that can be read; name a folder with cleaned/ or trajectories/cleaned/ in it "
+        "contains no runs in a known format; name a folder with cleaned/ or trajectories/cleaned/ in it "
         "(the released layout), a dataset built here (manifest.json), AgentLab's results (exp_args.pkl), "
         "those of Online-Mind2Web (<agent>/<task_id>/result.json), histories of browser-use (save_to_file), "
         "logs of Inspect (.eval, .json), or trajectories in ATIF (Harbor's jobs folder)",

@@ -83,10 +83,10 @@ class AgentLabSource(TrajectorySource):
         return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name. Only the small exp_args.pkl of each run is read, for its id.
+        """List the runs by name. Reads only each run's small exp_args.pkl, for its id.
 
-        A run with a link that leads out of the source is left out. If only a picture is such a link, just the
-        picture is left out. Raises SourceError if there is no run.
+        A run with a link that leads out of the source is left out, unless the link is a picture. Then only
+        the picture is left out. Raises SourceError if there is no run.
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}

@@ -63,7 +63,7 @@ _HISTORY: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"history"\s*:\s*\[\s*(?
 _ENDED: Final = re.compile(rb'(?<!\\)"step_end_time"\s*:\s*(\d{1,12}(?:\.\d{1,9})?)')
 _SCREENSHOT_PATH: Final = re.compile(rb'(?<!\\)"screenshot_path"\s*:\s*("(?:[^"\\]|\\.){0,4096}")')
 _OWN_FOLDER: Final = frozenset({"agenthistory", "agenthistorylist", "history"})
-"""Usual names of history files. The task of such a file is named by its folder."""
+"""Usual names of history files. The folder of such a file is named after the task."""
 
 _THOUGHTS: Final = {
     "thinking": "Thinking",
@@ -259,7 +259,7 @@ def _short(value: str) -> str:
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """Return the run's answer: the result of ``done`` (with the files it showed), or else its text."""
+    """Return the run's answer: the result of ``done``, with the files it showed, or else its argument."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text

@@ -166,16 +166,16 @@ class Machine:
             raise RefusedPickle(f"opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
-        """Return the name if it is allowed or an object is made next. Raises RefusedPickle otherwise."""
+        """Return the name if it is allowed, or if only an object is made of it. Else raises RefusedPickle."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise RefusedPickle("a class whose name is no text")
+            raise RefusedPickle("a class whose name is not a text")
         full = f"{module}.{name}"
         if full not in self._allowed and not self._makes_object(after):
             raise RefusedPickle(full[:200])
         return Named(full)
 
     def _makes_object(self, at: int) -> bool:
-        """Return whether an object without arguments is made next, perhaps after opcodes of frame or memo."""
+        """Return whether the next opcodes, apart from frames and memo, make an object without arguments."""
         while self._data[at] in _BEFORE_OBJECT:
             at += _BEFORE_OBJECT[self._data[at]]
         return self._data[at : at + 2] == b")\x81"  # EMPTY_TUPLE, NEWOBJ

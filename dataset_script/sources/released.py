@@ -62,7 +62,7 @@ class ReleasedSource(TrajectorySource):
 
     @property
     def root(self) -> Path:
-        """The folder that holds ``cleaned/``. Raises SourceError if it does not exist."""
+        """The folder that contains ``cleaned/``. Raises SourceError if there is none."""
         for place in (self.folder, self.folder / "trajectories"):
             if (place / "cleaned").is_dir():
                 return place

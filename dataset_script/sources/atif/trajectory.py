@@ -22,7 +22,7 @@ from dataset_script.sources.base import (
 
 VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"
-"""The path of a trial's ``agent`` folder in its container; some programs write such paths."""
+"""The path of a trial's ``agent`` folder in its container. Some programs record paths below it."""
 _MOST_NESTED: Final = 8
 """The most levels of subagents that are read."""
 _FINAL_CALLS: Final = frozenset(
@@ -80,7 +80,7 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """Join the texts written with an action, without those that one of the next three texts contains."""
+    """Join the texts written with an action, without any that one of the next three texts repeats."""
     parts = [text.strip() for text in texts if text.strip()]
     kept = []
     for number, part in enumerate(parts):
@@ -138,7 +138,7 @@ class RunReader:
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and its continuations; ``around`` are its parents, outermost first."""
+        """Read a trajectory and its continuations. ``around`` are those that called it, outermost first."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -174,7 +174,7 @@ class RunReader:
         return answer
 
     def _actor(self, step: Mapping[str, Any], agent: _Agent) -> _Agent:
-        """Return the agent of a step. Claude Code marks subagents' steps among those of ``agent``."""
+        """Return who took a step: ``agent``, or a subagent that Claude Code recorded in the same file."""
         extra = mapping(step.get("extra"))
         if extra.get("is_sidechain") is not True:
             return agent
@@ -216,7 +216,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """Add a step for the agent's messages since its last action, if any, because somebody replied."""
+        """Add a step for the agent's messages since its last action, if any, because they were answered."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])
