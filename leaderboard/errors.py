@@ -140,10 +140,6 @@ def _on_one_line(text: str) -> str:
     return text
 
 
-def _trajectory(text: str) -> str:
-    return str(TrajectoryId.parse(text))
-
-
 def _category(text: str) -> str:
     if text not in CATEGORIES and not _OWN_CATEGORY.fullmatch(text):
         raise ValueError(
@@ -164,7 +160,10 @@ class ErrorTag(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     trajectory_id: Annotated[
-        str, Field(max_length=300), AfterValidator(_on_one_line), AfterValidator(_trajectory)
+        str,
+        Field(max_length=300),
+        AfterValidator(_on_one_line),
+        AfterValidator(lambda text: str(TrajectoryId.parse(text))),
     ]
     judge: Annotated[str, Field(max_length=120), AfterValidator(_on_one_line)]
     tagger: Annotated[str, Field(max_length=80), AfterValidator(_on_one_line)]
@@ -273,9 +272,7 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
     pairs = [(ours[error], theirs[error]) for error in sorted(ours.keys() & theirs.keys())]
     categories = tuple(sorted({tag.category for pair in pairs for tag in pair}))
     places = {category: place for place, category in enumerate(categories)}
-    codes = np.array([[places[tag.category] for tag in pair] for pair in pairs], dtype=np.int64).reshape(
-        -1, 2
-    )
+    codes = np.array([places[tag.category] for pair in pairs for tag in pair], dtype=np.int64).reshape(-1, 2)
     table = confusion_table(codes[:, 0], codes[:, 1], len(categories))
     return TagComparison(
         n=len(pairs),

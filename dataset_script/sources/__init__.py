@@ -20,13 +20,8 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
 
     The built-in kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed
     packages, which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``.
-
-    Args:
-        folder: A folder or a file.
-        also_allowed: Classes of your own agents, each ``module.class``, that AgentLab's pickles may contain.
-
-    Raises:
-        SourceError: No kind recognises the folder.
+    ``also_allowed`` are classes, each ``module.class``, that the pickles of AgentLab may contain. Raises
+    SourceError if no kind recognises the folder.
     """
     for name, kind in load_plugins("arb.sources"):
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):

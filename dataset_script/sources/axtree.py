@@ -64,7 +64,8 @@ def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], prun
         node = by_id.pop(place.node_id, None)  # popped, so that a node with two parents is written once
         if node is None:
             continue
-        name, role = _text_of(node.get("name")), _scalar(node["role"])
+        named, role = node.get("name"), _scalar(node["role"])
+        name = None if named is None else str(_scalar(named) or "")
         if name is None or role in _LAYOUT_ROLES:
             name, line, left_out = "", None, False
         else:
@@ -120,10 +121,6 @@ def _properties(node: dict[str, Any]) -> Iterator[str]:
             yield f"{name}={_scalar(value)!r}"
         elif value["value"]:
             yield name
-
-
-def _text_of(named: dict[str, Any] | None) -> str | None:
-    return None if named is None else str(_scalar(named) or "")
 
 
 def _scalar(typed: dict[str, Any]) -> Any:

@@ -249,13 +249,10 @@ def _element(element: Any) -> str | None:
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
         return None
-    attributes = mapping(values.get("attributes")).items()
-    written = "".join(f" {key}={_short(value)}" for key, value in attributes if isinstance(value, str))
+    attributes = [pair for pair in mapping(values.get("attributes")).items() if isinstance(pair[1], str)]
+    short = {key: value if len(value) <= 100 else f"{value[:100]}…" for key, value in attributes}
+    written = "".join(f" {key}={json.dumps(value, ensure_ascii=False)}" for key, value in short.items())
     return f"<{tag.lower()}{valid_text(written)}> {valid_text(values.get('ax_name')) or ''}".rstrip()
-
-
-def _short(value: str) -> str:
-    return json.dumps(value if len(value) <= 100 else f"{value[:100]}…", ensure_ascii=False)
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:

@@ -63,9 +63,7 @@ class Downloads:
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
         """Fetch the files of ``sizes`` that are not in ``there``. Return why files failed, by path.
 
-        Raises:
-            HubError: Too many files failed in a row, or ``progress`` raised an exception. KeyboardInterrupt
-                is passed on.
+        Raises HubError if too many files fail in a row, or if ``progress`` raises an exception.
         """
         disable_progress_bars()  # a single bar is shown for all files
         self._clear_leftovers()

@@ -89,10 +89,7 @@ OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. Only the manifest is read on creation.
-
-    Raises SourceError if the manifest is absent or has another format.
-    """
+    """A folder that `build` wrote. Creating it reads the manifest, as `read_manifest` does."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
@@ -68,21 +67,16 @@ def agreement(
     report = agreements.agreement_report(found, chosen.questions)
     items: list[OpenItem] | None = None
     if split != "test" or chosen.labels_are_public:
-        visible = agreements.open_items(_to_see(chosen, found), chosen.questions)
-        items = [item for item in visible if item.disagreeing]
+        trajectories = chosen.trajectories if chosen.labels_are_public else chosen.split("dev")
+        ids = {trajectory.trajectory_id for trajectory in trajectories}
+        visible = [annotation for annotation in found if annotation.trajectory_id in ids]
+        items = [item for item in agreements.open_items(visible, chosen.questions) if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
     if split != "dev" and not chosen.labels_are_public:
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
-
-
-def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
-    """Return the annotations that may be shown: those of dev, and of test if its labels are public."""
-    visible = suite.trajectories if suite.labels_are_public else suite.split("dev")
-    ids = {trajectory.trajectory_id for trajectory in visible}
-    return [annotation for annotation in annotations if annotation.trajectory_id in ids]
 
 
 def ceiling(
@@ -162,11 +156,10 @@ def _scored(
         found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
     except verdict_files.VerdictFileError as problems:
         stop(str(problems), code=1)
-    scores: dict[str, Score | None] = {}
-    for name, verdicts in found.items():
-        report = reports.score_report(verdicts, label_sets[split], n_resamples=0)
-        scores[name] = report["labels"]["success"]
-    return scores
+    return {
+        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"]["success"]
+        for name, verdicts in found.items()
+    }
 
 
 AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
@@ -214,15 +207,12 @@ def print_agreement(
         console.print(_items(items))
 
 
-def _figures(found: Agreement) -> list[str]:
-    cells = [f"{found.pairs:,}", percent(found.percent)]
-    of_coefficients = (
-        (found.kappa, found.kappa_ci), (found.alpha, found.alpha_ci), (found.ac1, found.ac1_ci),
-    )  # fmt: skip
-    for value, ends in of_coefficients:
+def _figures(each: Agreement) -> list[str]:
+    cells = [f"{each.pairs:,}", percent(each.percent)]
+    for value, ends in ((each.kappa, each.kappa_ci), (each.alpha, each.alpha_ci), (each.ac1, each.ac1_ci)):
         within = "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
         cells += [coefficient(value), within]
-    return [*cells, f"{found.left_out:,}"]
+    return [*cells, f"{each.left_out:,}"]
 
 
 def _of_question(result: QuestionAgreement) -> Table:

@@ -24,7 +24,6 @@ FRACTIONS: Final = (
 )
 ROUNDED_TWICE: Final = "the paper's figure was rounded twice, to four digits and then to a tenth of a percent"
 NO_TRAJECTORIES: Final = "this agent has no trajectories on this benchmark; the paper prints 0.0"
-NO_LABELS: Final = "there are no labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +141,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
 def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
     """Return a cell without verdicts, computed from a count that fits the printed rate, if there is one."""
     if experts is None:
-        return PaperCell(printed, None, "", NO_LABELS)
+        return PaperCell(printed, None, "", "there are no labels")
     n = experts.rates[line.benchmark, line.agent].n
     fitted = count_behind(printed, n)
     if fitted is None:

@@ -127,7 +127,6 @@ class PaperTable:
 READING: Final = (
     "The figures are computed. A printed figure is in brackets if it differs or cannot be computed."
 )
-COMPUTED_FROM: Final = "Computed from"
 
 
 def to_markdown(table: PaperTable) -> str:
@@ -136,7 +135,7 @@ def to_markdown(table: PaperTable) -> str:
     heads = [
         *table.headings,
         *(f"{span} {column}".strip() for span, column in zip(table.spans, table.columns, strict=True)),
-        COMPUTED_FROM,
+        "Computed from",
     ]
     marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns) + ["---"]
     lines = [f"**Table {table.number}.** {table.title}", "", markdown_row(heads), markdown_row(marks)]

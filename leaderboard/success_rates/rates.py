@@ -18,8 +18,6 @@ from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 OVERALL: Final = "overall"
-INDEPENDENT: Final = 1.0
-"""The design effect 1: an agent tries each task once, so its trajectories are independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,8 @@ def evaluate_agents(
 
 
 def rate_of(successes: int, n: int) -> Rate:
-    interval = approximate_interval(successes, n, INDEPENDENT)
+    # An agent tries each task once, so its trajectories are independent.
+    interval = approximate_interval(successes, n, design_effect=1.0)
     if interval is None:
         return Rate(None, 0, 0)
     return Rate(successes / n, n, successes, (interval[0], interval[1]))
