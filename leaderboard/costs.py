@@ -2,14 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from arb.core.predictions import Predictions
-
-TRAJECTORIES: Final = 1_000
 
 
 def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
@@ -24,7 +22,7 @@ def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
     known = costs[np.isfinite(costs)]
     if not len(known):
         return None
-    per_1000 = round(TRAJECTORIES * float(known.mean()), 6)
+    per_1000 = round(1_000 * float(known.mean()), 6)
     return {"usd_per_1000": per_1000, "rows": len(known), "of": len(costs)}
 
 

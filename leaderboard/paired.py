@@ -152,10 +152,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """Agreement of two judges on the ``n`` trajectories on which both gave a verdict; no label is used.
-
-    ``percent`` is the share of equal verdicts as a fraction, ``kappa`` is Cohen's. Both may be None.
-    """
+    """Agreement of two judges on ``n`` trajectories: share of equal verdicts (a fraction), Cohen's kappa."""
 
     n: int
     percent: float | None

@@ -23,10 +23,7 @@ class Noise(TypedDict):
 
 
 class Cell(TypedDict):
-    """Counts and metrics over the trajectories of one group.
-
-    Metrics are fractions. A value is None if it is undefined or not known.
-    """
+    """Counts and metrics (fractions) of one group of trajectories. Undefined and unknown values are None."""
 
     n: int | None
     positives: int | None

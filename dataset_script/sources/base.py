@@ -245,8 +245,7 @@ def _boundary(folder: Path) -> Path:
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
     """Return the ids of runs, in the order given. Repeats of an id get ``~2``, ``~3`` and so on.
 
-    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and a sort key for its repeats, such as seed and
-    time.
+    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and the key that sorts its repeats.
     """
     ids, times = [""] * len(runs), Counter[str]()
     for place in sorted(range(len(runs)), key=lambda place: (runs[place][1], place)):
@@ -505,17 +504,14 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
-    """Return a member's content. Raises ValueError unless size and checksum agree with the zip's directory.
-
-    Python's own zipfile cannot read Zstandard before 3.14.
-    """
+    """Return a member's content. Raises ValueError unless its size and checksum are as recorded."""
     try:
         match place.method:
             case 0:
                 content = packed
             case 8:
                 content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, place.size + 1)
-            case 93:
+            case 93:  # Zstandard, which Python's own zipfile reads only from 3.14 on
                 import pyarrow as pa  # noqa: PLC0415 - heavy, only for Zstandard
 
                 content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)

@@ -86,10 +86,7 @@ class BrowserUseSource(TrajectorySource):
         return any(found is not None and found[1] for found in beginnings)
 
     def list_runs(self) -> SourceListing:
-        """List the runs by name, from the beginning of each file. Raises SourceError if there is no run.
-
-        Repeats are ordered by the time at which their last step ended, then by name.
-        """
+        """List the runs by name, repeats by when their last step ended. Raises SourceError without runs."""
         links = find_links_out(self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
         tasks = {path: _task_folder(path) for path in paths if _begins(path)}

@@ -47,10 +47,7 @@ _WORKERS: Final = 8
 
 @dataclass(frozen=True)
 class Downloads:
-    """A download of files of one commit into a folder.
-
-    ``progress`` is called with the number of bytes in the folder so far and the number of bytes wanted.
-    """
+    """A download of one commit's files. ``progress`` is called with the bytes so far and in total."""
 
     hub: HfApi
     repo: str
@@ -264,10 +261,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
 
 
 def _is_there(place: Path, size: int) -> bool:
-    """Return whether the complete file is there.
-
-    A file of another size is removed, because the client would keep it according to its own record.
-    """
+    """Return whether the complete file is there. Remove a file of another size; the client would keep it."""
     if not place.is_file():
         return False
     if place.stat().st_size != size:

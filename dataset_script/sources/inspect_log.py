@@ -113,10 +113,7 @@ class InspectSource(TrajectorySource):
         return next(_logs_in(path), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the samples of each log, from the directory of an `.eval` or by reading a `.json` once.
-
-        Raises SourceError if there is no sample.
-        """
+        """List the samples of each log. Raises SourceError if there is no sample."""
         links = find_links_out(self.folder)
         names = link_names(links, self.root)
         paths = sorted(set(_logs_in(self.folder)) - links)

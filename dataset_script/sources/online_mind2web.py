@@ -72,7 +72,9 @@ class OnlineMind2WebSource(TrajectorySource):
         runs, others = {}, []
         for path in sorted(set(_results(self.folder)) - links):
             if (path.parent / PICTURES).is_dir() or _is_result(path):
-                runs[path] = _trajectory_id(path), _by_number(self.name_of(path))
+                run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
+                own_id = f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"
+                runs[path] = own_id, _by_number(self.name_of(path))
             else:
                 others.append(path)
         problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
@@ -221,8 +223,3 @@ def _results(source: Path) -> Iterator[Path]:
 def _is_result(path: Path) -> bool:
     """Return whether a file begins with a result's keys. Keys quoted in a text do not count."""
     return _HISTORY.search(content_of(path, _HEAD_BYTES)) is not None
-
-
-def _trajectory_id(path: Path) -> str:
-    run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
-    return f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"

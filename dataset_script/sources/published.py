@@ -117,10 +117,7 @@ class PublishedDataset:
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """Return a configuration as a table, with the given columns or all. Columns of images are large.
-
-        Raises SourceError if the configuration has no files, or none for the split.
-        """
+        """Return a configuration's table, with the given columns or all. Raises SourceError without files."""
         files = self.files(configuration, split)
         if not files:
             raise SourceError(

@@ -72,10 +72,7 @@ class ReleasedSource(TrajectorySource):
         )
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories by name, and the other files in ``cleaned/``, without reading them.
-
-        Raises SourceError if the folder is missing or empty.
-        """
+        """List the trajectories by name, without reading them. Raises SourceError if there are none."""
         listing = self._list("cleaned")
         if not listing.files:
             problem = "contains no <benchmark>/<agent>/<experiment>/<task_id>.json"
@@ -85,10 +82,7 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others, notes, listing.links_out)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one trajectory, with the paths of its screenshots.
-
-        Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid" or "no_steps".
-        """
+        """Read one trajectory, with the paths of its screenshots. Raises UnusableFileError."""
         content, is_strict = read_typed(file.path, CleanedFile, "not_a_trajectory")
         if content.valid is False:
             raise UnusableFileError("invalid")

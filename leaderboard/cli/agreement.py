@@ -12,6 +12,7 @@ from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, rea
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from leaderboard.cli.estimate import file_option
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
 
@@ -39,12 +40,7 @@ if TYPE_CHECKING:
 ANSWER_CODES = (("yes", 1), ("no", 0))
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--annotations",
-        exists=True,
-        dir_okay=False,
-        help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on).",
-    ),
+    file_option("--annotations", help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on)."),
 ]
 
 
@@ -109,7 +105,7 @@ def ceiling(
     judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
     bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
     if as_json:
-        found = {
+        content = {
             "suite": chosen.name,
             "label_versions": {name: labels.version for name, labels in label_sets.items()},
             "labels": {
@@ -119,7 +115,7 @@ def ceiling(
             "disagreement": {label: _rates_json(rate) for label, rate in rates.items()},
             "bands": {name: band and asdict(band) for name, band in bands.items()},
         }
-        print_json(found)
+        print_json(content)
         return
     console = plain_console()
     print_ceiling(scores, rates, console)
@@ -292,7 +288,6 @@ def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
-    """Print how much label noise could change each judge's precision on success."""
     table = text_table(
         "precision on success if another person had given the labels", figures=("as labelled", "mean", "95 %")
     )

@@ -37,7 +37,6 @@ FileArgument = Annotated[
     Path | None,
     typer.Argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
 ]
-SMALL = ("precision", "recall", "f1")
 WIDE = 110
 """Terminals with at least this many columns also show the number of trajectories and the evidence."""
 
@@ -108,11 +107,10 @@ def _read_board(file: Path | None) -> Board:
 
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:
-    """Print the board of one label, ordered by a metric, best judge first."""
     rows = board.ranking(label, metric)
     if not rows:
         stop(f"the board has no rows on {LABEL_TITLES[label].lower()}; use another --label", code=1)
-    others = tuple(name for name in SMALL if name != metric)
+    others = tuple(name for name in ("precision", "recall", "f1") if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
     title = f"{LABEL_TITLES[label]} on {board.suite}{version}"
     table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -30,24 +31,18 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
+file_option = partial(typer.Option, exists=True, dir_okay=False)
 VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 
 def estimate(
-    verdicts: Annotated[list[Path], typer.Option(exists=True, dir_okay=False, help=f"Read {VERDICTS_HELP}")],
+    verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Read labels of some runs: annotations (CSV, Parquet), or columns trajectory_id, success.",
-        ),
+        file_option(help="Read labels of some runs: annotations, or columns trajectory_id and success."),
     ] = None,
     draw: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="Read the .draw.json file that annotation-template wrote."
-        ),
+        Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print how many labels you need instead.")] = False,

@@ -21,7 +21,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, file_option, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -142,8 +142,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         typer.Option(min=1, help="Draw this many runs per agent to label for `estimate`."),
     ] = None,
     verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help=f"With --for-estimate: read {VERDICTS_HELP}"),
+        list[Path] | None, file_option(help=f"With --for-estimate: read {VERDICTS_HELP}")
     ] = None,
     stratified: Annotated[
         bool,
@@ -206,9 +205,7 @@ def _template_for_estimate(
 
 
 def dev_labels(
-    file: Annotated[
-        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"{ANNOTATIONS_HELP}.")
-    ],
+    file: Annotated[Path, file_option("--annotations", help=f"{ANNOTATIONS_HELP}.")],
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing dev_labels.csv.")] = False,
     suite: SuiteOption = None,
 ) -> None:

@@ -113,7 +113,6 @@ def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, Label
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
-    """Print the quality of the scores, their reliability by bin, and the metrics at each threshold."""
     console.print(
         f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
         f"{found.brier:.3f} ({found.brier_of_base_rate:.3f} for a constant score), calibration error "
@@ -142,7 +141,6 @@ COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa",
 
 
 def print_report(report: dict[str, Any], file_name: str, console: Console) -> None:
-    """Print the report: for each label, the metrics overall, by benchmark and by agent."""
     console.print(
         f"{file_name} on {report['suite']} {report['split']}, labels {report['label_version']}, "
         f"policy {report['policy']}, coverage {percent(report['coverage'])} %"

@@ -147,10 +147,7 @@ class FinetuningEffect:
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
 ) -> FinetuningEffect | None:
-    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing.
-
-    wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP).
-    """
+    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing."""
     kept = tp + fp
     if not kept:
         return None

@@ -244,14 +244,11 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """Return how a trial, or its step ``step``, ended; None if it did not.
-
-    Only the class of an exception is given, because its message may quote the verifier.
-    """
+    """Return how a trial, or its step ``step``, ended; None if it did not."""
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
     for ended in (own, result):
         failed = valid_text(mapping(ended.get("exception_info")).get("exception_type"))
         if failed and not failed.startswith(_VERIFIER_FAILED):
-            return f"exception: {failed}"
+            return f"exception: {failed}"  # without its message, which may quote the verifier
     return "completed" if result.get("finished_at") else None

@@ -1,6 +1,7 @@
 """Turn a trajectory, its continuations and its subagents' trajectories into the steps of one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -50,10 +51,8 @@ def _file_named(name: Any, path: Path, root: Path) -> Path:
 
 def files_named(names: Iterable[Any], path: Path, root: Path) -> Iterator[Path]:
     for name in names:
-        try:
+        with suppress(UnusableFileError):
             yield _file_named(name, path, root)
-        except UnusableFileError:
-            continue
 
 
 def _results(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
