@@ -34,7 +34,7 @@ def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """Average costs of a judge. Each is taken over the trajectories that have the value, or None without any.
+    """Average costs of a judge. Each is over the trajectories with a known value, and None if there are none.
 
     ``usd_per_1000`` is the cost of 1,000 trajectories in dollars, from the ``priced`` of ``n`` trajectories
     whose cost is known. Tokens are means per trajectory. ``median_seconds`` is the median latency.
@@ -70,5 +70,5 @@ def running_costs(expenses: Predictions, n: int) -> RunningCosts:
 
 
 def _known(column: np.ndarray | None) -> np.ndarray:
-    """Return the column without NaN; an absent column gives an empty array."""
+    """Return the values that are not NaN, or an empty array if there is no column."""
     return np.empty(0) if column is None else column[~np.isnan(column)]

@@ -143,7 +143,7 @@ def _on_one_line(text: str) -> str:
 def _category(text: str) -> str:
     if text not in CATEGORIES and not _OWN_CATEGORY.fullmatch(text):
         raise ValueError(
-            f"use one of {', '.join(CATEGORIES)}, or your own name in lowercase letters, digits and _"
+            f"use one of {', '.join(CATEGORIES)}, or a category of your own (lowercase letters, digits and _)"
         )
     return text
 

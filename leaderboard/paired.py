@@ -71,7 +71,7 @@ def resample_judges(
     """Count judges' verdicts (int8 of shape (n,): 1, 0, -1) against labels, under the policy ``strict``.
 
     ``tasks`` has the task of each row as a number from 0; ``cells`` are masks of rows, bool of shape (n,).
-    The same seed and number of tasks give the resamples of the board's intervals.
+    With the board's seed and tasks, the resamples are those of the board's intervals.
     """
     n_tasks = int(tasks.max(initial=0)) + 1
     parts = []
@@ -161,7 +161,7 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """The numbers of errors of two judges: of the ``first``, of the ``second``, and those that both make.
+    """The numbers of errors of the ``first`` judge, of the ``second``, and of those that both make.
 
     Both make ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance`` is the number
     of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1 FN2 /

@@ -233,10 +233,7 @@ def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
 
 
 def _boundary(folder: Path) -> Path:
-    """Return the folder that links must not leave: the source's, or its repository's in the Hub's cache.
-
-    In this cache a snapshot consists of links to files in the repository's folder ``blobs``.
-    """
+    """Return the folder that links must not leave. In the Hub's cache, snapshots link to ``blobs``."""
     place = Path(os.path.realpath(folder))
     repository = place.parent.parent
     return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
@@ -388,7 +385,7 @@ def file_stamp(path: Path) -> str:
 
 
 def data_image(address: Any) -> bytes | None:
-    """Return the bytes in the ``data:`` URL of a picture. Anything else, or a large picture, gives None."""
+    """Return the picture in a ``data:`` URL as bytes, or None if it is too large or something else."""
     found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
     if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
         return None

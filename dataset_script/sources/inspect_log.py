@@ -6,7 +6,7 @@
 They are read without inspect_ai, whose version 0.3.285 cannot read the pictures of 0.3.60. The benchmark is
 the task. The agent is named after the model, and the solver if one was chosen for the run. The task id is the
 sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried evaluation has
-a second log with the same ``task_id``; of each sample, the later attempt counts.
+a second log with the same ``task_id``; the later attempt at each sample counts.
 
 A run is read from the sample's ``messages``, which include what the agent did before an error or a limit.
 Events are not read: they repeat the messages at each call of the model, and add what the agent did not see.
@@ -264,7 +264,7 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
 
 
 class _Conversation:
-    """The conversion of a sample's messages into steps. What follows a turn is observed in the next step."""
+    """The conversion of a sample's messages into steps. Observations after a turn go to the next step."""
 
     def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
         self._sample, self._evaluation = sample, evaluation

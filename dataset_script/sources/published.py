@@ -47,7 +47,7 @@ FORMAT: Final = 1
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A file of rows, as described in the manifest, where ``name`` is its key."""
+    """A Parquet file of the dataset, as described in the manifest under the key ``name``."""
 
     configuration: str
     split: str
@@ -200,7 +200,7 @@ class PublishedSource(TrajectorySource):
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories in table order. Raises SourceError if there are none, or for links out."""
+        """List the trajectories in table order. Raises SourceError without any, or if a link leads out."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
                 f"{self.folder}: {', '.join(links)}: links out of the folder are not followed; "

@@ -149,7 +149,7 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
 
 
 def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
-    """Yield a line per reason for having no rank, with the judges concerned."""
+    """Yield a line for each reason why rows have no rank, with the judges concerned."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None and row.provenance != "reference":

@@ -45,7 +45,7 @@ def estimate(
         Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print how many labels you need instead.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print only how many labels you need.")] = False,
     half_width: Annotated[
         float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
     ] = 5.0,

@@ -86,7 +86,10 @@ def read_annotations(
 
 def convert_annotations(
     files: Annotated[
-        list[Path], typer.Argument(exists=True, dir_okay=False, help="Read CSV (released format) or Parquet.")
+        list[Path],
+        typer.Argument(
+            exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[

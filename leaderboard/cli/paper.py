@@ -76,7 +76,7 @@ def tables(
 
 
 def _paths_by_judge(named: list[str]) -> dict[str, Path]:
-    """Return paths by judge's name, from texts ``NAME=FILE``, or ``FILE`` if it is named after the judge."""
+    """Parse ``NAME=FILE``, or ``FILE`` if it is named after the judge, into paths by judge."""
     found = {}
     for text in named:
         name, separator, path = text.rpartition("=")

@@ -1,4 +1,4 @@
-"""What the paper's tables are computed from: labels, files of verdicts, counts behind printed figures."""
+"""The data behind the paper's tables: labels, files of verdicts, and counts behind printed figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -43,10 +43,7 @@ NEVER: Final = "reference/never-successful"
 
 
 def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
-    """Read and audit every row, in the order of ``judges.csv`` (the paper's Table 1, then the others).
-
-    Raises PublishedDataError with every file, row and field that is wrong.
-    """
+    """Read and audit all rows, ordered as in ``judges.csv``. Raises PublishedDataError with every problem."""
     files = read_published_files(folder)
     return tuple(replace(row, labels=MappingProxyType(_labels(row, files))) for row in files.judges)
 

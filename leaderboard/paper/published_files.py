@@ -140,7 +140,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """The content of all files: judges with empty ``labels``, and figures by row id, label and cell."""
+    """The content of the five CSV files. The judges have no ``labels`` until the audit."""
 
     judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]

@@ -38,7 +38,7 @@ class PrintedRates:
 
 
 def printed_rates() -> tuple[PrintedRates, ...]:
-    """Return Table 6 as printed, from its file."""
+    """Return the rates printed in Table 6, from success_rates.csv."""
     with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))

@@ -35,7 +35,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """An evaluator of agents, with its rates by (benchmark or ``overall``, agent)."""
+    """An evaluator of agents, with its success rates by (benchmark or ``overall``, agent)."""
 
     name: str
     basis: str

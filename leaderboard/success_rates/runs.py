@@ -215,7 +215,7 @@ def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = 
 
 
 def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
-    """Return the number of each run's stratum, from 0, of shape (n,).
+    """Return each run's stratum as a number from 0, of shape (n,).
 
     ``patterns`` are the judges' verdicts, of shape (n, judges). If ``total`` labels are enough, runs with the
     same verdicts are a stratum. Otherwise only patterns of verdicts whose share of the labels is at least

@@ -130,7 +130,7 @@ def test_every_problem_of_a_tag_is_named_by_field():
         (
             "category",
             "use one of grounding_mismatch, misleading_reasoning, missed_instruction, misunderstood_action, "
-            "or your own name in lowercase letters, digits and _",
+            "or a category of your own (lowercase letters, digits and _)",
         ),
         ("note", "contains a NUL character, which cannot be stored; remove it"),
         ("at", "has no time zone; write it with one, such as +00:00"),

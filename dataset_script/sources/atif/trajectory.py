@@ -89,7 +89,7 @@ def _beside(texts: Iterable[str]) -> str:
 
 
 def _answer_in(arguments: Any) -> str | None:
-    """Return the answer in a final call's arguments (under a usual name, or the only text), or None."""
+    """Return the answer in a final call's arguments, under a usual name or as the only text, or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)
@@ -108,7 +108,7 @@ class _Agent:
     messages: list[str] = field(default_factory=list)
 
     def rest(self, known: str = "") -> list[str]:
-        """Return the texts seen and written since the last action, without those that ``known`` contains."""
+        """Return the texts seen and written since the last action, except those that ``known`` contains."""
         texts = (text for text in (*self.seen, *self.messages) if text.strip() and text.strip() not in known)
         return [f"[{self.name}] {text}" for text in texts]
 
