@@ -1,4 +1,4 @@
-"""``python -m leaderboard``: the commands on the board, labels, scores, published figures and estimates."""
+"""``python -m leaderboard``: commands for the board, labels, scores, published figures and estimates."""
 
 from arb.core.cli import new_command
 from leaderboard.cli.agreement import agreement, ceiling
@@ -9,19 +9,11 @@ from leaderboard.cli.paper import audit, tables
 from leaderboard.cli.score import calibrate, score
 
 app = new_command()
-app.command()(board)
-app.command()(export)
-app.command()(calibrate)
-app.command()(tables)
-app.command()(agreement)
-app.command()(ceiling)
+for command in (board, export, calibrate, tables, agreement, ceiling):
+    app.command()(command)
 app.command("annotations")(convert_annotations)
-app.command()(annotation_template)
-app.command()(dev_labels)
-app.command()(labels)
-app.command()(score)
-app.command()(audit)
-app.command()(estimate)
+for further_command in (annotation_template, dev_labels, labels, score, audit, estimate):
+    app.command()(further_command)
 
 
 @app.callback()

@@ -49,11 +49,12 @@ class ThresholdFigures:
 class Calibration:
     """The quality of a judge's scores on the ``n`` labelled trajectories that have a score.
 
-    ``without_score`` labelled trajectories have no score and are in no bin. ``brier`` is the mean squared
-    distance of score and label (0 is best), ``brier_of_base_rate`` the same if every score were the share of
-    positives. ``error`` is the expected calibration error: the mean distance of mean score and share over the
-    bins, weighted by trajectories. ``auc`` is the probability that a random positive trajectory has a higher
-    score than a random negative one, with ties counting half; it is None if all labels are equal.
+    ``without_score`` counts the labelled trajectories without a score, which are in no bin. ``brier`` is the
+    mean squared difference between score and label (0 is best), and ``brier_of_base_rate`` is what it would
+    be if every score were the share of positives. ``error`` is the expected calibration error: the difference
+    between mean score and share of positives in a bin, averaged over trajectories. ``auc`` is the probability
+    that a random positive trajectory has a higher score than a random negative one, with ties counting half;
+    it is None if all labels are equal.
     """
 
     n: int
@@ -157,7 +158,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve by ranks (Mann and Whitney 1947); None if labels are all equal."""
+    """Return the area under the ROC curve, by ranks (Mann and Whitney 1947); None if labels are equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None

@@ -1,4 +1,4 @@
-"""A comparison of two to five rows of the board: pairwise differences, and votes of the judges together.
+"""A comparison of two to five rows of the board: differences of each pair, and votes of all the judges.
 
 A pair is compared over the same tasks if the labels and the verdicts of both rows are known. Otherwise it is
 compared approximately, from the intervals in the two rows (see `leaderboard.paired`). No result reveals the
@@ -12,36 +12,18 @@ from typing import Final
 
 import numpy as np
 
+from leaderboard import paired
 from leaderboard.board.rows import BoardRow, parts_of
 from leaderboard.judge_precision.intervals import N_RESAMPLES
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet
-from leaderboard.paired import (
-    COMPARED_METRICS,
-    Difference,
-    JointErrors,
-    McNemar,
-    Resampled,
-    SharedErrors,
-    VerdictAgreement,
-    approximate_difference,
-    joint_errors,
-    mcnemar,
-    paired_difference_of,
-    resample_judges,
-    shared_errors,
-    verdict_agreement,
-)
 from leaderboard.report import SEED, score_verdicts, task_names
 from leaderboard.score import Cell, Score
 
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do, with its score.
-
-    ``cells`` is the score, without cells by agent.
-    """
+    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do; ``cells`` is its score."""
 
     needed: int
     n_judges: int
@@ -74,7 +56,7 @@ def vote(judges: Sequence[np.ndarray], needed: int) -> np.ndarray:
 def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
-    """Score the vote for every number of yes needed, from 1 to all judges, as a judge is scored."""
+    """Score the votes that need at least 1, 2, … or all judges to say yes."""
     found = []
     for needed in range(1, len(judges) + 1):
         verdicts = vote(judges, needed)
@@ -90,11 +72,7 @@ MOST: Final = 5
 
 @dataclass(frozen=True, eq=False)
 class Entrant:
-    """A row of the board that is compared, with its verdicts on the label.
-
-    ``verdicts`` is int8 of shape (n,) in the order of the labels: 1, 0, -1. It is None if only counts are
-    known.
-    """
+    """A row of the board to compare, and its verdicts in the order of the labels (None if not known)."""
 
     row: BoardRow
     verdicts: np.ndarray | None
@@ -104,31 +82,28 @@ class Entrant:
 class PairedVerdicts:
     """Statistics of two judges' verdicts on the same trajectories."""
 
-    mcnemar: McNemar
-    agreement: VerdictAgreement
-    shared: SharedErrors
+    mcnemar: paired.McNemar
+    agreement: paired.VerdictAgreement
+    shared: paired.SharedErrors
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two entrants, by their places, with the difference first - second overall and in each cell.
+    """The difference of two entrants, overall and by group; ``first`` and ``second`` are their indexes.
 
-    If the verdicts of either are not known, ``by_agent`` is empty and ``runs`` is None.
+    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None.
     """
 
     first: int
     second: int
-    overall: Difference
-    by_benchmark: Mapping[str, Difference]
-    by_agent: Mapping[str, Difference]
+    overall: paired.Difference
+    by_benchmark: Mapping[str, paired.Difference]
+    by_agent: Mapping[str, paired.Difference]
     runs: PairedVerdicts | None
 
     @property
     def is_paired(self) -> bool:
-        """Whether the overall interval compares the two over the same tasks.
-
-        It does not if verdicts are not known, or if a figure does not vary over the resamples.
-        """
+        """Whether the overall interval compares the two over the same tasks."""
         return self.overall.basis == "paired"
 
 
@@ -136,8 +111,8 @@ class Pair:
 class Comparison:
     """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
 
-    ``voters`` are the places of the entrants with verdicts. ``votes`` is empty and ``fooled`` is None if
-    fewer than two have verdicts.
+    ``voters`` are the indexes of the entrants with verdicts. If these are fewer than two, ``votes`` is empty
+    and ``fooled`` is None.
     """
 
     label: str
@@ -146,7 +121,7 @@ class Comparison:
     pairs: tuple[Pair, ...]
     voters: tuple[int, ...]
     votes: tuple[Vote, ...]
-    fooled: JointErrors | None
+    fooled: paired.JointErrors | None
 
     def against_first(self) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.first == 0)
@@ -159,27 +134,27 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants that all answer ``label`` by one of `COMPARED_METRICS`.
+    """Compare two to five entrants on ``label`` by a metric in `COMPARED_METRICS`.
 
-    Without ``labels`` every pair is compared from the intervals in its rows. Raises ValueError for too few or
-    too many entrants, an unknown figure, or an entrant that does not answer the label.
+    If ``labels`` is None, every pair is compared by the intervals in its rows. Raises ValueError for too few
+    or too many entrants, an unknown metric, or an entrant that does not answer the label.
     """
     _check(entrants, label, figure)
     verdicts: dict[int, np.ndarray] = {}
     if labels is not None:
         verdicts = {i: each.verdicts for i, each in enumerate(entrants) if each.verdicts is not None}
-    paired: _PairedCells | None = None
+    paired_cells: _PairedCells | None = None
     votes: tuple[Vote, ...] = ()
-    how_many_fooled: JointErrors | None = None
+    how_many_fooled: paired.JointErrors | None = None
     if labels is not None and len(verdicts) > 1:
         columns = list(verdicts.values())
-        paired = _resample(verdicts, labels, label, n_resamples)
+        paired_cells = _resample(verdicts, labels, label, n_resamples)
         votes = score_votes(columns, labels, label, n_resamples)
-        how_many_fooled = joint_errors(columns, paired.truth)
+        how_many_fooled = paired.joint_errors(columns, paired_cells.truth)
     pairs = []
     for first, second in combinations(range(len(entrants)), 2):
-        if paired is not None and {first, second} <= verdicts.keys():
-            pairs.append(_paired(entrants, (first, second), label, figure, paired))
+        if paired_cells is not None and {first, second} <= verdicts.keys():
+            pairs.append(_paired(entrants, (first, second), label, figure, paired_cells))
         else:
             pairs.append(_approximate(entrants, (first, second), label, figure))
     return Comparison(label, figure, tuple(entrants), tuple(pairs), tuple(verdicts), votes, how_many_fooled)
@@ -187,25 +162,25 @@ def compare(
 
 def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
     if not FEWEST <= len(entrants) <= MOST:
-        raise ValueError(f"entrants: {len(entrants)} were given; compare {FEWEST} to {MOST}")
-    if figure not in COMPARED_METRICS:
-        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(COMPARED_METRICS)}")
+        raise ValueError(f"entrants: got {len(entrants)}; compare {FEWEST} to {MOST}")
+    if figure not in paired.COMPARED_METRICS:
+        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(paired.COMPARED_METRICS)}")
     if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
         raise ValueError(f"label {label}: {', '.join(silent)} have no verdicts on it; leave them out")
 
 
 @dataclass(frozen=True, eq=False)
 class _PairedCells:
-    """Counts of the entrants with verdicts over the same resamples of tasks.
+    """Counts of the entrants with verdicts, over the same resamples of tasks.
 
-    ``verdicts`` are by the entrant's place, in the order of ``resampled``. ``cells`` are the group and the
-    name of each cell, overall first.
+    ``verdicts`` are by the entrant's index, in the order of the judges in ``resampled``. ``cells`` has
+    (group, name) for each cell, overall first.
     """
 
     verdicts: Mapping[int, np.ndarray]
     truth: np.ndarray
     cells: Sequence[tuple[str, str]]
-    resampled: Resampled
+    resampled: paired.Resampled
 
 
 def _resample(
@@ -219,41 +194,41 @@ def _resample(
     tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
     truth = labels.primary[label]
     masks = list(cells.values())
-    resampled = resample_judges(list(verdicts.values()), truth, tasks, masks, n_resamples, SEED)
+    resampled = paired.resample_judges(list(verdicts.values()), truth, tasks, masks, n_resamples, SEED)
     return _PairedCells(verdicts, truth, list(cells), resampled)
 
 
 def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
-    """Compare two entrants without verdicts, from the intervals in the cells of their rows."""
+    """Compare two entrants by the intervals in their rows, if one of them has no verdicts."""
     first, second = (entrants[place].row.score(label) for place in places)
-    overall = approximate_difference(first["overall"], second["overall"], figure)
+    overall = paired.approximate_difference(first["overall"], second["overall"], figure)
     cells, others = first["by_benchmark"], second["by_benchmark"]
     by_benchmark = {
-        name: approximate_difference(cells.get(name), others.get(name), figure)
+        name: paired.approximate_difference(cells.get(name), others.get(name), figure)
         for name in sorted({*cells, *others})
     }
     return Pair(*places, overall, by_benchmark, {}, None)
 
 
 def _paired(
-    entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired: _PairedCells
+    entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired_cells: _PairedCells
 ) -> Pair:
-    """Compare two entrants over the same tasks, or by their rows' intervals if a figure does not vary."""
-    voters = list(paired.verdicts)
+    """Compare two entrants over the same tasks. Cells that cannot be are compared by the rows' intervals."""
+    voters = list(paired_cells.verdicts)
     judges = voters.index(places[0]), voters.index(places[1])
     rows = [entrants[place].row for place in places]
-    found: dict[str, dict[str, Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
-    for number, (group, name) in enumerate(paired.cells):
-        difference = paired_difference_of(paired.resampled, *judges, number, figure)
+    found: dict[str, dict[str, paired.Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
+    for number, (group, name) in enumerate(paired_cells.cells):
+        difference = paired.paired_difference_of(paired_cells.resampled, *judges, number, figure)
         if difference.interval is None:
             cells = [_cell(row, label, group, name) for row in rows]
-            difference = approximate_difference(cells[0], cells[1], figure)
+            difference = paired.approximate_difference(cells[0], cells[1], figure)
         found[group][name] = difference
-    first, second = (paired.verdicts[place] for place in places)
+    first, second = (paired_cells.verdicts[place] for place in places)
     runs = PairedVerdicts(
-        mcnemar(first, second, paired.truth),
-        verdict_agreement(first, second),
-        shared_errors(first, second, paired.truth),
+        paired.mcnemar(first, second, paired_cells.truth),
+        paired.verdict_agreement(first, second),
+        paired.shared_errors(first, second, paired_cells.truth),
     )
     return Pair(*places, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
 

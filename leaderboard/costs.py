@@ -2,21 +2,19 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from arb.core.predictions.table import Predictions
 
-TRAJECTORIES: Final = 1_000
-
 
 def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
-    """Return the mean cost of 1,000 rows, over the rows whose cost in dollars is known (not NaN).
+    """Return the mean cost of 1,000 rows in dollars, from the rows whose cost is known (not NaN).
 
-    The result is ``{"usd_per_1000", "rows", "of"}``: the cost, how many rows gave one, and how many rows
-    there are. It is None if no row gave a cost, since unknown does not mean free.
+    The result is ``{"usd_per_1000", "rows", "of"}``: the cost, the number of rows with a known cost, and the
+    number of all rows. It is None if no cost is known, because unknown does not mean free.
     """
     if cost_usd is None:
         return None
@@ -24,22 +22,22 @@ def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
     known = costs[np.isfinite(costs)]
     if not len(known):
         return None
-    per_1000 = round(TRAJECTORIES * float(known.mean()), 6)
+    per_1000 = round(1_000 * float(known.mean()), 6)
     return {"usd_per_1000": per_1000, "rows": len(known), "of": len(costs)}
 
 
 def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str, Any]:
-    """Return a copy of a score report, with the key ``cost`` if the file gives costs."""
+    """Return a copy of a score report, with the key ``cost`` if any cost is known."""
     cost = cost_of(cost_usd)
     return {**report, "cost": cost} if cost else dict(report)
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """Average costs over the trajectories whose cost is known; None if it is known for none.
+    """Average costs of a judge. Each is over the trajectories with a known value, and None if there are none.
 
-    ``usd_per_1000`` is dollars for 1,000 trajectories; ``priced`` of ``n`` trajectories have a cost. Tokens
-    are a mean per trajectory, ``median_seconds`` is the median latency.
+    ``usd_per_1000`` is the cost of 1,000 trajectories in dollars, from the ``priced`` of ``n`` trajectories
+    whose cost is known. Tokens are means per trajectory. ``median_seconds`` is the median latency.
     """
 
     n: int
@@ -51,7 +49,7 @@ class RunningCosts:
 
     @property
     def are_known(self) -> bool:
-        """Whether the file says anything about costs."""
+        """Whether at least one of the averages is known."""
         known = (self.usd_per_1000, self.input_tokens, self.output_tokens, self.median_seconds)
         return any(value is not None for value in known)
 
@@ -72,5 +70,5 @@ def running_costs(expenses: Predictions, n: int) -> RunningCosts:
 
 
 def _known(column: np.ndarray | None) -> np.ndarray:
-    """Return the column without the rows that have no number."""
+    """Return the values that are not NaN, or an empty array if there is no column."""
     return np.empty(0) if column is None else column[~np.isnan(column)]

@@ -1,7 +1,8 @@
-"""A judge's errors: the queue in which people read them, and the tags that people put on them.
+"""A judge's errors: the queue for reviewing them, and the tags that reviewers give them.
 
-A queue reveals labels. It is made for dev, and for test only if the suite's labels are public. A tag is one
-of the paper's categories, or a person's own. Tags are counted, compared between people, and written as CSV.
+A queue reveals labels, so it exists only for dev, and for test if the suite's test labels are public. A tag
+names one of the paper's categories, or one of the reviewer's own. Tags can be counted, compared between
+reviewers, and written as CSV.
 """
 
 import csv
@@ -50,11 +51,11 @@ CATEGORIES: Final = MappingProxyType(
         ),
         "misunderstood_action": Category(
             "Misunderstood action intent",
-            "An action does something else than the judge thinks, such as giving up in place of an answer.",
+            "An action does something other than the judge assumes, such as giving up instead of answering.",
         ),
     }
 )
-"""The paper's categories (section 6) in our words; people may also use categories of their own."""
+"""The paper's categories (section 6) in our words. People may also use their own."""
 
 
 class ErrorsHidden(Exception):
@@ -66,7 +67,8 @@ class WrongVerdict:
     """A verdict that the label contradicts.
 
     ``others`` is the number of other judges with a verdict on the trajectory; ``others_right`` of them agree
-    with the label. ``priority`` is ``others_right / others``, or 0: an error that others avoid teaches more.
+    with the label. ``priority`` is ``others_right / others``, or 0 without other judges, because an error
+    that the others avoid teaches more.
     """
 
     trajectory_id: str
@@ -82,18 +84,19 @@ class WrongVerdict:
 
 
 def may_see_errors(suite: Suite, split: str) -> bool:
-    """Return whether errors on a split may be shown one by one: on dev, or if test labels are public."""
+    """Return whether single errors may be shown: those on dev, and on test if its labels are public."""
     return split == "dev" or suite.labels_are_public
 
 
 def error_queue(
     suite: Suite, labels: LabelSet, label: str, verdicts: np.ndarray, others: Sequence[np.ndarray] = ()
 ) -> tuple[WrongVerdict, ...]:
-    """Return a judge's errors on one label, by falling priority, then by id.
+    """Return a judge's errors on one label, highest priority first.
 
-    ``verdicts``, and the verdicts of ``others`` that set the priority, are int8 of shape (n,) in the order of
-    the labels: 1, 0, -1. Rows without a verdict are left out, since they have no reasoning to read. Raises
-    ErrorsHidden if the labels may not be seen, ValueError for a column of another length.
+    ``verdicts`` are the judge's; those of the ``others`` determine the priority. Each column is int8 of shape
+    (n,) in the order of the labels: 1, 0, -1. Rows without a verdict are left out, since they have no
+    reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a column has another
+    length than the labels.
     """
     if not may_see_errors(suite, labels.split):
         raise ErrorsHidden(
@@ -133,18 +136,14 @@ def _on_one_line(text: str) -> str:
     if not text:
         raise ValueError("is empty; fill it in")
     if not text.isprintable():
-        raise ValueError("holds line breaks or invisible characters; write it on one line")
+        raise ValueError("contains line breaks or invisible characters; write it on one line")
     return text
-
-
-def _trajectory(text: str) -> str:
-    return str(TrajectoryId.parse(text))
 
 
 def _category(text: str) -> str:
     if text not in CATEGORIES and not _OWN_CATEGORY.fullmatch(text):
         raise ValueError(
-            f"use one of {', '.join(CATEGORIES)}, or a name of your own in small letters, digits and _"
+            f"use one of {', '.join(CATEGORIES)}, or a category of your own (lowercase letters, digits and _)"
         )
     return text
 
@@ -161,7 +160,10 @@ class ErrorTag(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     trajectory_id: Annotated[
-        str, Field(max_length=300), AfterValidator(_on_one_line), AfterValidator(_trajectory)
+        str,
+        Field(max_length=300),
+        AfterValidator(_on_one_line),
+        AfterValidator(lambda text: str(TrajectoryId.parse(text))),
     ]
     judge: Annotated[str, Field(max_length=120), AfterValidator(_on_one_line)]
     tagger: Annotated[str, Field(max_length=80), AfterValidator(_on_one_line)]
@@ -171,7 +173,7 @@ class ErrorTag(BaseModel):
 
 
 def make_tag(**fields: Any) -> ErrorTag:
-    """Make a tag from the fields of a form; raises ErrorTagInvalid with all problems."""
+    """Return a tag made from the fields of a form. Raises ErrorTagInvalid with all problems."""
     try:
         return ErrorTag(**fields)
     except ValidationError as error:
@@ -192,7 +194,7 @@ def _message(detail: Any) -> str:
         case "value_error":
             return str(detail["ctx"]["error"])
         case "extra_forbidden":
-            return "there is no such field"
+            return "there is no such field; remove it"
         case _:
             return detail["msg"]
 
@@ -209,7 +211,7 @@ def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
 
 @dataclass(frozen=True)
 class TagCounts:
-    """Numbers of errors by category, the largest first: ``{category: count}`` overall and in each group.
+    """The number of errors in each category, largest first, overall and by group.
 
     An error that two people put into the same category counts only once in it.
     """
@@ -270,9 +272,7 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
     pairs = [(ours[error], theirs[error]) for error in sorted(ours.keys() & theirs.keys())]
     categories = tuple(sorted({tag.category for pair in pairs for tag in pair}))
     places = {category: place for place, category in enumerate(categories)}
-    codes = np.array([[places[tag.category] for tag in pair] for pair in pairs], dtype=np.int64).reshape(
-        -1, 2
-    )
+    codes = np.array([places[tag.category] for pair in pairs for tag in pair], dtype=np.int64).reshape(-1, 2)
     table = confusion_table(codes[:, 0], codes[:, 1], len(categories))
     return TagComparison(
         n=len(pairs),
@@ -285,7 +285,7 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
 
 
 def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
-    """Return all tags as CSV, even replaced ones, in order of time. Text is safe to open in a spreadsheet."""
+    """Return all tags, oldest first and including replaced ones, as CSV that is safe in a spreadsheet."""
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
     names = tuple(ErrorTag.model_fields)

@@ -18,17 +18,18 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_interv
 from leaderboard.score import Cell, interval_of, metric_of
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
-"""Figures that can be compared; rows without verdicts have intervals only for the first three."""
+"""Metrics that can be compared. Rows without verdicts have intervals only for the first three."""
 
 Basis = Literal["paired", "approximate"]
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference ``value`` = ``first`` - ``second`` of a figure, as fractions (kappa: units of kappa).
+    """The difference of two judges in one metric: ``value`` = ``first`` - ``second``.
 
-    A figure is None if it is undefined. ``interval`` covers the difference, and ``basis`` says how it was
-    made: paired over tasks, or approximate from two separate intervals. Both may be None.
+    Metrics are fractions, or None if undefined. ``interval`` is the 95 % interval of ``value``. ``basis``
+    says how it was computed: paired over tasks, or approximately from two separate intervals. Both are None
+    if there is no interval.
     """
 
     first: float | None
@@ -48,10 +49,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Counts of several judges in several cells, in total and over each resample of tasks.
+    """Counts of several judges in several cells, over all tasks and over each resample of them.
 
     ``counts`` is (judges, cells, 4) with TP, FP, FN, TN. ``totals`` is (n_resamples, judges, cells, 4), with
-    the same resamples for every judge and cell. ``n_tasks`` (cells,) is how many tasks a cell rests on.
+    the same resamples for every judge and cell. ``n_tasks`` (cells,) is the number of tasks in a cell.
     """
 
     counts: np.ndarray
@@ -70,7 +71,7 @@ def resample_judges(
     """Count judges' verdicts (int8 of shape (n,): 1, 0, -1) against labels, under the policy ``strict``.
 
     ``tasks`` has the task of each row as a number from 0; ``cells`` are masks of rows, bool of shape (n,).
-    The same seed and number of tasks give the resamples of the board's intervals.
+    With the board's seed and tasks, the resamples are those of the board's intervals.
     """
     n_tasks = int(tasks.max(initial=0)) + 1
     parts = []
@@ -91,9 +92,9 @@ def paired_difference_of(
 ) -> Difference:
     """Return the difference of two judges (their indexes in ``resampled``) in one cell.
 
-    It has no interval if a figure is undefined, if the cell rests on one task, or if every resample repeats
-    one of the figures (a judge that was never wrong) or their difference (two judges with the same verdicts).
-    Resamples that do not vary cannot measure an error.
+    It has no interval if a metric is undefined or the cell has only one task. Nor has it one if the metric of
+    a judge is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
+    equal verdicts), because resamples that do not vary cannot measure an error.
     """
     one: float | None = figures(*resampled.counts[first, cell])[figure]
     other: float | None = figures(*resampled.counts[second, cell])[figure]
@@ -109,11 +110,10 @@ def paired_difference_of(
 
 
 def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
-    """Return the difference of two cells; its interval adds the errors of their intervals in squares.
+    """Return the difference of two cells in a metric, with an interval computed from their intervals.
 
-    Source: Newcombe 1998, method 10 (hybrid score). The board tests the same difference, but together with
-    all other pairs, so two judges that are separated here may be tied there. The interval is None if one
-    of the cells has none for the figure.
+    The interval is None if one of the cells has no interval. The board tests all pairs together, so it may
+    tie two judges that are separated here. Source: Newcombe 1998, method 10 (hybrid score).
     """
     one = None if first is None else metric_of(first, figure)
     other = None if second is None else metric_of(second, figure)
@@ -152,10 +152,7 @@ class McNemar:
 
 @dataclass(frozen=True, slots=True)
 class VerdictAgreement:
-    """Agreement of two judges on the ``n`` trajectories on which both gave a verdict; no label is used.
-
-    ``percent`` is the share of equal verdicts as a fraction, ``kappa`` is Cohen's. Both may be None.
-    """
+    """Agreement of two judges on ``n`` trajectories: share of equal verdicts (a fraction), Cohen's kappa."""
 
     n: int
     percent: float | None
@@ -164,11 +161,11 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """How many trajectories two judges get wrong: the ``first``, the ``second``, and both.
+    """The numbers of errors of the ``first`` judge, of the ``second``, and of those that both make.
 
-    Both have ``false_alarms`` (false positives) and ``misses`` (false negatives) in common. ``by_chance`` is
-    the expected number if their errors were independent: FP1 FP2 / negatives + FN1 FN2 / positives.
-    ``jaccard`` is the share of shared errors among the errors of either, or None if neither has any.
+    Both make ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance`` is the number
+    of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1 FN2 /
+    positives. ``jaccard`` is the share of shared errors among all errors, or None if there are none.
     """
 
     first: int
@@ -185,10 +182,10 @@ class SharedErrors:
 
 @dataclass(frozen=True, slots=True)
 class JointErrors:
-    """Numbers of trajectories that exactly k judges get wrong, at index k.
+    """The number of trajectories that exactly k judges get wrong, at index k of each tuple.
 
-    ``negatives`` counts trajectories whose label is false (the error is a false alarm), ``positives`` the
-    others (the error is a miss).
+    ``negatives`` counts trajectories whose label is false (the error is a false alarm), ``positives`` those
+    whose label is true (the error is a miss).
     """
 
     negatives: tuple[int, ...]
@@ -213,8 +210,8 @@ def mcnemar(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> McNema
 def exact_p(only_first: int, only_second: int) -> float:
     """Return the two-sided probability that a fair coin falls at least as unevenly as the two counts.
 
-    The sum uses whole numbers, so that a small p keeps its precision. If both counts are 0, it is 1. Source:
-    McNemar 1947, exact binomial form.
+    It is 1 if both counts are 0. The sum uses whole numbers, so that a small p is exact. Source: McNemar
+    1947, exact binomial form.
     """
     n = only_first + only_second
     tail = sum(comb(n, k) for k in range(min(only_first, only_second) + 1))
@@ -231,7 +228,7 @@ def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:
-    """Count the trajectories that two judges both get wrong; the arguments are those of `mcnemar`."""
+    """Count the errors of two judges and those that they share, with the arguments of `mcnemar`."""
     wrong_first, wrong_second = is_wrong(first, labels), is_wrong(second, labels)
     by_chance = 0.0
     together = []
@@ -253,5 +250,5 @@ def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointError
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong; no verdict is a "no"."""
+    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong. No verdict counts as "no"."""
     return (labels >= 0) & ((verdicts == 1) != (labels == 1))

@@ -1,6 +1,6 @@
 """The score report of a judge's verdicts against one label set.
 
-Every page and command that shows how good a judge is shows (a part of) this report.
+Every page and command that rates a judge shows this report, or a part of it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,7 +60,7 @@ def score_verdicts(
 ) -> Score:
     """Return the score of verdicts on one label; ``column`` is in the order of the labels.
 
-    Without ``by_agent`` the score's cells by agent are not computed.
+    If ``by_agent`` is false, the score has no cells by agent.
     """
     scores = judge_scores(
         column,
@@ -76,7 +76,7 @@ def score_verdicts(
 
 
 def score_from(scores: dict[str, Any]) -> Score:
-    """Return the result of `judge_scores` as a `Score`, with the overall figures in a cell of their own."""
+    """Return the result of `judge_scores` as a `Score`, with the overall figures in a separate cell."""
     by_benchmark, by_agent = scores.pop("by_benchmark"), scores.pop("by_agent", {})
     overall = cast(Cell, scores)  # the metric is also published on its own, so it cannot import the type
     return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": by_agent}
@@ -85,7 +85,7 @@ def score_from(scores: dict[str, Any]) -> Score:
 def fpr_interval(
     column: np.ndarray, labels: LabelSet, label: str, policy: str = "strict"
 ) -> list[float] | None:
-    """Return the 95 % interval of the false positive rate over tasks, on the resamples of the report.
+    """Return the 95 % interval of the false positive rate, from the report's resamples of tasks.
 
     ``column`` has verdicts in the order of the labels. The interval is None if the rate is undefined or
     rests on one task.
@@ -106,7 +106,7 @@ def task_names(labels: LabelSet) -> list[str]:
 def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
     """Return [TP, FP] of every task in sorted order, for each label with verdicts.
 
-    Paired comparisons need these counts. They reveal much about labels, so they stay on the server.
+    Paired comparisons need these counts. They reveal much about labels, so they must not leave the server.
     """
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
     found = {}
@@ -119,7 +119,7 @@ def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequ
 
 
 def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return [positives, negatives] of every task for each label. Keep them secret like `counts_by_task`."""
+    """Return [positives, negatives] of every task for each label. They are as secret as `counts_by_task`."""
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
     every_yes = np.ones(len(codes), dtype=np.int8)  # a TP on each positive, an FP on each negative
     return {

@@ -1,11 +1,11 @@
-"""A score: how well a judge answers one target. Scorers produce it, records store it, boards show it.
+"""A score: how well a judge answers one label. Scorers produce it, records store it, boards show it.
 
-A score is JSON from the scorer to the page, so nothing converts it on the way. A report
-(`leaderboard.report`) holds a score for each target, with the suite, the split and the label version.
+A score is plain JSON everywhere, so nothing has to convert it. A report (`leaderboard.report`) contains a
+score for each label, with the suite, the split and the label version.
 
-A recorded score names the version of its metric, so that it can be computed again and compared after new
-fields were added. Add a version here whenever fields are added, removed or computed differently. If a field
-is computed differently, remove it from the older versions, since today's code cannot reproduce it.
+A recorded score names the version of the metric that computed it, so that it can still be recomputed and
+compared after fields were added. Add a version here when you add, remove or redefine a field. If you redefine
+a field, also remove it from the older versions, because today's code cannot reproduce it.
 """
 
 from collections.abc import Mapping
@@ -23,10 +23,7 @@ class Noise(TypedDict):
 
 
 class Cell(TypedDict):
-    """Counts and metrics over the trajectories of one group.
-
-    Metrics are fractions. A value is None if it is undefined or not known.
-    """
+    """Counts and metrics (fractions) of one group of trajectories. Undefined and unknown values are None."""
 
     n: int | None
     positives: int | None
@@ -54,10 +51,11 @@ class Cell(TypedDict):
 
 
 class Score(TypedDict):
-    """A judge's cells for one target: over all trajectories, by benchmark and by agent.
+    """A judge's cells for one label: over all trajectories, by benchmark and by agent.
 
-    A row of a board adds how its intervals were made, a note, and its rank (place, low, high). ``best`` marks
-    the row that represents its judge; ``ranked_by`` is present if the rank comes from hidden figures.
+    The other fields exist only in rows of a board. ``intervals`` says how the intervals were computed.
+    ``rank`` has the keys place, low and high. ``best`` marks the row that represents its judge. ``ranked_by``
+    is present if the rank comes from hidden figures.
     """
 
     overall: Cell
@@ -86,7 +84,7 @@ METRIC_VERSION: Final = 1
 
 _REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")
 REPORT_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: frozenset(_REPORT)}
-"""The fields of a report, by version; ``cost`` only if the file gives costs."""
+"""The fields of a report by version. ``cost`` is present only if the file gives costs."""
 CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
 """The figures of one cell (overall, a benchmark, an agent), by version."""
 
@@ -96,7 +94,7 @@ def is_known_version(version: int) -> bool:
 
 
 def report_of_version(report: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a report with only the fields that a version of the metric had."""
+    """Return a report with only the fields that it has in a version of the metric."""
     kept = {name: value for name, value in report.items() if name in REPORT_FIELDS[version]}
     labels = {label: score and _score(score, version) for label, score in report["labels"].items()}
     return {**kept, "labels": labels}

@@ -15,10 +15,7 @@ class VerdictFileError(ValueError):
 
 
 def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
-    """Return the verdicts of a file in the order of the split, without reading a label.
-
-    Raises VerdictFileError.
-    """
+    """Return a file's verdicts in the order of the split, without reading labels. Raises VerdictFileError."""
     limits = ReadingLimits(max_bytes=max_bytes)
     try:
         with path.open("rb") as opened:

@@ -20,13 +20,8 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
 
     The built-in kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed
     packages, which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``.
-
-    Args:
-        folder: A folder or a file.
-        also_allowed: Classes of your own agents, each ``module.class``, that AgentLab's pickles may contain.
-
-    Raises:
-        SourceError: No kind recognises the folder.
+    ``also_allowed`` are classes, each ``module.class``, that the pickles of AgentLab may contain. Raises
+    SourceError if no kind recognises the folder.
     """
     for name, kind in load_plugins("arb.sources"):
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
@@ -35,13 +30,13 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
             return kind.open(folder, also_allowed)
     if _holds_spans(folder):
         raise SourceError(
-            f"{folder}: contains spans of OpenTelemetry, whose conventions for agents are still marked "
-            '"Development" and are not read; write the runs as logs of Inspect (.eval), as ATIF or as '
-            "AgentLab's results"
+            f"{folder}: contains spans of OpenTelemetry, which cannot be read, because its conventions for "
+            'agents are still marked "Development"; write the runs as logs of Inspect (.eval), as ATIF or as '
+            "results of AgentLab"
         )
     raise no_runs(
         folder,
-        "contains no runs that can be read; name a folder with cleaned/ or trajectories/cleaned/ in it "
+        "contains no runs in a known format; name a folder with cleaned/ or trajectories/cleaned/ in it "
         "(the released layout), a dataset built here (manifest.json), AgentLab's results (exp_args.pkl), "
         "those of Online-Mind2Web (<agent>/<task_id>/result.json), histories of browser-use (save_to_file), "
         "logs of Inspect (.eval, .json), or trajectories in ATIF (Harbor's jobs folder)",

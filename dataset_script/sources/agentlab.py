@@ -83,10 +83,10 @@ class AgentLabSource(TrajectorySource):
         return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by name. Only the small exp_args.pkl of each run is read, for its id.
+        """List the runs by name. Reads only each run's small exp_args.pkl, for its id.
 
-        A run with a link that leads out of the source is left out. If only a picture is such a link, just the
-        picture is left out. Raises SourceError if there is no run.
+        A run with a link that leads out of the source is left out, unless the link is a picture. Then only
+        the picture is left out. Raises SourceError if there is no run.
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
@@ -141,6 +141,8 @@ class AgentLabSource(TrajectorySource):
         seen, agent_info = field(recorded, "obs"), field(recorded, "agent_info")
         properties = field(seen, "extra_element_properties")
         action = valid_text(field(recorded, "action"))
+        pictures = (run / f"screenshot_step_{number}{ending}" for ending in PICTURES)
+        inside = (path for path in pictures if path.is_file() and is_inside(path, self.folder))
         full, pruned = _trees(seen, properties, run / f"step_{number}.pkl.gz")
         return Step(
             num=number,
@@ -152,7 +154,7 @@ class AgentLabSource(TrajectorySource):
             axtree=full,
             axtree_pruned=pruned,
             box=box_of(acted_on(action), properties),
-            screenshot=_screenshot(run, number, self.folder),
+            screenshot=next(inside, None),
         )
 
     def _goal(self, run: Path) -> Any:
@@ -198,8 +200,3 @@ def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | No
         return valid_text(made), valid_text(axtree_text(tree, properties, pruned=True))
     except ValueError as error:
         raise UnusableFileError("not_a_trajectory", f"{path.name}: {error}") from error
-
-
-def _screenshot(run: Path, number: int, source: Path) -> Path | None:
-    places = (run / f"screenshot_step_{number}{ending}" for ending in PICTURES)
-    return next((place for place in places if place.is_file() and is_inside(place, source)), None)

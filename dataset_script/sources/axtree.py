@@ -5,7 +5,7 @@
 The tree comes from Chromium's Accessibility.getFullAXTree, with BrowserGym's ``browsergym_id`` (the bid) on
 its nodes. The bytes are the same as those of BrowserGym's own flattening with the options of the release:
 ``axtree`` marks clickable and visible elements, and ``axtree_pruned`` leaves out elements that are invisible
-or have no bid. The walk visits each node once and does not recurse, so deep and circular trees do no harm.
+or have no bid. The walk visits each node once and does not recurse, so deep and circular trees are harmless.
 
 `acted_on` and `box_of` find the element that an action names and its place on the page.
 """
@@ -54,7 +54,7 @@ def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, prune
         return "\n".join(_lines(by_id, nodes[0]["nodeId"], properties, pruned))
     except (AttributeError, KeyError, TypeError) as error:
         detail = f"{type(error).__name__}: {error}"[:120]
-        raise ValueError(f"the accessibility tree is not in Chromium's form ({detail})") from error
+        raise ValueError(f"the accessibility tree is not in Chromium's format ({detail})") from error
 
 
 def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], pruned: bool) -> Iterator[str]:
@@ -64,7 +64,8 @@ def _lines(by_id: dict[Any, Any], root: Any, properties: Mapping[str, Any], prun
         node = by_id.pop(place.node_id, None)  # popped, so that a node with two parents is written once
         if node is None:
             continue
-        name, role = _text_of(node.get("name")), _scalar(node["role"])
+        named, role = node.get("name"), _scalar(node["role"])
+        name = None if named is None else str(_scalar(named) or "")
         if name is None or role in _LAYOUT_ROLES:
             name, line, left_out = "", None, False
         else:
@@ -122,10 +123,6 @@ def _properties(node: dict[str, Any]) -> Iterator[str]:
             yield name
 
 
-def _text_of(named: dict[str, Any] | None) -> str | None:
-    return None if named is None else str(_scalar(named) or "")
-
-
 def _scalar(typed: dict[str, Any]) -> Any:
     """Return the value of Chromium's ``{type, value}``. Raises TypeError if it is nested."""
     value = typed["value"]
@@ -143,7 +140,7 @@ _BID: Final = re.compile(rf"""\s*(?:{_ON_AN_ELEMENT})\(\s*(?:(?:from_)?bid\s*=\s
 def acted_on(action: str | None) -> str | None:
     """Return the id of the first element that an action names, as in ``click('a51')``, or None.
 
-    Actions on coordinates, tabs, pages, the keyboard and the user name no element.
+    Actions on coordinates, tabs, pages or the keyboard, and messages to the user, do not name an element.
     """
     found = _BID.match(action or "")
     return found[2] if found else None
@@ -157,7 +154,7 @@ def box_of(bid: str | None, properties: Mapping[str, Any] | None) -> Box | None:
 
 
 def box_from(sides: Sequence[float | None] | None) -> Box | None:
-    """Return (left, top, width, height), or None if a number is missing or not finite, or a size negative."""
+    """Return (left, top, width, height), or None if a number is missing, infinite, NaN or a negative size."""
     numbers = [float(side) for side in sides or () if isinstance(side, int | float) and math.isfinite(side)]
     if sides is None or not len(numbers) == len(sides) == 4:
         return None

@@ -2,8 +2,8 @@
 
 A source lists its runs and reads one at a time. `released` reads the layout of the release, `published` our
 own Parquet, and `agentlab` the results of AgentLab and browsergym-experiments. Each other module reads the
-format it is named after. Scores, rewards, targets and judgements in a format are not read, except the
-rule-based reward of the web benchmarks.
+format it is named after. Scores, rewards, targets and judgements are ignored, except the rule-based reward of
+the web benchmarks.
 """
 
 import base64
@@ -90,9 +90,9 @@ class Observed:
 class SourceListing:
     """The runs of a source, sorted by name, and the names of other files found where runs are expected.
 
-    ``files`` may be a collection that lists the runs again on each iteration, so that a million are never in
-    memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it;
-    nothing behind them is read.
+    ``files`` may be a collection that lists the runs again on each iteration, so that a million runs need no
+    memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it,
+    which are not followed.
     """
 
     files: Collection[SourceFile]
@@ -233,10 +233,7 @@ def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
 
 
 def _boundary(folder: Path) -> Path:
-    """Return the folder that links must not leave: the source's, or its repository's in the Hub's cache.
-
-    In this cache a snapshot consists of links to files in the repository's folder ``blobs``.
-    """
+    """Return the folder that links must not leave. In the Hub's cache, snapshots link to ``blobs``."""
     place = Path(os.path.realpath(folder))
     repository = place.parent.parent
     return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
@@ -245,8 +242,7 @@ def _boundary(folder: Path) -> Path:
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
     """Return the ids of runs, in the order given. Repeats of an id get ``~2``, ``~3`` and so on.
 
-    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and a sort key for its repeats, such as seed and
-    time.
+    ``runs`` are pairs of ``<benchmark>/<agent>/<task_id>`` and the key that sorts its repeats.
     """
     ids, times = [""] * len(runs), Counter[str]()
     for place in sorted(range(len(runs)), key=lambda place: (runs[place][1], place)):
@@ -289,7 +285,7 @@ class TrajectorySource:
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
     ) -> Recording:
-        """Read one run. By default all of it is read; a source may skip trees and pictures not asked for."""
+        """Read one run. A source may leave out trees and pictures that are not requested."""
         return self.read(file)[0]
 
     def reward(self, file: SourceFile) -> float | None:
@@ -297,7 +293,7 @@ class TrajectorySource:
         return self.read(file)[0].cum_reward
 
     def observed(self) -> Mapping[str, Observed]:
-        """Return each run's kinds of observations by id; empty if only reading all runs could tell them."""
+        """Return each run's kinds of observations by id. Empty if they are not known without reading it."""
         return {}
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:
@@ -308,11 +304,11 @@ class TrajectorySource:
         return digest.hexdigest()
 
     def identity(self, file: SourceFile) -> str:
-        """Return a text that changes when the run may have changed. It must be cheap: names, sizes, times."""
+        """Return a text that changes if the run may have changed. It must be cheap: names, sizes, times."""
         raise NotImplementedError
 
     def list_judgments(self) -> SourceListing:
-        """List the judgment files, of which a trajectory may have several. There are none by default."""
+        """List the judgment files; a trajectory may have several. By default, there are none."""
         return SourceListing((), ())
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
@@ -339,7 +335,7 @@ class TrajectorySource:
         others: Iterable[Path] = (),
         notes: tuple[Note, ...] = (),
     ) -> SourceListing:
-        """Return the listing of ``runs``, which has by path each run's id and sort key among repeats.
+        """Return the listing of ``runs``: by path, each run's id and the key that sorts its repeats.
 
         Raises SourceError with the message ``problem`` if ``runs`` is empty.
         """
@@ -389,7 +385,7 @@ def file_stamp(path: Path) -> str:
 
 
 def data_image(address: Any) -> bytes | None:
-    """Return the bytes, not checked, of the picture in a ``data:`` URL, or None for anything else."""
+    """Return the picture in a ``data:`` URL as bytes, or None if it is too large or something else."""
     found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
     if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
         return None
@@ -421,8 +417,8 @@ def read_json_object(path: Path) -> Mapping[str, Any]:
 class JsonPlace:
     """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
 
-    In a zip file it starts at the member's header, and ``method`` is its compression (0, 8, 93: stored,
-    deflated, Zstandard). In other files ``method`` is None.
+    In a zip file it starts at the member's header, ``method`` is the compression (0: none, 8: Deflate, 93:
+    Zstandard), and ``size`` and ``crc`` are those of the unpacked text. In other files ``method`` is None.
     """
 
     start: int
@@ -459,9 +455,9 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
     """Yield (key, value, place) for the values of the JSON object in a file, one at a time.
 
     The array with the key ``array`` is yielded as one item per element. Texts are decoded as Latin-1, in
-    which each character is one byte, so that text offsets equal file offsets; `read_json_at`
-    decodes a value properly. Raises OSError. If the object is not complete, yields the values before the
-    fault and then raises ValueError or RecursionError.
+    which each character is one byte, so text offsets are file offsets. Use `read_json_at` to decode a value
+    properly. Raises OSError. If the object is incomplete, yields the values before the fault and then raises
+    ValueError or RecursionError.
     """
     if path.stat().st_size > MOST_JSON_BYTES:
         raise ValueError(f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
@@ -505,22 +501,19 @@ def _skip_space(text: str, at: int) -> int:
 
 
 def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
-    """Return a member's content. Raises ValueError unless size and checksum agree with the zip's directory.
-
-    Python's own zipfile cannot read Zstandard before 3.14.
-    """
+    """Return a member's content. Raises ValueError unless its size and checksum are as recorded."""
     try:
         match place.method:
             case 0:
                 content = packed
             case 8:
                 content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, place.size + 1)
-            case 93:
+            case 93:  # Zstandard, which Python's own zipfile reads only from 3.14 on
                 import pyarrow as pa  # noqa: PLC0415 - heavy, only for Zstandard
 
                 content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)
             case _:
-                raise ValueError(f"is compressed by a method that cannot be read ({place.method})")
+                raise ValueError(f"uses an unsupported compression (method {place.method})")
     except (zlib.error, OSError) as error:
         raise ValueError(f"cannot be unpacked ({error})") from error
     if len(content) != place.size or zlib.crc32(content) != place.crc:

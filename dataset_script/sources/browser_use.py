@@ -63,7 +63,7 @@ _HISTORY: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"history"\s*:\s*\[\s*(?
 _ENDED: Final = re.compile(rb'(?<!\\)"step_end_time"\s*:\s*(\d{1,12}(?:\.\d{1,9})?)')
 _SCREENSHOT_PATH: Final = re.compile(rb'(?<!\\)"screenshot_path"\s*:\s*("(?:[^"\\]|\\.){0,4096}")')
 _OWN_FOLDER: Final = frozenset({"agenthistory", "agenthistorylist", "history"})
-"""Usual names of history files. The task of such a file is named by its folder."""
+"""Usual names of history files. The folder of such a file is named after the task."""
 
 _THOUGHTS: Final = {
     "thinking": "Thinking",
@@ -86,10 +86,7 @@ class BrowserUseSource(TrajectorySource):
         return any(found is not None and found[1] for found in beginnings)
 
     def list_runs(self) -> SourceListing:
-        """List the runs by name, from the beginning of each file. Raises SourceError if there is no run.
-
-        Repeats are ordered by the time at which their last step ended, then by name.
-        """
+        """List the runs by name, repeats by when their last step ended. Raises SourceError without runs."""
         links = find_links_out(self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
         tasks = {path: _task_folder(path) for path in paths if _begins(path)}
@@ -249,17 +246,14 @@ def _element(element: Any) -> str | None:
     tag = valid_text(values.get("tag_name") or values.get("node_name"))
     if not tag:
         return None
-    attributes = mapping(values.get("attributes")).items()
-    written = "".join(f" {key}={_short(value)}" for key, value in attributes if isinstance(value, str))
+    attributes = [pair for pair in mapping(values.get("attributes")).items() if isinstance(pair[1], str)]
+    short = {key: value if len(value) <= 100 else f"{value[:100]}…" for key, value in attributes}
+    written = "".join(f" {key}={json.dumps(value, ensure_ascii=False)}" for key, value in short.items())
     return f"<{tag.lower()}{valid_text(written)}> {valid_text(values.get('ax_name')) or ''}".rstrip()
 
 
-def _short(value: str) -> str:
-    return json.dumps(value if len(value) <= 100 else f"{value[:100]}…", ensure_ascii=False)
-
-
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """Return the run's answer: the result of ``done`` (with the files it showed), or else its text."""
+    """Return the run's answer: the result of ``done``, with the files it showed, or else its argument."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text

@@ -47,10 +47,7 @@ _WORKERS: Final = 8
 
 @dataclass(frozen=True)
 class Downloads:
-    """A download of files of one commit into a folder.
-
-    ``progress`` is called with the number of bytes in the folder so far and the number of bytes wanted.
-    """
+    """A download of one commit's files. ``progress`` is called with the bytes so far and in total."""
 
     hub: HfApi
     repo: str
@@ -61,11 +58,9 @@ class Downloads:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
-        """Fetch the files of ``sizes`` that are not in ``there``. Return the reasons of failures by path.
+        """Fetch the files of ``sizes`` that are not in ``there``. Return why files failed, by path.
 
-        Raises:
-            HubError: Too many files failed in a row, or ``progress`` raised an exception. KeyboardInterrupt
-                is passed on.
+        Raises HubError if too many files fail in a row, or if ``progress`` raises an exception.
         """
         disable_progress_bars()  # a single bar is shown for all files
         self._clear_leftovers()
@@ -91,7 +86,7 @@ class Downloads:
                         f"{in_a_row} files in a row could not be fetched; the last is {path}: {problem}"
                     )
         except Exception as error:
-            raise HubError(f"{error}; what was fetched is kept") from error
+            raise HubError(f"{error}; run the same command again to resume") from error
         finally:
             pool.terminate()
             self._clear_leftovers()
@@ -121,7 +116,7 @@ class Downloads:
         except OSError as error:
             if error.errno not in (errno.ENAMETOOLONG, errno.EINVAL):
                 raise
-            return path, f"this disk cannot hold a file of this name ({error.strerror})"
+            return path, f"this disk does not allow a file of this name ({error.strerror})"
         return path, None
 
     def _clear_leftovers(self) -> None:
@@ -172,7 +167,7 @@ def fetch(
     such part, benchmark or agent, or the disk is too small.
     """
     if not is_repo_name(repo):
-        raise HubError(f"{repo!r}: is not a repository's name; write OWNER/NAME")
+        raise HubError(f"{repo!r} is not the name of a repository; write OWNER/NAME")
     commit = revision
     if not re.fullmatch(r"[0-9a-f]{40}", revision) or _listed(repo, revision, out) is None:
         info = partial(hub.dataset_info, repo, revision=revision)
@@ -209,7 +204,7 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
     for depth, (what, names) in enumerate(named.items()):
         there = {folders[depth] for folders in released.values()}
         there_are = ", ".join(sorted(there))
-        problems += [f"there is no {what} {n!r}; there is {there_are}" for n in names if n not in there]
+        problems += [f"there is no {what} {n!r}; use one of {there_are}" for n in names if n not in there]
     if not released:
         problems = [f"the repository has none of {', '.join(PARTS)}, so it is not in the released layout"]
     wanted = {
@@ -218,7 +213,7 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
         if all(not names or folders[depth] in names for depth, names in enumerate(named.values()))
     }
     if not wanted and not problems:
-        problems = ["the repository has no file of this agent on this benchmark"]
+        problems = ["the repository has no runs of this agent on this benchmark; select others"]
     if problems:
         raise HubError("; ".join(problems))
     return wanted
@@ -250,7 +245,7 @@ def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
 
 
 def _check_folder(out: Path, repo: str, commit: str) -> None:
-    """Raise HubError if the folder holds files of another commit, since a build must not mix commits."""
+    """Raise HubError if the folder has files of another commit, since a build must not mix commits."""
     if out.exists() and not out.is_dir():
         raise HubError(f"{out}: is a file; name a folder")
     noted = out / _FETCHED
@@ -266,10 +261,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
 
 
 def _is_there(place: Path, size: int) -> bool:
-    """Return whether the complete file is there.
-
-    A file of another size is removed, because the client would keep it according to its own record.
-    """
+    """Return whether the complete file is there. Remove a file of another size; the client would keep it."""
     if not place.is_file():
         return False
     if place.stat().st_size != size:
@@ -280,7 +272,7 @@ def _is_there(place: Path, size: int) -> bool:
 
 @contextmanager
 def _only_one(out: Path) -> Iterator[None]:
-    """Allow one download at a time in a folder, so that it may remove what a killed download left."""
+    """Lock a folder against other downloads, since a download removes partial files of earlier ones."""
     (out / ".cache").mkdir(exist_ok=True)
     with (out / ".cache" / "fetch.lock").open("w") as lock:
         try:

@@ -4,9 +4,9 @@
     <log>.json   one object: version, status, eval, plan, …, samples
 
 They are read without inspect_ai, whose version 0.3.285 cannot read the pictures of 0.3.60. The benchmark is
-the task. The agent is the model, followed by the solver if one was chosen for the run. The task id is the
-sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried evaluation is a
-second log with the same ``task_id``, and the later one of each sample counts.
+the task. The agent is named after the model, and the solver if one was chosen for the run. The task id is the
+sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried evaluation has
+a second log with the same ``task_id``; the later attempt at each sample counts.
 
 A run is read from the sample's ``messages``, which include what the agent did before an error or a limit.
 Events are not read: they repeat the messages at each call of the model, and add what the agent did not see.
@@ -91,7 +91,7 @@ class _Log:
 
 @dataclass(frozen=True, slots=True)
 class LoggedSample(SourceFile):
-    """A sample and its place in the log, or the code and detail of the problem of an unreadable log."""
+    """A sample and its place in the log, or an unreadable log with the code and detail of its problem."""
 
     place: JsonPlace | None = None
     evaluation: _Evaluation | None = None
@@ -113,10 +113,7 @@ class InspectSource(TrajectorySource):
         return next(_logs_in(path), None) is not None
 
     def list_runs(self) -> SourceListing:
-        """List the samples, log by log, from the directory of an `.eval` or by reading a `.json` once.
-
-        Raises SourceError if there is no sample.
-        """
+        """List the samples of each log. Raises SourceError if there is no sample."""
         links = find_links_out(self.folder)
         names = link_names(links, self.root)
         paths = sorted(set(_logs_in(self.folder)) - links)
@@ -195,7 +192,7 @@ def _read_log(path: Path, name: str) -> _Log:
 
 
 def _read_directory(log: _Log) -> None:
-    """Add the places of an `.eval`'s samples from the zip's directory. Of equal names, the last counts."""
+    """Add the places of an `.eval`'s samples from the zip's directory. The last of equal names counts."""
     try:
         with ZipFile(log.path) as archive:
             members = {
@@ -267,7 +264,7 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
 
 
 class _Conversation:
-    """The conversion of a sample's messages into steps. Observations since a turn go into the next step."""
+    """The conversion of a sample's messages into steps. Observations after a turn go to the next step."""
 
     def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
         self._sample, self._evaluation = sample, evaluation
@@ -401,7 +398,7 @@ class _Conversation:
         return valid_text("\n\n".join(filter(None, paragraphs))) or "", tuple(images)
 
     def _parts(self, content: Any, where: str) -> tuple[list[str], list[bytes]]:
-        """Return a content's texts and pictures. Add a note for each picture that the log does not hold."""
+        """Return a content's texts and pictures. Add a note for each picture that is not in the log."""
         texts, images = [], []
         for part in _parts(content):
             kind = part.get("type")

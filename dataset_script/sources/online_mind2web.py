@@ -7,11 +7,11 @@
 Version 2 (its data/schema_v2, ``schema_version: online-mind2web-v2``) has one object per step, with its
 picture, address and thought. Version 1 has a list of actions, a list of thoughts, and pictures ordered by
 number; a note says if the three disagree. In both, ``TASK_COMPLETE`` as the last action is not an action but
-the end of the run, and its text is the answer. A result does not name the agent, so the folder above the
-task's does. What WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …), the reference
-length and the agent's own verdict (``result_status``) are not read.
+the end of the run, and its text is the answer. A result does not name the agent, so the agent is named after
+the folder above the task's. What WebJudge adds to a result (``predicted_label``, ``evaluation_details``, …),
+the reference length and the agent's own verdict (``result_status``) are not read.
 
-The result.json of a Harbor trial has no ``action_history``, so it is not taken for such a result.
+The result.json of a Harbor trial has no ``action_history``, so it is not mistaken for such a result.
 """
 
 import os
@@ -72,7 +72,9 @@ class OnlineMind2WebSource(TrajectorySource):
         runs, others = {}, []
         for path in sorted(set(_results(self.folder)) - links):
             if (path.parent / PICTURES).is_dir() or _is_result(path):
-                runs[path] = _trajectory_id(path), _by_number(self.name_of(path))
+                run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
+                own_id = f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"
+                runs[path] = own_id, _by_number(self.name_of(path))
             else:
                 others.append(path)
         problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
@@ -184,7 +186,7 @@ def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...]
 
 
 def _placed(pictures: Sequence[Path], actions: int) -> dict[int, Path]:
-    """Return the pictures by action: by their numbers, counted from 0 or 1, if all fit, else by position."""
+    """Return each action's picture, by the numbers in the names (from 0 or 1) if all fit, else in order."""
     numbers = [number for number in map(_number, pictures) if number is not None]
     if len(set(numbers)) == len(pictures):
         first = min(numbers[0], 1)
@@ -221,8 +223,3 @@ def _results(source: Path) -> Iterator[Path]:
 def _is_result(path: Path) -> bool:
     """Return whether a file begins with a result's keys. Keys quoted in a text do not count."""
     return _HISTORY.search(content_of(path, _HEAD_BYTES)) is not None
-
-
-def _trajectory_id(path: Path) -> str:
-    run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
-    return f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"

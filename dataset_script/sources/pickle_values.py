@@ -70,7 +70,7 @@ class PickledObject:
     items: dict[Any, Any] = dataclass_field(default_factory=dict)
 
     def set_state(self, state: Any) -> None:
-        """Take the fields from a state of BUILD: a dict, or a pair of dicts for a class with slots."""
+        """Set the fields from the state in a pickle: a dict, or a pair of dicts for a class with slots."""
         parts = state if isinstance(state, tuple) and len(state) == 2 else (state,)
         for part in parts:
             if part is None:
@@ -88,7 +88,7 @@ class Dtype:
     order: str = "<"
 
     def set_state(self, state: Any) -> None:
-        """Take the byte order from (version, byte order, five fields unused by plain numbers, flags)."""
+        """Set the byte order from (version, byte order, five fields unused by plain numbers, flags)."""
         usual = (None, None, None, -1, -1, 0)
         if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
             raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")
@@ -111,7 +111,7 @@ class PlainArray:
     is_fortran: bool = False
 
     def set_state(self, state: Any) -> None:
-        """Take (version, shape, dtype, Fortran order, bytes). Raises RefusedPickle unless the sizes agree."""
+        """Set (version, shape, dtype, Fortran order, bytes). Raises RefusedPickle unless the sizes agree."""
         if not isinstance(state, tuple) or len(state) != 5:
             raise RefusedPickle("numpy.ndarray with an unusual state")
         self.fill(*state[1:])
@@ -129,7 +129,7 @@ class PlainArray:
 
 
 def make(name: str, arguments: tuple[Any, ...]) -> Any:
-    """Return a stand-in for the result of REDUCE in numpy, pathlib or datetime. Raises RefusedPickle."""
+    """Return a stand-in for the result of calling one of `VALUE_MAKERS`. Raises RefusedPickle."""
     if name in _PATHS and all(isinstance(part, str) for part in arguments):
         return PickledObject(name, {"parts": arguments})
     if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):

@@ -53,14 +53,13 @@ class Limits:
     memo_entries: int = 8_000_000
 
 
-def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits | None = None) -> Any:
+def read_pickle(path: Path, also_allowed: Collection[str] = (), limits: Limits = Limits()) -> Any:
     """Return the value in ``<name>.pkl`` or ``<name>.pkl.gz``, made of plain values and PickledObjects.
 
     Nothing is imported or called. ``also_allowed`` are classes, each as ``module.class``, that a pickle may
     name for any purpose. Raises UnusableFileError: "unreadable", "not_a_pickle" (such as a file that was cut
     off), or "refused_pickle" with the name of what was refused.
     """
-    limits = limits or Limits()
     data = _unpack(path, limits.unpacked_bytes)
     try:
         return Machine(data, also_allowed, limits).run()
@@ -87,10 +86,10 @@ def _unpack(path: Path, most: int) -> bytes:
 class Machine:
     """An interpreter of one pickle. `run` returns the value, or raises RefusedPickle or BrokenPickle."""
 
-    def __init__(self, data: bytes, also_allowed: Collection[str] = (), limits: Limits | None = None):
+    def __init__(self, data: bytes, also_allowed: Collection[str] = (), limits: Limits = Limits()):
         self._data = data
         self._allowed = VALUE_MAKERS | frozenset(also_allowed)
-        self._limits = limits or Limits()
+        self._limits = limits
         self._stack: Stack = []
         self._outer: list[Stack] = []  # the stacks below each open mark
         self._below = 0  # how many values they hold; a mark counts as one
@@ -166,16 +165,16 @@ class Machine:
             raise RefusedPickle(f"opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
-        """Return the name if it is allowed or an object is made next. Raises RefusedPickle otherwise."""
+        """Return the name if it is allowed, or if only an object is made of it. Else raises RefusedPickle."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise RefusedPickle("a class whose name is no text")
+            raise RefusedPickle("a class whose name is not a text")
         full = f"{module}.{name}"
         if full not in self._allowed and not self._makes_object(after):
             raise RefusedPickle(full[:200])
         return Named(full)
 
     def _makes_object(self, at: int) -> bool:
-        """Return whether an object without arguments is made next, perhaps after opcodes of frame or memo."""
+        """Return whether the next opcodes, apart from frames and memo, make an object without arguments."""
         while self._data[at] in _BEFORE_OBJECT:
             at += _BEFORE_OBJECT[self._data[at]]
         return self._data[at : at + 2] == b")\x81"  # EMPTY_TUPLE, NEWOBJ

@@ -1,7 +1,7 @@
 """Read a published folder: its manifest, its tables, and the rows of one trajectory.
 
-`PublishedSource` makes the folder a source of runs, from which another dataset can be built: a blind one, or
-one of your own suite. `by_id` reads the rows of one trajectory.
+`PublishedSource` makes the folder a source of runs for building another dataset, such as a blind one or one
+of your own suite. `by_id` reads the rows of one trajectory.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ FORMAT: Final = 1
 
 
 class Shard(msgspec.Struct, frozen=True):
-    """A file of rows, as described in the manifest, where ``name`` is its key."""
+    """A Parquet file of the dataset, as described in the manifest under the key ``name``."""
 
     configuration: str
     split: str
@@ -89,10 +89,7 @@ OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. Only the manifest is read on creation.
-
-    Raises SourceError if the manifest is absent or has another format.
-    """
+    """A folder that `build` wrote. Creating it reads the manifest, as `read_manifest` does."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -120,10 +117,7 @@ class PublishedDataset:
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """Return a configuration's table with the named columns, or with all. Columns of images are large.
-
-        Raises SourceError if the configuration has no files, or none for the split.
-        """
+        """Return a configuration's table, with the given columns or all. Raises SourceError without files."""
         files = self.files(configuration, split)
         if not files:
             raise SourceError(
@@ -137,9 +131,9 @@ class PublishedDataset:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """The kinds of observations of each trajectory, according to the footers of `steps`.
+        """The kinds of observations of each trajectory, according to the Parquet footers of `steps`.
 
-        Empty for older datasets, whose footers lack these. Raises SourceError if a row group has several ids.
+        Empty for older datasets, whose footers lack them. Raises SourceError if a row group has several ids.
         """
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
@@ -164,8 +158,8 @@ class PublishedDataset:
     ) -> list[dict[str, Any]]:
         """Return the rows of one trajectory in a configuration, or an empty list if it has none.
 
-        Only the row groups that may hold it are read. A row group of text holds many trajectories, so name
-        the columns. An image is ``{"bytes": …, "path": None}`` or None.
+        Only row groups that may contain it are read. A row group of text contains many trajectories, so name
+        the columns that you need. An image is ``{"bytes": …, "path": None}`` or None.
         """
         if configuration not in self.configurations:
             return []
@@ -186,7 +180,7 @@ _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory of a published folder, or the judgment of it by ``judge``."""
+    """A trajectory in a published folder, or its judgment by ``judge``."""
 
     judge: str | None = None
 
@@ -206,7 +200,7 @@ class PublishedSource(TrajectorySource):
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories in table order. Raises SourceError if there are none or links lead out."""
+        """List the trajectories in table order. Raises SourceError without any, or if a link leads out."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
                 f"{self.folder}: {', '.join(links)}: links out of the folder are not followed; "
@@ -253,7 +247,7 @@ class PublishedSource(TrajectorySource):
             of_run.append("final_screenshot")
         text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
         if text is None:
-            raise UnusableFileError("not_a_trajectory", "the dataset has no text of it")
+            raise UnusableFileError("not_a_trajectory", "the dataset has no row of it in trajectories")
         pictures = (self._row(file, _WITH_SCREENSHOT, of_run) if of_run else None) or {}
         rows = self._rows(file, "steps", of_steps) if of_steps else []
         rows = rows or [{} for _ in text["steps"]]

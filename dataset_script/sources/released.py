@@ -62,7 +62,7 @@ class ReleasedSource(TrajectorySource):
 
     @property
     def root(self) -> Path:
-        """The folder that holds ``cleaned/``. Raises SourceError if it does not exist."""
+        """The folder that contains ``cleaned/``. Raises SourceError if it is missing."""
         for place in (self.folder, self.folder / "trajectories"):
             if (place / "cleaned").is_dir():
                 return place
@@ -72,10 +72,7 @@ class ReleasedSource(TrajectorySource):
         )
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories by name, and the other files in ``cleaned/``, without reading them.
-
-        Raises SourceError if the folder is missing or empty.
-        """
+        """List the trajectories by name, without reading them. Raises SourceError if the folder is empty."""
         listing = self._list("cleaned")
         if not listing.files:
             problem = "contains no <benchmark>/<agent>/<experiment>/<task_id>.json"
@@ -85,10 +82,7 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others, notes, listing.links_out)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-        """Read one trajectory, with the paths of its screenshots.
-
-        Raises UnusableFileError: "unreadable", "not_json", "not_a_trajectory", "invalid" or "no_steps".
-        """
+        """Read one trajectory, with the paths of its screenshots. Raises UnusableFileError."""
         content, is_strict = read_typed(file.path, CleanedFile, "not_a_trajectory")
         if content.valid is False:
             raise UnusableFileError("invalid")
@@ -125,7 +119,7 @@ class ReleasedSource(TrajectorySource):
         return "\n".join(map(file_stamp, (file.path, *pictures)))
 
     def origin(self) -> dict[str, str]:
-        """Return the repository and commit that `fetch` noted in the folder, if there is such a note."""
+        """Return the repository and commit that `fetch` recorded in the folder, or an empty dict."""
         try:
             note = json.loads((self.folder / "fetched.json").read_bytes())
             return {name: note[name] for name in ("repo", "commit") if isinstance(note[name], str)}

@@ -44,10 +44,7 @@ class CleanedStep(msgspec.Struct):
     extra_element_properties: msgspec.Raw = _NO_BOXES
 
     def sides_of(self, bid: str) -> list[float | None] | None:
-        """Return an element's box as recorded, not checked, or None if the element or its box is missing.
-
-        Raises UnusableFileError if the page's boxes cannot be decoded.
-        """
+        """Return an element's box as recorded, or None if it is missing. Raises UnusableFileError."""
         for boxes in (self.bounding_boxes, self.extra_element_properties):
             try:
                 elements = msgspec.json.decode(boxes, type=dict[str, msgspec.Raw] | None)

@@ -12,6 +12,7 @@ from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, rea
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from leaderboard.cli.estimate import file_option
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
 
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
@@ -40,12 +40,7 @@ if TYPE_CHECKING:
 ANSWER_CODES = (("yes", 1), ("no", 0))
 FileOption = Annotated[
     Path | None,
-    typer.Option(
-        "--annotations",
-        exists=True,
-        dir_okay=False,
-        help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on).",
-    ),
+    file_option("--annotations", help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on)."),
 ]
 
 
@@ -55,11 +50,12 @@ def agreement(
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure how far annotators agree.
+    """Measure how well annotators agree.
 
-    Prints percent, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with intervals, by question, benchmark,
-    pair of annotators and time. It also says who needs training, and how many more trajectories need a
-    second annotator. The trajectories on which annotators differ are listed only if their labels may be seen.
+    Prints percent agreement, Cohen's kappa, Krippendorff's alpha and Gwet's AC1 with 95 % intervals, by
+    question, benchmark, pair of annotators and time. Also shows which annotators need training, and how many
+    more trajectories need a second annotator. Lists the trajectories on which annotators disagree, unless
+    their labels are hidden.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -67,8 +63,10 @@ def agreement(
     report = agreements.agreement_report(found, chosen.questions)
     items: list[OpenItem] | None = None
     if split != "test" or chosen.labels_are_public:
-        visible = agreements.open_items(_to_see(chosen, found), chosen.questions)
-        items = [item for item in visible if item.disagreeing]
+        trajectories = chosen.trajectories if chosen.labels_are_public else chosen.split("dev")
+        ids = {trajectory.trajectory_id for trajectory in trajectories}
+        visible = [annotation for annotation in found if annotation.trajectory_id in ids]
+        items = [item for item in agreements.open_items(visible, chosen.questions) if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
@@ -77,26 +75,21 @@ def agreement(
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
 
 
-def _to_see(suite: Suite, annotations: tuple[Annotation, ...]) -> list[Annotation]:
-    """Return the annotations of dev, and of test too if the suite's test labels are public."""
-    visible = suite.trajectories if suite.labels_are_public else suite.split("dev")
-    ids = {trajectory.trajectory_id for trajectory in visible}
-    return [annotation for annotation in annotations if annotation.trajectory_id in ids]
-
-
 def ceiling(
     verdicts: Annotated[
         list[Path] | None,
-        typer.Argument(exists=True, dir_okay=False, help="Add the judges of these prediction files."),
+        typer.Argument(
+            exists=True, dir_okay=False, help="Also evaluate the judges of these prediction files."
+        ),
     ] = None,
-    split: Annotated[Literal["dev", "test"], typer.Option(help="The split the files are for.")] = "test",
+    split: Annotated[Literal["dev", "test"], typer.Option(help="Score the files on this split.")] = "test",
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Score second annotators as a judge.
+    """Score second annotators as if they were a judge.
 
-    Uses all trajectories that two people annotated. Then it prints how far label noise of that size moves the
-    precision of judges: the published ones of the official suite, and those of your files.
+    Uses every trajectory that two people annotated. Also prints how much label noise of that size could
+    change the precision of judges: the published ones (official suite only), and those of your files.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -112,23 +105,22 @@ def ceiling(
     judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
     bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
     if as_json:
-        found = {
+        content = {
             "suite": chosen.name,
             "label_versions": {name: labels.version for name, labels in label_sets.items()},
-            "labels": {label: score and _score_json(score) for label, score in scores.items()},
+            "labels": {
+                label: score and {"by_benchmark": score["by_benchmark"], "overall": score["overall"]}
+                for label, score in scores.items()
+            },
             "disagreement": {label: _rates_json(rate) for label, rate in rates.items()},
             "bands": {name: band and asdict(band) for name, band in bands.items()},
         }
-        print_json(found)
+        print_json(content)
         return
     console = plain_console()
     print_ceiling(scores, rates, console)
     if bands:
         print_bands(bands, console)
-
-
-def _score_json(score: Score) -> dict[str, Any]:
-    return {"by_benchmark": score["by_benchmark"], "overall": score["overall"]}
 
 
 def _rates_json(rates: DisagreementRates) -> dict[str, Any]:
@@ -154,17 +146,16 @@ def _scored(
 ) -> dict[str, Score | None]:
     """Return each file's score on success; stop with all errors if files cannot be scored."""
     if files and split not in label_sets:
-        stop(f"there are no labels to score {split} with", code=1)
+        stop(f"the files cannot be scored on {split}, because its labels cannot be read", code=1)
     paths = {file.name: file for file in files}
     try:
         found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
     except verdict_files.VerdictFileError as problems:
         stop(str(problems), code=1)
-    scores: dict[str, Score | None] = {}
-    for name, verdicts in found.items():
-        report = reports.score_report(verdicts, label_sets[split], n_resamples=0)
-        scores[name] = report["labels"]["success"]
-    return scores
+    return {
+        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"]["success"]
+        for name, verdicts in found.items()
+    }
 
 
 AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
@@ -173,7 +164,7 @@ AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1"
 def print_agreement(
     report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
 ) -> None:
-    """Print the report's tables and list ``items``, which is None if the labels are hidden."""
+    """Print the report's tables, and the list of ``items`` unless it is None (labels are hidden)."""
     console.print(
         f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
         f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
@@ -192,32 +183,32 @@ def print_agreement(
             console.print(_confusion(result))
     ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
-    console.print(f"kappa is Cohen's, alpha Krippendorff's{level}. Left out: doubles with an unsure answer.")
-    console.print("AC1 is Gwet's. Use it if nearly all answers are the same, since kappa is then close to 0.")
+    console.print("Doubles are trajectories with two annotators. Those with an unsure answer are left out.")
+    console.print(f"The coefficients are Cohen's kappa, Krippendorff's alpha{level} and Gwet's AC1.")
+    console.print("Use AC1 if nearly all answers are the same, since kappa is then close to 0.")
     console.print("The 95 % intervals are over tasks.")
     console.print(_wanted(report))
     console.print("A dash means that this is not defined, for example because all answers are equal.")
     if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
         console.print(_annotators(report))
         console.print(
-            "An annotator needs training if the interval of the difference is below 0. In 95 of 100 such "
-            "tables all intervals hold at once."
+            "An annotator needs training if the interval of the difference is below 0. The intervals are "
+            "simultaneous: in 95 % of such tables, all of them cover the true differences."
         )
     else:
-        console.print("To see who needs training, add a third annotator: each is compared with the others.")
+        console.print(
+            "To see who needs training, add a third annotator, so that each can be compared with the rest."
+        )
     if items:
         console.print(_items(items))
 
 
-def _figures(found: Agreement) -> list[str]:
-    cells = [f"{found.pairs:,}", percent(found.percent)]
-    of_coefficients = (
-        (found.kappa, found.kappa_ci), (found.alpha, found.alpha_ci), (found.ac1, found.ac1_ci),
-    )  # fmt: skip
-    for value, ends in of_coefficients:
+def _figures(each: Agreement) -> list[str]:
+    cells = [f"{each.pairs:,}", percent(each.percent)]
+    for value, ends in ((each.kappa, each.kappa_ci), (each.alpha, each.alpha_ci), (each.ac1, each.ac1_ci)):
         within = "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
         cells += [coefficient(value), within]
-    return [*cells, f"{found.left_out:,}"]
+    return [*cells, f"{each.left_out:,}"]
 
 
 def _of_question(result: QuestionAgreement) -> Table:
@@ -274,7 +265,7 @@ def _items(items: Sequence[OpenItem]) -> Table:
 def print_ceiling(
     scores: Mapping[str, Score | None], rates: Mapping[str, DisagreementRates], console: Console
 ) -> None:
-    """Print the second annotators' figures for each label, and how often the two answers differ."""
+    """Print the second annotators' metrics for each label, and how often they disagree with the first."""
     figures = ("doubles", "differ", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN")
     for label, found in scores.items():
         if found is None:
@@ -289,7 +280,7 @@ def print_ceiling(
         console.print(table)
         turned = [(rates[label].of(None, answer), name) for name, answer in ANSWER_CODES]
         parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
-        console.print(f"The second annotator disagreed with {' and '.join(parts)} of the first.")
+        console.print(f"The second annotator disagreed with the first on {' and '.join(parts)}.")
 
 
 def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
@@ -297,7 +288,6 @@ def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
-    """Print how far label noise can move each judge's precision on success."""
     table = text_table(
         "precision on success if another person had given the labels", figures=("as labelled", "mean", "95 %")
     )

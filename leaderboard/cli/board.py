@@ -37,15 +37,14 @@ FileArgument = Annotated[
     Path | None,
     typer.Argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
 ]
-SMALL = ("precision", "recall", "f1")
 WIDE = 110
-"""The width of a terminal from which the number of trajectories and the evidence have their own columns."""
+"""Terminals with at least this many columns also show the number of trajectories and the evidence."""
 
 
 def board(
     file: FileArgument = None,
     label: Annotated[
-        Literal["success", "side_effect", "repetition"], typer.Option(help="Show the board of this label.")
+        Literal["success", "side_effect", "repetition"], typer.Option(help="Show the board for this label.")
     ] = "success",
     metric: Annotated[
         Literal["precision", "recall", "f1", "kappa", "accuracy", "balanced_accuracy", "npv", "tnr", "fpr"],
@@ -54,10 +53,9 @@ def board(
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, with all labels.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Print the leaderboard.
+    """Print the leaderboard, best judge first.
 
-    The best judge comes first. The table has 95 % intervals. Below it are the evidence for the metrics, and
-    the reasons why rows have no rank.
+    Below the table, the command explains what each row's metrics rest on, and why some rows have no rank.
     """
     found = _read_board(file)
     if as_json and as_csv:
@@ -75,15 +73,15 @@ def export(
     file: FileArgument = None,
     format: Annotated[
         Literal["every-eval-ever"],
-        typer.Option(help="Write this format; every-eval-ever: one JSON file per judge."),
+        typer.Option(help="Write this format (every-eval-ever: one JSON file per judge)."),
     ] = "every-eval-ever",
     retrieved: Annotated[
         int | None, typer.Option(help="Record this retrieval time, in Unix seconds (default: now).")
     ] = None,
 ) -> None:
-    """Write the leaderboard in the format of another collection of results.
+    """Export the leaderboard in the format of another project.
 
-    every-eval-ever: https://github.com/evaleval/every_eval_ever, schema 0.3.0.
+    The format every-eval-ever is schema 0.3.0 of https://github.com/evaleval/every_eval_ever.
     """
     found = _read_board(file)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
@@ -97,7 +95,7 @@ def export(
 
 
 def _read_board(file: Path | None) -> Board:
-    """Read a board from its file, or make one of the published rows; stop if the file is not a board."""
+    """Read a board from a file, or make one from the published rows; stop if the file is not a board."""
     if file is None:
         return boards.make_board(suites.OFFICIAL, [], published.load_published_rows(), None)
     try:
@@ -109,11 +107,10 @@ def _read_board(file: Path | None) -> Board:
 
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:
-    """Print the rows of a label, best first by a metric; percentages with one decimal."""
     rows = board.ranking(label, metric)
     if not rows:
-        stop(f"the board has no rows on {LABEL_TITLES[label].lower()}", code=1)
-    others = tuple(name for name in SMALL if name != metric)
+        stop(f"the board has no rows on {LABEL_TITLES[label].lower()}; use another --label", code=1)
+    others = tuple(name for name in ("precision", "recall", "f1") if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
     title = f"{LABEL_TITLES[label]} on {board.suite}{version}"
     table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
@@ -137,7 +134,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     console.print(table)
     name = METRIC_TITLES[metric]
     name = name if name.isupper() else name.lower()
-    console.print(f"Ranks are by {name}. A range has every rank that the data allow.")
+    console.print(f"Judges are ranked by {name}. A range covers every rank that the data allow.")
     for line in (*_evidence(rows, is_wide), *_unranked(rows, label, ranks)):
         console.print(line)
 
@@ -152,7 +149,7 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
 
 
 def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
-    """Yield a line per reason for having no rank, with the judges concerned."""
+    """Yield a line for each reason why rows have no rank, with the judges concerned."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None and row.provenance != "reference":
@@ -166,7 +163,7 @@ def _unranked_reason(row: BoardRow, label: str) -> str:
         is_best = row.score(label)["best"]
         return "metric undefined" if is_best else "another submission of the judge is ranked"
     if row.is_comparable and row.split != "test":
-        return "split not named, though its metrics fit only test"
+        return "its source names no split, although its metrics fit only test"
     return row.why_not_comparable or "reported by its authors"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -30,39 +31,33 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
+file_option = partial(typer.Option, exists=True, dir_okay=False)
 VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 
 def estimate(
-    verdicts: Annotated[list[Path], typer.Option(exists=True, dir_okay=False, help=f"Read {VERDICTS_HELP}")],
+    verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         Path | None,
-        typer.Option(
-            exists=True,
-            dir_okay=False,
-            help="Read labels of some runs: annotations (CSV, Parquet), or trajectory_id and success.",
-        ),
+        file_option(help="Read labels of some runs: annotations, or columns trajectory_id and success."),
     ] = None,
     draw: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help="Use the draw that annotation-template recorded here."
-        ),
+        Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Instead, print how many labels are needed.")] = False,
+    plan: Annotated[bool, typer.Option("--plan", help="Print only how many labels you need.")] = False,
     half_width: Annotated[
-        float, typer.Option(min=0.5, max=50, help="With --plan: aim for this half-width, in points.")
+        float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
     ] = 5.0,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate agents' success rates from verdicts and a few labels.
 
-    A judge on its own can be wrong by many points. Labels of a random sample of the runs correct that. Every
-    estimate has a 95 % interval.
+    The rate according to a judge can be wrong by many percentage points. Labels of a random sample of the
+    runs correct this error. Every estimate has a 95 % interval.
     """
     if labels is None and not plan:
-        stop("an estimate needs labels of some runs; give --labels, or --plan to see how many")
+        stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     made = rate_files.estimate_files(
         ((file.name, _read(file, parser_pool.PREDICTIONS)) for file in verdicts),
         (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
@@ -146,13 +141,13 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
     console.print(table)
     if any(row["assisted"] is None for row in rows):
         console.print(
-            "To see how many labels the judges save, label 30 runs or more and give them with --labels. "
+            "To see how many labels the judges save, label 30 runs or more and add --labels. "
             'Until then, "labels only" assumes a success rate of 50 %.'
         )
 
 
 def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], console: Console) -> None:
-    """Print the rates of each agent in percent: by each judge, from labels only, and assisted."""
+    """Print each agent's success rates in percent: by each judge, from labels only, and assisted."""
     figures = ("runs", "labelled", *judges, "labels only", "95 %", "assisted", "95 %", "labels saved")
     table = text_table("agent", figures=figures)
     for each in found:
@@ -165,5 +160,5 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
     console.print(table)
     console.print(
         'A judge\'s column is the rate by its verdicts only. "Labels only" and "assisted" estimate the '
-        "experts' rate over all runs."
+        'rate that experts would find over all runs; "assisted" also uses the verdicts.'
     )

@@ -21,7 +21,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, file_option, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from arb.core.suite import Suite
     from leaderboard.labels.labels import LabelSet
 
-ANNOTATIONS_HELP = "Read annotations from this file, released CSV or Parquet"
+ANNOTATIONS_HELP = "Read annotations from this CSV (released format) or Parquet file"
 EitherSplitOption = Annotated[
     Literal["dev", "test"] | None, typer.Option("--split", help="Use only this split (default: both).")
 ]
@@ -48,8 +48,8 @@ EitherSplitOption = Annotated[
 def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     """Count the labels.
 
-    Prints counts by split and benchmark, but no single label. Fetches the official labels if they are not on
-    this machine yet.
+    Prints counts by split and benchmark, but never a single label. Downloads the official labels if they are
+    not on this machine yet.
     """
     settings = read_settings()
     found, missing = read_label_sets(read_suite(suite, settings), settings)
@@ -64,7 +64,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
 
 def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the labels by split, and a message for each split without labels that says why."""
+    """Return the labels by split, and a message for each split whose labels cannot be read."""
     found, missing = {}, []
     for split in SPLITS:
         try:
@@ -86,18 +86,21 @@ def read_annotations(
 
 def convert_annotations(
     files: Annotated[
-        list[Path], typer.Argument(exists=True, dir_okay=False, help="Released CSV or Parquet.")
+        list[Path],
+        typer.Argument(
+            exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
+        ),
     ],
     out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
-        bool, typer.Option("--opaque", help="Replace names with annotator-1, annotator-2 …")
+        bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
     ] = False,
     suite: SuiteOption = None,
 ) -> None:
     """Check, join and convert annotations.
 
-    Converts between the released CSV and Parquet, which also has comments, times and durations. The first
-    file that has a trajectory gives its primary annotation, the one that judges are scored on.
+    Converts between the released CSV format and Parquet. Only Parquet has comments, times and durations.
+    Judges are scored on the primary annotation of a trajectory: the one in the first file that has any.
     """
     if out.suffix not in (".csv", ".parquet"):
         stop(f"--out {out.name}: the name must end in .csv or .parquet")
@@ -105,7 +108,12 @@ def convert_annotations(
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
     if repeated := annotation_files.repeated_rows(read):
-        stop("\n".join(["one person has two rows; keep one of them:", *(f"  {p}" for p in repeated)]), code=1)
+        stop(
+            "\n".join(
+                ["a person has two rows for one trajectory; remove one:", *(f"  {p}" for p in repeated)]
+            ),
+            code=1,
+        )
     found = [annotation for _, each in read for annotation in each]
     if opaque:
         found = annotation_files.with_opaque_annotators(found)
@@ -123,40 +131,44 @@ def convert_annotations(
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
     out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
     annotator: Annotated[
-        str | None, typer.Option(help="Put this name into every row; required without --for-estimate.")
+        str | None, typer.Option(help="Write this name into every row; required without --for-estimate.")
     ] = None,
     split: EitherSplitOption = None,
-    share: Annotated[float, typer.Option(help="Draw only this share, for second annotations.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Seed the draw; the same seed draws the same trajectories.")] = 0,
+    share: Annotated[
+        float, typer.Option(help="Draw this share of the trajectories, for second annotations.")
+    ] = 1.0,
+    seed: Annotated[
+        int, typer.Option(help="Set the random seed; the same seed draws the same trajectories.")
+    ] = 0,
     for_estimate: Annotated[
         int | None,
-        typer.Option(min=1, help="Draw this many runs per agent instead, to label for `estimate`."),
+        typer.Option(min=1, help="Draw this many runs per agent to label for `estimate`."),
     ] = None,
     verdicts: Annotated[
-        list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help=f"With --for-estimate: read {VERDICTS_HELP}"),
+        list[Path] | None, file_option(help=f"With --for-estimate: read {VERDICTS_HELP}")
     ] = None,
     stratified: Annotated[
-        bool, typer.Option("--stratified", help="With --for-estimate: draw from each pattern of verdicts.")
+        bool,
+        typer.Option("--stratified", help="With --for-estimate: draw from each combination of verdicts."),
     ] = False,
     suite: SuiteOption = None,
 ) -> None:
-    """Write annotations to fill in by hand.
+    """Write a CSV file of annotations to fill in by hand.
 
-    The file has the released format, with one row per trajectory and the runs on one task together. Remove
-    rows that you do not want to answer. With --for-estimate it has only trajectory_id and success, and a
-    record of the draw is written next to it.
+    The file has the released format: one row per trajectory, with all runs on a task together. Delete rows
+    that you do not want to annotate. With --for-estimate it has only the columns trajectory_id and success,
+    and a record of the draw is written next to it.
     """
     if for_estimate is not None:
         _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out)
         return
     if verdicts or stratified:
-        stop("--verdicts and --stratified need --for-estimate and a number of runs to draw")
+        stop("--verdicts and --stratified only work with --for-estimate; add it with a number of runs")
     chosen = read_suite(suite, read_settings())
     if annotator is None or not annotator.strip() or not annotator.isprintable():
-        stop("--annotator: give a name on one line")
+        stop("--annotator: give the annotator's name, on one line")
     if out.exists():
-        stop(f"{out} already exists and may be filled in; name a new file")
+        stop(f"{out} already exists and may contain answers; name a new file")
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed)
@@ -192,19 +204,18 @@ def _template_for_estimate(
     agents = len({stratum.agent for stratum in strata})
     typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents. Write yes, no or unsure for each.")
     chosen = flags(verdicts=verdicts, labels=out, draw=record)
-    next_step("when it is filled in, estimate", "leaderboard", "estimate", *chosen)
+    next_step("fill it in, then estimate the success rates", "leaderboard", "estimate", *chosen)
 
 
 def dev_labels(
-    file: Annotated[
-        Path, typer.Option("--annotations", exists=True, dir_okay=False, help=f"{ANNOTATIONS_HELP}.")
-    ],
+    file: Annotated[Path, file_option("--annotations", help=f"{ANNOTATIONS_HELP}.")],
     replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing dev_labels.csv.")] = False,
     suite: SuiteOption = None,
 ) -> None:
     """Write a suite's published dev labels from annotations.
 
-    Writes dev_labels.csv in the suite's folder, with opaque annotators and without test trajectories.
+    Writes dev_labels.csv into the suite's folder. It has no test trajectories, and numbers instead of
+    annotators' names.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -222,7 +233,7 @@ def dev_labels(
         stop(f"{path} cannot be written: {problem.strerror}")
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
-    next_step("see what a board of them looks like", "space", "serve")
+    next_step("see the leaderboard with these labels", "space", "serve")
 
 
 def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:

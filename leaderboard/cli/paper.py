@@ -42,7 +42,7 @@ def tables(
     verdicts: Annotated[
         list[str] | None,
         typer.Option(
-            help="Read a judge's test verdicts: FILE named after the judge (aer-c.jsonl), or NAME=FILE. "
+            help="Read a judge's test verdicts: NAME=FILE, or FILE named after the judge (aer-c.jsonl). "
             "Repeat to add judges."
         ),
     ] = None,
@@ -50,7 +50,7 @@ def tables(
 ) -> None:
     """Compute the paper's tables and compare them with the printed figures.
 
-    Every difference is explained. Tables 9 to 12 (one agent each) need verdict files.
+    Notes explain every difference. Tables 9 to 12 (one per agent) need files of verdicts.
     """
     known = paper_tables.TABLES
     if unknown := [str(number) for number in table or () if number not in known]:
@@ -76,7 +76,7 @@ def tables(
 
 
 def _paths_by_judge(named: list[str]) -> dict[str, Path]:
-    """Return paths by judge's name, from ``NAME=FILE`` or from files that are named after the judge."""
+    """Parse ``NAME=FILE``, or ``FILE`` if it is named after the judge, into paths by judge."""
     found = {}
     for text in named:
         name, separator, path = text.rpartition("=")
@@ -87,7 +87,8 @@ def _paths_by_judge(named: list[str]) -> dict[str, Path]:
 def audit(as_json: JsonOption = False) -> None:
     """Audit the published figures.
 
-    Derives the counts behind each figure, and says if no whole numbers fit or several do.
+    Derives the confusion counts (TP, FP, FN, TN) from each judge's printed precision, recall and F1. Reports
+    figures that no whole numbers fit, or several sets of them.
     """
     rows = published.load_published_rows()
     if as_json:
@@ -112,7 +113,7 @@ def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, st
 
 
 def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
-    """Return a tuple of texts per cell, in the order of `AUDIT_COLUMNS`, with figures in percent."""
+    """Return one tuple of texts per cell, in the order of `AUDIT_COLUMNS`, with figures in percent."""
     found = []
     for row, label, benchmark, cell in audit_cells(rows):
         judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
@@ -124,7 +125,7 @@ def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
 
 
 def audit_table(rows: Iterable[PublishedRow]) -> Group:
-    """Return the audit for a terminal of 80 columns or more: a table with notes per row, then a summary."""
+    """Return the audit for a terminal: a table and notes for each row of the board, then a summary."""
     parts: list[RenderableType] = []
     for row in rows:
         texts = audit_texts([row])
@@ -158,7 +159,7 @@ def audit_summary(rows: Iterable[PublishedRow]) -> Mapping[str, Mapping[str, Map
 
 
 def audit_findings(rows: Iterable[PublishedRow]) -> list[str]:
-    """Return sentences on rows that contradict themselves or fit no whole numbers."""
+    """Return a sentence for each row whose figures contradict each other or fit no whole numbers."""
     return [
         f"{row.row_id}, {LABEL_TITLES[label].lower()}: {finding}"
         for row in rows

@@ -77,10 +77,10 @@ def calibrate(
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Evaluate a file's scores against the labels.
+    """Check how well a judge's scores are calibrated.
 
-    Prints whether `score` is a calibrated probability, and the figures at each threshold. Choose the
-    threshold on dev.
+    The column `score` has the judge's probability of success. Prints how often runs with a similar score
+    succeed, and the precision, recall and F1 of every threshold. Choose the threshold on dev.
     """
     verdicts, labels = _read(file, split, suite)
     found = None
@@ -109,11 +109,10 @@ def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, Label
     except verdict_files.VerdictFileError as problem:
         stop(str(problem), code=1)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
-        stop(f"there are no labels to score {split} with: {error}", code=1)
+        stop(f"the labels of {split} cannot be read: {error}", code=1)
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
-    """Print the quality of the score, its reliability by bin, and the figures by threshold in percent."""
     console.print(
         f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
         f"{found.brier:.3f} ({found.brier_of_base_rate:.3f} for a constant score), calibration error "
@@ -142,7 +141,6 @@ COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa",
 
 
 def print_report(report: dict[str, Any], file_name: str, console: Console) -> None:
-    """Print every label of the report: overall, by benchmark, by agent; percentages with one decimal."""
     console.print(
         f"{file_name} on {report['suite']} {report['split']}, labels {report['label_version']}, "
         f"policy {report['policy']}, coverage {percent(report['coverage'])} %"

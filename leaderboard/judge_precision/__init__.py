@@ -1,1 +1,1 @@
-"""The metric: the one implementation of scoring, in the layout that ``evaluate.load`` expects."""
+"""The metric, in the layout that ``evaluate.load`` expects. All scores are computed here."""

@@ -1,4 +1,4 @@
-"""A page to try the metric: enter verdicts and labels, see the figures. Run it with ``python app.py``."""
+"""A page for trying the metric on verdicts and labels that you enter. Run it with ``python app.py``."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def parse_rows(text: str) -> tuple[list[int], list[int]]:
         labels.append(values[cells[1]])
     if wrong:
         raise gr.Error(
-            f"Line {', '.join(wrong[:10])}: write a verdict and a label, each 1, 0 or empty, such as 1, 0"
+            f"Line {', '.join(wrong[:10])}: write a verdict and a label, each 1, 0 or empty, like 1, 0"
         )
     return verdicts, labels
 
@@ -38,7 +38,7 @@ def build_page(metric: Any) -> gr.Blocks:
         return [[name, "undefined" if value is None else value] for name, value in result.items()]
 
     with gr.Blocks(title="Judge precision") as page:
-        gr.Markdown("# Judge precision\nEnter a trajectory per line: the judge's verdict, then the label.")
+        gr.Markdown("# Judge precision\nEnter one trajectory per line: the judge's verdict, then the label.")
         rows = gr.Textbox(EXAMPLE, lines=8, label="verdict, label")
         table = gr.Dataframe(headers=["figure", "value"], interactive=False)
         gr.Button("Score").click(figures, rows, table)

@@ -12,9 +12,9 @@ POLICIES = ("strict", "published")
 def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
     """Return ``values`` as a column with one value per row: an array, a list or a tuple.
 
-    ``values`` may be any ordered rows: arrays, columns of pandas, Arrow and ``datasets``, tensors,
-    generators. Raises ValueError with the ``name`` of the argument if rows have no order (a dict, a set), if
-    the value has no rows (a number, a text), or if a row has several values.
+    ``values`` may be an array, a column of pandas, Arrow or ``datasets``, a tensor or a generator. Raises
+    ValueError, which names the argument ``name``, if the rows have no order (a dict, a set), if there are no
+    rows (a number, a text), or if a row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
@@ -46,8 +46,8 @@ def is_missing(value: object) -> bool:
 def as_verdicts(values: Any, name: str) -> np.ndarray:
     """Return verdicts or labels as int8 of shape (n,): 1 true, 0 false, -1 missing.
 
-    Takes the same ``values`` as `as_column`; None, NaN and NA become -1. Raises ValueError with the name of
-    the argument and the first rows that are wrong.
+    Accepts the same ``values`` as `as_column`. None, NaN and NA become -1. Raises ValueError with the name of
+    the argument and the first wrong rows.
     """
     column = as_column(values, name)
     array: np.ndarray
@@ -90,9 +90,9 @@ def confusion_counts(
     """Return the counts of each group: int64 of shape (n_groups, 5), columns TP, FP, FN, TN, no verdict.
 
     ``verdicts`` and ``labels`` are int8 of shape (n,): 1, 0, -1; ``groups`` has the number of each row's
-    group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": a
-    miss on a positive, right on a negative. Under ``published`` it is left out, as in the released scorer.
-    The last column counts missing verdicts under both.
+    group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": FN
+    if the label is 1, TN if it is 0. Under ``published`` it is left out, as in the released scorer. The last
+    column counts missing verdicts under both policies.
     """
     if policy not in POLICIES:
         raise ValueError(f"policy: {policy!r} is unknown; use one of {', '.join(POLICIES)}")
@@ -114,7 +114,7 @@ def ratio(numerator: float, denominator: float) -> float | None:
 
 
 def _kappa(tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), with numerator and denominator multiplied by n**2."""
+    """Return Cohen's kappa, (p_o - p_e) / (1 - p_e), computed with both terms multiplied by n**2."""
     n = tp + fp + fn + tn
     by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
     return (n * (tp + tn) - by_chance) / (n * n - by_chance)
@@ -137,7 +137,7 @@ FORMULAS: Final[Mapping[str, Callable[..., np.ndarray]]] = MappingProxyType(
 
 
 def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return a metric of counts, in the shape of the counts; NaN if it is undefined."""
+    """Return a metric of counts, in the shape of the counts. It is NaN where undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return FORMULAS[metric](tp, fp, fn, tn)
 

@@ -1,8 +1,8 @@
 """95 % intervals, from a bootstrap over clusters or approximately from counts.
 
 The runs of several agents on one task tend to succeed or fail together, so tasks are resampled, not rows. The
-weights of a resample do not depend on the judge: with one seed, two judges over the same tasks are compared
-on the same resamples, which makes the comparison paired.
+weights of a resample do not depend on the judge. With the same seed, judges of the same tasks get the same
+resamples, so comparisons between them are paired.
 """
 
 from collections.abc import Iterator
@@ -22,8 +22,8 @@ _DRAWS_IN_MEMORY = 4_000_000
 def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.ndarray]:
     """Yield blocks of weights: how often a resample draws each cluster.
 
-    A block is float32 of shape (resamples in the block, n_clusters), and each of its rows sums to n_clusters.
-    Blocks bound the memory. The sequence depends only on the arguments.
+    A block is float32 of shape (resamples in the block, n_clusters); each row sums to n_clusters. Blocks
+    limit the memory used. The weights depend only on the arguments.
     """
     if n_clusters * n_resamples <= _DRAWS_IN_MEMORY:
         yield _only_block(n_clusters, n_resamples, seed)
@@ -33,7 +33,7 @@ def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator
 
 @lru_cache(maxsize=2)
 def _only_block(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
-    """Return all weights as one block, which is cached, since all labels and judges of a split share it."""
+    """Return all weights as one cached block, since all labels and judges of a split share it."""
     (weights,) = _draw_blocks(n_clusters, n_resamples, seed)
     weights.flags.writeable = False
     return weights
@@ -52,7 +52,7 @@ def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.nd
 
 def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
     """Return the sums of counts (clusters, columns) over each resample: (n_resamples, columns)."""
-    # float32 holds whole numbers up to 2**24 exactly; a weight rarely passes 12, so 2**20 is a safe bound.
+    # float32 is exact for whole numbers up to 2**24. Weights rarely exceed 12, so 2**20 is a safe limit.
     exact = np.float32 if cluster_counts.sum() < 2**20 else np.float64
     columns = cluster_counts.astype(exact)
     blocks = [weights @ columns for weights in resampling_weights(len(columns), n_resamples, seed)]
@@ -62,7 +62,7 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """Return the central 95 % of each column of ``samples`` (n_resamples, columns) as [low, high].
 
-    Resamples in which the figure is undefined are left out. A column in which it is never defined gives None.
+    NaN, a figure that is undefined in a resample, is left out. A column of only NaN gives None.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
@@ -77,9 +77,10 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
     """Return the intervals of several cells from one set of resamples.
 
     ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
-    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. A figure has None if it is undefined on the
-    whole cell or rests on a single cluster. If a figure is exactly 0 or 1, every resample repeats it and the
-    bootstrap would claim certainty; then the interval is Wilson's over the clusters that the figure rests on.
+    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. The interval of a figure is None
+    if it is undefined on the whole cell or rests on a single cluster. If a figure is exactly 0 or 1, it is
+    the same in every resample and the bootstrap would claim certainty. Then the interval is Wilson's, with
+    the number of clusters that the figure rests on as the sample size.
     """
     n_clusters, n_cells, _ = cluster_counts.shape
     if n_clusters < 2 or not n_resamples:
@@ -89,7 +90,7 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
     rests_on = {"precision": [0, 1], "recall": [0, 2], "f1": [0, 1, 2]}
     cells: list[dict] = [{} for _ in range(n_cells)]
     for figure in FIGURES:
-        samples = metric_values(figure, tp, fp, fn, np.zeros_like(tp))  # none of the three takes TN
+        samples = metric_values(figure, tp, fp, fn, np.zeros_like(tp))  # none of the three uses TN
         supports = (cluster_counts[:, :, rests_on[figure]].sum(axis=2) > 0).sum(axis=0)
         for cell, interval, support in zip(cells, percentile_intervals(samples), supports, strict=True):
             cell[f"{figure}_ci"] = _without_false_certainty(interval, int(support)) if support > 1 else None
@@ -97,7 +98,7 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
 
 
 def _without_false_certainty(interval: list[float] | None, support: int) -> list[float] | None:
-    """Return the interval. If it is only the point 0 or 1, return Wilson's of ``support`` equal clusters."""
+    """Return the interval, or Wilson's for ``support`` clusters if it is only the point 0 or 1."""
     if interval == [1.0, 1.0]:
         return approximate_interval(support, support, 1.0)
     if interval == [0.0, 0.0]:
@@ -108,8 +109,8 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
     """Return Wilson's 95 % interval of hits / total, or None if total is 0.
 
-    Use it for published rows, of which only counts are known. The sample is shrunk by the design effect of
-    clustering: the ratio of the variance over tasks to the variance of as many independent rows (Kish 1965).
+    Use it for published rows, for which only counts are known. The sample size is divided by the design
+    effect of clustering: the variance over tasks relative to that of as many independent rows (Kish 1965).
     """
     if not total:
         return None

@@ -6,7 +6,7 @@ from typing import Any
 import datasets
 import evaluate
 
-# evaluate copies only the files that this module imports, so the two that scores.py needs are imported too.
+# evaluate copies only the files that this module imports, so it also imports those that scores.py needs.
 from .confusion import as_verdicts
 from .intervals import N_RESAMPLES
 from .scores import judge_scores
@@ -59,7 +59,7 @@ _CITATION = """
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _KWARGS_DESCRIPTION)
 class JudgePrecision(evaluate.Metric):
-    """Precision of a judge's verdicts against expert labels, with recall, F1 and further figures."""
+    """Precision of a judge's verdicts against expert labels, with recall, F1 and other metrics."""
 
     def _info(self) -> evaluate.MetricInfo:
         verdict = datasets.Value("int8")
@@ -76,8 +76,8 @@ class JudgePrecision(evaluate.Metric):
     ) -> dict[str, Any] | None:
         """Score the given columns, or the rows that ``add`` and ``add_batch`` added.
 
-        The method of ``evaluate`` encodes one value at a time before it computes: 1.4 s for a million pairs
-        instead of 0.1 s. It is used only if rows were added in parts or come from several processes.
+        The method of the base class is used only for added rows and for several processes. It encodes one
+        value at a time, which takes 1.4 s instead of 0.1 s for a million pairs.
         """
         if unnamed:
             raise TypeError("compute: name the columns, as in compute(predictions=[...], references=[...])")
@@ -93,10 +93,10 @@ class JudgePrecision(evaluate.Metric):
         return self._compute(predictions, references, **options)
 
     def add_batch(self, *, predictions: Any = None, references: Any = None, **unknown: Any) -> None:
-        """Add rows to score later, from any columns that ``compute`` takes."""
+        """Add rows to score later. Accepts the same columns as ``compute``."""
         if predictions is None or references is None:
             raise ValueError("predictions and references: give both")
-        # The store of evaluate encodes only lists of 1, 0 and -1.
+        # The base class can store only lists of 1, 0 and -1.
         columns = {
             "predictions": as_verdicts(predictions, "predictions").tolist(),
             "references": as_verdicts(references, "references").tolist(),

@@ -26,10 +26,10 @@ def judge_scores(
 ) -> dict[str, Any]:
     """Return the figures of ``predictions`` against ``references``, over all rows and by group.
 
-    Both are of shape (n,): 1 true, 0 false, -1 missing or unsure. ``benchmarks`` and ``agents`` (a name per
-    row) add ``by_benchmark`` and ``by_agent`` with the same keys for each name. ``clusters`` (the task of
-    each row) adds 95 % intervals to every cell. If ``n_resamples`` is given without clusters, every row is
-    its own cluster; 0 turns intervals off. Raises ValueError if columns have unequal lengths or wrong values.
+    Both are of shape (n,): 1 true, 0 false, -1 missing or unsure. ``benchmarks`` and ``agents`` (one name per
+    row) add ``by_benchmark`` and ``by_agent``, with the figures of each name. ``clusters`` (the task of each
+    row) adds 95 % intervals to every cell. If you give ``n_resamples`` without clusters, every row is a
+    cluster of its own; 0 turns intervals off. Raises ValueError for unequal lengths or wrong values.
     """
     verdicts = as_verdicts(predictions, "predictions")
     labels = as_verdicts(references, "references")
@@ -47,7 +47,7 @@ def judge_scores(
     if n_resamples is None:
         n_resamples = N_RESAMPLES if clusters is not None else 0
 
-    # A grouping has a key in the result, names, and the number of each row's name. The first is overall.
+    # Each grouping: its key in the result, its names, and the index of each row's name. The first is overall.
     groupings = [("", [""], np.zeros(n_rows, dtype=np.int64))]
     for key, name in (("by_benchmark", "benchmarks"), ("by_agent", "agents")):
         if name in columns:
@@ -75,7 +75,7 @@ def judge_scores(
 
 
 def cluster_codes(clusters: Sequence[str] | np.ndarray | None, n_rows: int) -> tuple[np.ndarray, int]:
-    """Return a whole number for each row's cluster, in sorted order of names, and the number of clusters.
+    """Return each row's cluster as an index into the sorted names, and the number of clusters.
 
     Without ``clusters`` every row is a cluster of its own.
     """
@@ -86,14 +86,14 @@ def cluster_codes(clusters: Sequence[str] | np.ndarray | None, n_rows: int) -> t
 
 
 def _coded(column: np.ndarray | list | tuple, name: str) -> tuple[list[str], np.ndarray]:
-    """Return the sorted names in a column, and the place of each row's name among them."""
+    """Return the sorted names in a column, and the index of each row's name among them."""
     array = np.asarray(column)
     if array.ndim != 1:
         raise ValueError(f"{name}: expected one name per row, got several; give only one column")
     can_miss = array.dtype.kind in "fO"
     if can_miss and (nameless := np.flatnonzero([is_missing(value) for value in array.tolist()])).size:
         raise ValueError(
-            f"{name}: every row needs a name; row {nameless[0]} has none ({nameless.size} in all)"
+            f"{name}: every row needs a name; row {nameless[0]} has none ({nameless.size} rows in total)"
         )
     names, codes = np.unique(array.astype(str), return_inverse=True)
     return names.tolist(), codes.astype(np.int64)

@@ -44,7 +44,7 @@ class Counts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """Printed figures in tenths of a percent (68.8 % is 688), None for a figure that is not printed."""
+    """Printed figures in tenths of a percent (68.8 % is 688). A figure that is not printed is None."""
 
     precision: int | None
     recall: int | None
@@ -72,16 +72,17 @@ Status = Literal["unique", "narrowed", "several", "none", "not printed"]
 narrows down to one; several; none; or no figure was printed."""
 
 MOST_MISSING: Final = 3
-"""If counts would fit only with more missing judgments, the figures are taken to be wrong."""
+"""The most missing judgments to assume. If the figures still do not fit, they are considered wrong."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditResult:
     """The counts behind one cell.
 
-    ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is how many judgments are
-    assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row show it. ``possible``
-    are the counts that fit without these and agree with the row's total, ``alone`` their number before that.
+    ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is the number of judgments that
+    are assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row reveal it.
+    ``possible`` are the counts that fit the remaining trajectories and agree with the row's total. ``alone``
+    is how many fit before the total is considered.
     """
 
     figures: Figures
@@ -110,7 +111,7 @@ class AuditResult:
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The least and the greatest value of each count over all possible sets, or None without any."""
+        """The smallest and the largest value of each count in ``possible``; None if that is empty."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -118,10 +119,10 @@ class AuditResult:
 
     @property
     def note(self) -> str:
-        """A remark for readers about the counts; empty if a unique set fits."""
+        """A remark for readers on how the counts were found; empty if exactly one set fits."""
         notes = [self._misfit() if self.status == "none" else self._choice()]
         if self.missing and self.status != "none":
-            notes.append(f"{_judgments(self.missing)} left out, missing as another label shows")
+            notes.append(f"{_judgments(self.missing)} left out as missing, according to another label")
         if self.counts and self.counts.tp + self.counts.fp == 0 and self.figures.precision is not None:
             notes.append("never says yes: the precision is undefined, printed as 0")
         return "; ".join(filter(None, notes))
@@ -156,9 +157,9 @@ def _ranges(low: Counts, high: Counts) -> str:
 def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
     """Find every set of whole numbers (TP, FP, FN, TN) that is printed as these figures.
 
-    ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` is how many judgments are
-    missing; if it is None and nothing fits all trajectories, the smallest number that fits is used, up to
-    `MOST_MISSING`. Raises ValueError if a count is out of range.
+    ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` is the number of missing
+    judgments. If it is None and nothing fits all trajectories, the smallest number that fits is assumed, up
+    to `MOST_MISSING`. Raises ValueError if a count is out of range.
     """
     if not 0 <= positives <= n:
         raise ValueError(f"positives must be between 0 and n, got {positives} of {n}")
@@ -294,9 +295,9 @@ def audit_label(
     marginals: Mapping[str, Marginal],
     missing: Mapping[str, int] | None = None,
 ) -> LabelAudit:
-    """Audit one label of a judge: first each cell on its own, then against the total.
+    """Audit one label of a judge: first each cell on its own, then all cells against the total.
 
-    ``missing`` is how many judgments are known to be missing in each benchmark.
+    ``missing`` is the known number of missing judgments by benchmark.
     """
     known = missing or {}
     findings = []
@@ -321,7 +322,7 @@ def audit_label(
 
 
 def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditResult:
-    """Audit a cell with the known number of missing judgments, or without it if nothing fits then."""
+    """Audit a cell with the known number of missing judgments. If nothing fits, ignore this number."""
     result = audit_cell(figures, marginal.positives, marginal.n, missing=missing)
     if missing and not result.possible:
         return audit_cell(figures, marginal.positives, marginal.n)

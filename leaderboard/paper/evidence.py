@@ -1,4 +1,4 @@
-"""The evidence that the tables are computed from: labels, verdict files, counts behind printed figures."""
+"""The data behind the paper's tables: labels, files of verdicts, and counts behind printed figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Records:
     verdicts: Mapping[str, Predictions] = field(default_factory=lambda: MappingProxyType({}))
 
     def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> Evidence:
-        """Return the counts of a judge on a label, overall or on a benchmark, for all agents or for one."""
+        """Return a judge's counts on a label, overall or on a benchmark (``cell``), for all agents or one."""
         if self.labels is not None and row_id in self.verdicts:
             rows = [
                 cell in (OVERALL, t.benchmark) and agent in (None, t.agent) for t in self.labels.trajectories
@@ -69,7 +69,7 @@ def _from_verdicts(verdicts: Predictions, labels: LabelSet, label: str, rows: np
 
 
 def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None = None) -> Records:
-    """Make the records from labels and from verdict files by judge name (see `row_named`).
+    """Make the records from labels and from judges' verdicts, by a name that `row_named` accepts.
 
     Raises ValueError with every name that is not a judge of the paper.
     """
@@ -78,19 +78,19 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
     for name, columns in (verdicts or {}).items():
         row = row_named(name, tuple(published.values()))
         if row is None:
-            problems.append(f"{name!r} is no judge of the paper")
+            problems.append(f"{name!r} is not a judge of the paper")
         else:
             found[row.row_id] = columns
     if problems:
         known = ", ".join(sorted({alias for row in published.values() for alias in row.aliases}))
-        raise ValueError(f"{'; '.join(problems)}; names in use: {known}")
+        raise ValueError(f"{'; '.join(problems)}; use one of {known}")
     return Records(MappingProxyType(published), labels, MappingProxyType(found))
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """Return the paper's row whose id, alias or judge's name is ``name``; None for no row or several rows.
+    """Return the paper's row whose id, alias or judge is called ``name``, or None unless exactly one is.
 
-    Case, spaces and dashes make no difference.
+    Case, spaces and punctuation are ignored.
     """
     wanted = _plain(name)
     of_paper = [row for row in rows if row.provenance == "published"]

@@ -87,7 +87,7 @@ def table_8(records: Records) -> PaperTable:
 
 
 def table_of_agent(records: Records, number: int) -> PaperTable:
-    """Make one agent's table (9 to 12) from verdict files. In their place the paper prints Table 8 again."""
+    """Make one agent's table (9 to 12) from verdicts. The paper itself repeats Table 8 instead."""
     agent = dict(TABLE_OF_AGENT)[number]
     judges = [row for row in _of_paper(records) if row.row_id in records.verdicts]
     ran = {t.benchmark for t in records.labels.trajectories if t.agent == agent} if records.labels else set()
@@ -100,7 +100,7 @@ def table_of_agent(records: Records, number: int) -> PaperTable:
     title = f"Judges on the trajectories of {AGENT_TITLES[agent]}, by benchmark"
     remarks = ["The paper's Tables 9 to 12 repeat its Table 8 exactly, so there is nothing to compare with."]
     if not rows:
-        remarks.append("There are no files of judges' verdicts; give some to compute this table.")
+        remarks.append("This table is computed from files of judges' verdicts, and none are given.")
     return _table_of_labels(number, title, ("Benchmark", "Judge"), rows, tuple(remarks))
 
 
@@ -112,7 +112,7 @@ def _table_of_labels(
 
 
 def paper_name(row: PublishedRow) -> str:
-    """Return the judge's name in the paper's tables, where (A) or (S) is a simplified judge's input."""
+    """Return the judge's name in the paper's tables, such as "GPT-4o (A)" for a simplified judge."""
     marked = [alias for alias in row.aliases if alias.endswith(("(A)", "(S)"))]
     return marked[0] if marked else row.judge
 
@@ -138,7 +138,7 @@ def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[
 
 
 def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
-    """Return the printed figures together with those that follow from the counts."""
+    """Return a cell for precision, recall and F1, as printed and as computed from the counts."""
     if evidence.counts is None:
         note = evidence.note or (NO_FILE if any(value is not None for value in printed) else "")
         return tuple(PaperCell(value, None, "", note, n) for value in printed)
@@ -163,7 +163,7 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
 
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
-    """Return a remark for every judge whose figures fit no whole numbers because a judgment is missing."""
+    """Return a remark for every judge with a missing judgment, whose figures fit no whole numbers."""
     sentences = []
     for row in _of_paper(records):
         found = row.labels["success"]

@@ -1,8 +1,8 @@
-"""Rows that nobody uploads: the paper's 13 judges, self-reported ones, and references.
+"""Rows of the board that nobody uploads: the paper's 13 judges, self-reported judges, and references.
 
-The CSV files have no counts. The integer audit derives them when the rows are loaded, in about 20 ms, so that
-they always match the figures. It does so only for rows evaluated on test by a known protocol; for the
-others only the printed figures are known.
+The CSV files have no counts. The integer audit derives them when the rows are loaded, in about 20 ms, so they
+always match the figures. It does this only for rows that were evaluated on test by a known protocol. The
+other rows have only the printed figures.
 """
 
 from collections.abc import Mapping, Sequence
@@ -43,10 +43,7 @@ NEVER: Final = "reference/never-successful"
 
 
 def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
-    """Read and audit every row, in the order of ``judges.csv`` (the paper's Table 1, then the others).
-
-    Raises PublishedDataError with every file, row and field that is wrong.
-    """
+    """Read and audit all rows, ordered as in ``judges.csv``. Raises PublishedDataError with every problem."""
     files = read_published_files(folder)
     return tuple(replace(row, labels=MappingProxyType(_labels(row, files))) for row in files.judges)
 
@@ -88,7 +85,7 @@ def _label(
 
 
 def _reported_label(row: PublishedRow, figures: Mapping[str, Figures]) -> PublishedLabel:
-    """Return a label with the figures as reported and without counts, which cannot be derived."""
+    """Return a label with the figures as reported, and without counts."""
     cells = {cell: PublishedCell(None, None, *_fractions(found)) for cell, found in figures.items()}
     overall = PublishedCell(row.n, None, *_fractions(figures.get(OVERALL, NOTHING_PRINTED)))
     return _label(overall, cells)
@@ -102,9 +99,9 @@ def _audited_label(audit: LabelAudit, reading: Reading | None) -> PublishedLabel
 
 
 def _read_cell(result: AuditResult, reading: Reading) -> PublishedCell:
-    """Return an audited cell with the counts that somebody read in the judgments themselves.
+    """Return an audited cell with the counts of a reading of the released judgments.
 
-    The figures do not involve TN, so the audit cannot see missing verdicts on negatives; a reading can.
+    No printed figure involves TN, so only a reading can reveal missing verdicts on negatives.
     """
     counts = reading.counts
     found = replace(_audited_cell(result), counts=counts, fits=1, bounds=(counts, counts))
@@ -178,9 +175,9 @@ def published_label(label: PublishedLabel | None) -> Score | None:
 
 
 def published_cell(cell: PublishedCell) -> Cell:
-    """Return a published cell as a score's cell, with figures from its counts, or else as printed.
+    """Return a published cell as a score's cell, with metrics from its counts, or else as printed.
 
-    If several sets of counts fit, an interval runs from the lowest to the highest end of their intervals.
+    If several sets of counts fit, an interval spans the intervals of all of them.
     """
     if cell.counts is not None:
         known = figures(*cell.counts, cell.no_verdict or 0, policy="published")
@@ -209,7 +206,7 @@ def _intervals(bounds: tuple[Counts, Counts] | None) -> dict[str, list[float] | 
 
 
 def _hull(figure: str, ends: Sequence[tuple[int, int]]) -> list[float] | None:
-    """Return the lowest and highest end of the intervals of (hits, misses); None if one is undefined."""
+    """Return the span of the intervals for all (hits, misses), or None if one of them is undefined."""
     found = [approximate_interval(hits, hits + misses, DESIGN_EFFECTS[figure]) for hits, misses in ends]
     defined = [interval for interval in found if interval]
     if len(defined) < len(found):

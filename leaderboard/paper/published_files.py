@@ -23,8 +23,8 @@ CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
-"""What a row was evaluated on, or empty if that is not known. `INFERRED` means that the source does not name
-the split, but its figures fit the labels of test and not those of all trajectories."""
+"""The split that a row was evaluated on, or empty if it is not known. `INFERRED` means that the source names
+no split, but its figures fit the labels of test and not those of all trajectories."""
 
 
 def _choice(*choices: str) -> AfterValidator:
@@ -54,10 +54,10 @@ class PublishedDataError(ValueError):
 class PublishedCell:
     """The figures of one row on one label, overall or on one benchmark.
 
-    Figures are fractions as printed (0.688), exact for references, and None if not given or undefined. ``n``
-    and ``positives`` count labels. ``counts``, if known, cover ``n - no_verdict`` trajectories. ``fits`` sets
-    of counts are possible, between ``bounds``. With the status "reported" only the figures are known:
-    ``positives`` and ``no_verdict`` are None, and so is ``n`` if the source does not give it.
+    Figures are fractions as printed (0.688), or exact for references. They are None if absent or undefined.
+    ``n`` and ``positives`` count labels. ``counts``, if known, cover ``n - no_verdict`` trajectories.
+    ``fits`` is the number of possible sets of counts, and ``bounds`` has the range of each count. With the
+    status "reported", only the figures and perhaps ``n`` are known.
     """
 
     n: int | None
@@ -75,7 +75,7 @@ class PublishedCell:
 
 @dataclass(frozen=True, slots=True)
 class PublishedLabel:
-    """The figures of one row on one label. ``by_benchmark`` has None for benchmarks without figures."""
+    """The figures of one row on one label. A benchmark without figures is None in ``by_benchmark``."""
 
     overall: PublishedCell
     by_benchmark: Mapping[str, PublishedCell | None]
@@ -87,12 +87,12 @@ class PublishedLabel:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A line of ``judges.csv`` with its ``labels``, each None if the judge gives no verdicts on it.
+    """A line of ``judges.csv``, and its figures by label (None if the judge gives no verdicts on the label).
 
     ``group`` is the paper's group (Existing or Simplified). ``protocol`` says how the figures were made,
-    ``split`` is one of `ROW_SPLITS`, and ``n`` is how many trajectories the judge was evaluated on; they are
-    empty or None if the source does not say. ``aliases`` are the names of the judge in the paper's tables,
-    in the released judgment folders and in the released runner.
+    ``split`` is one of `ROW_SPLITS`, and ``n`` is the number of trajectories that the judge was evaluated on.
+    These three are empty or None if the source does not say. ``aliases`` are the judge's names in the paper's
+    tables, in the folders of released judgments and in the released runner.
     """
 
     row_id: str
@@ -131,7 +131,7 @@ class PublishedRow:
 
 
 class Reading(NamedTuple):
-    """Counts of a judge's verdicts on all of test that somebody read in the released judgments."""
+    """Counts of a judge's verdicts on test, which somebody determined from the released judgments."""
 
     counts: Counts
     source: str
@@ -140,7 +140,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """The content of all files: judges with empty ``labels``, and figures by row id, label and cell."""
+    """The content of the five CSV files. The judges have no ``labels`` until the audit."""
 
     judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]
@@ -280,7 +280,7 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """Return readings by row id and label. Their counts must give the printed overall figures of the row."""
+    """Return readings by row id and label. Reports counts that do not give the row's overall figures."""
     readings: dict[str, dict[str, Reading]] = {}
     for where, line in _read(path, _ReadingLine, problems):
         counts = Counts(line.tp, line.fp, line.fn, line.tn)
@@ -292,7 +292,7 @@ def _readings(
 
 
 def _put(table: dict, where: str, line: Any, value: object, problems: list[str]) -> None:
-    """Enter a value by label and benchmark; a second value for the same place is a problem."""
+    """Store a value by label and benchmark. Report a second value for the same label and benchmark."""
     cells = table.setdefault(line.label, {})
     if line.benchmark in cells:
         problems.append(

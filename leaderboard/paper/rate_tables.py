@@ -1,4 +1,4 @@
-"""Tables 3 and 6 of the paper: success rates of agents by who evaluates them."""
+"""Tables 3 and 6 of the paper: success rates of agents according to different evaluators."""
 
 import csv
 from dataclasses import dataclass, replace
@@ -20,11 +20,10 @@ TITLES: Final = MappingProxyType({"expert": "Experts", "llm_judge": "GPT-4o (A)"
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
-    "the paper prints the mean of the rewards, which may be fractions; computed is the share above 0.5"
+    "the paper prints the mean of the rewards, which may be fractions; here it is the share above 0.5"
 )
 ROUNDED_TWICE: Final = "the paper's figure was rounded twice, to four digits and then to a tenth of a percent"
 NO_TRAJECTORIES: Final = "this agent has no trajectories on this benchmark; the paper prints 0.0"
-NO_LABELS: Final = "there are no labels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +38,7 @@ class PrintedRates:
 
 
 def printed_rates() -> tuple[PrintedRates, ...]:
-    """Return Table 6 as printed, from its file."""
+    """Return the rates printed in Table 6, from success_rates.csv."""
     with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
         return tuple(
             PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))
@@ -48,7 +47,7 @@ def printed_rates() -> tuple[PrintedRates, ...]:
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
-    """Return the evaluators of Table 6 by their column, or None if their verdicts are not available."""
+    """Return the evaluators of Table 6 by column. One whose verdicts are not available is None."""
     found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
@@ -64,7 +63,7 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """Return an evaluator with the rates printed in Table 6, with counts and intervals if a count fits."""
+    """Return an evaluator with the rates printed in Table 6, and counts and intervals if a count fits."""
     rates = {}
     for line in printed_rates():
         n, printed = experts.rates[line.benchmark, line.agent].n, getattr(line, column)
@@ -81,7 +80,7 @@ def table_6(records: Records) -> PaperTable:
     for line in printed_rates():
         headings = (titles[line.benchmark], AGENT_TITLES[line.agent])
         rows.append(TableRow(headings, tuple(_cell(line, name, by_whom) for name in TITLES)))
-    title, headings = "Success rates of agents, by who evaluates them", ("Benchmark", "Agent")
+    title, headings = "Success rates of agents, by evaluator", ("Benchmark", "Agent")
     remarks = _remarks(records, by_whom["expert"])
     return PaperTable(6, title, headings, (("", 3),), tuple(TITLES.values()), tuple(rows), remarks)
 
@@ -112,10 +111,7 @@ def table_3(records: Records) -> PaperTable:
 
 
 def count_behind(rate: float, n: int) -> int | None:
-    """Return the count k for which k of ``n`` is printed as this rate, or None if there is no such count.
-
-    The rate may have been rounded once or twice.
-    """
+    """Return the count k for which k / n is printed as ``rate``, rounded once or twice, or None."""
     k = round(rate * n)
     return k if PaperCell(rate, k / n).agrees or is_rounded_twice(k / n, rate) else None
 
@@ -145,7 +141,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
 def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
     """Return a cell without verdicts, computed from a count that fits the printed rate, if there is one."""
     if experts is None:
-        return PaperCell(printed, None, "", NO_LABELS)
+        return PaperCell(printed, None, "", "there are no labels")
     n = experts.rates[line.benchmark, line.agent].n
     fitted = count_behind(printed, n)
     if fitted is None:
@@ -171,11 +167,13 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
     remarks = ["Test split, first annotator."]
     if agreeing:
         remarks.append(
-            "By its figures in Table 8 and by its rates, GPT-4o (A) calls equally many trajectories "
-            f"successful: {', '.join(agreeing)}."
+            "GPT-4o (A) calls the same number of runs successful in Table 8 and in its success rates: "
+            f"{', '.join(agreeing)}."
         )
     if contradicting:
-        remarks.append(f"GPT-4o (A)'s Table 8 and its rates disagree: {', '.join(contradicting)}.")
+        remarks.append(
+            f"GPT-4o (A)'s figures in Table 8 and its success rates disagree: {', '.join(contradicting)}."
+        )
     return tuple(remarks)
 
 

@@ -1,4 +1,4 @@
-"""A table of the paper as data or Markdown, with printed and computed figures and why they differ."""
+"""A table of the paper as data or Markdown: printed and computed figures, and why they differ."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ class PaperCell:
     """One figure of a table, as ``printed`` in the paper and as ``computed`` here: fractions or None.
 
     ``basis`` names the source of the computed figure. ``note`` says why it differs from the printed one, or
-    why it cannot be computed. ``n`` is how many trajectories it rests on, None if that is not known.
+    why it cannot be computed. ``n`` is the number of trajectories it rests on, or None if unknown.
     """
 
     printed: float | None
@@ -86,7 +86,7 @@ class PaperTable:
 
     @property
     def notes(self) -> dict[str, int]:
-        """The notes of cells, each with its number in the order of the table."""
+        """The notes on cells, numbered from 1 in the order of the table."""
         notes: dict[str, int] = {}
         for _, cell in self.cells():
             if cell.needs_note:
@@ -99,7 +99,7 @@ class PaperTable:
         return [text for text, width in self.groups for _ in range(width)] or [""] * len(self.columns)
 
     def cells(self) -> Iterator[tuple[str, PaperCell]]:
-        """Yield (name, cell) for every cell; the name consists of its headings."""
+        """Yield (name, cell) for every cell. The name joins the cell's headings."""
         for row in self.rows:
             for span, column, cell in zip(self.spans, self.columns, row.cells, strict=True):
                 yield ", ".join(filter(None, (*row.headings, span, column))), cell
@@ -110,7 +110,7 @@ class PaperTable:
         return any(cell.basis == FROM_COUNTS and cell.agrees is not None for _, cell in self.cells())
 
     def summary(self) -> str:
-        """Return a sentence on how many cells agree, by the source of the computed figure."""
+        """Return a sentence on how many cells agree, for each source of computed figures."""
         known: dict[str, list[bool]] = {}
         for _, cell in self.cells():
             if cell.agrees is not None:
@@ -125,9 +125,8 @@ class PaperTable:
 
 
 READING: Final = (
-    "The figures are computed. Brackets show a printed one that differs, or that could not be computed."
+    "The figures are computed. A printed figure is in brackets if it differs or cannot be computed."
 )
-COMPUTED_FROM: Final = "Computed from"
 
 
 def to_markdown(table: PaperTable) -> str:
@@ -136,7 +135,7 @@ def to_markdown(table: PaperTable) -> str:
     heads = [
         *table.headings,
         *(f"{span} {column}".strip() for span, column in zip(table.spans, table.columns, strict=True)),
-        COMPUTED_FROM,
+        "Computed from",
     ]
     marks = ["---"] * len(table.headings) + ["---:"] * len(table.columns) + ["---"]
     lines = [f"**Table {table.number}.** {table.title}", "", markdown_row(heads), markdown_row(marks)]

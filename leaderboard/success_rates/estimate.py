@@ -1,9 +1,9 @@
-"""An agent's success rate, estimated from a judge's verdicts on all of its runs and labels on some of them.
+"""An agent's success rate, estimated from judges' verdicts on all of its runs and labels of some of them.
 
-A judge on its own is wrong by up to twenty points, and differently for each agent. Therefore the label is
-regressed on the verdicts over the labelled runs, and the regression is averaged over all runs, so that errors
-which the judge makes everywhere cancel out. With one judge this is PPI++ with its weight tuned on the data,
-and post-stratification by verdict. Without judges it is the share of labelled runs that succeeded.
+The rate according to a judge is wrong by up to twenty points, and the error differs between agents. So the
+label is regressed on the verdicts over the labelled runs, and the fitted values are averaged over all runs,
+which cancels errors that the judge makes everywhere. With one judge, this is PPI++ with its weight tuned on
+the data, and post-stratification by verdict. Without judges, it is the share of labelled runs that succeeded.
 
 Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); PPI++, arXiv 2311.01453;
 Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon and White 1985 (HC2).
@@ -25,10 +25,11 @@ LEAST_LABELS: Final = 10
 LEAST_DEGREES: Final = 4
 """With fewer labels of an agent, or fewer degrees of freedom, the error is too uncertain for an estimate."""
 NORMAL_FROM: Final = 50
-"""From so many degrees of freedom on, Wilson's interval uses the normal quantile. With fewer, a t quantile
-accounts for coefficients from few labels; with more, it would cover too much (``bench.estimate``)."""
+"""With at least this many degrees of freedom, Wilson's interval uses the normal quantile, because a t
+quantile would cover too much (``bench.estimate``). With fewer, it uses a t quantile, because few labels make
+the coefficients uncertain."""
 UNLIKE: Final = 0.01
-"""A p-value below this gives a warning that the verdicts on labelled runs differ from the others."""
+"""A p-value below this gives a warning that verdicts on labelled runs differ from those on other runs."""
 _EXACT: Final = 1e-9
 
 
@@ -52,13 +53,16 @@ class RateEstimate:
 def estimate_rate(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None = None
 ) -> RateEstimate:
-    """Estimate the success rate over all runs of an agent, by regression of the label on judges' verdicts.
+    """Estimate the success rate over all runs of an agent, by regression of labels on judges' verdicts.
 
-    ``verdicts`` are 0 or 1 of shape (n, judges), with 0 judges or more; ``labels`` (n,) are 1, 0, or -1 if a
-    run is not labelled. The runs of one task (``tasks``, numbers of shape (n,)) count as one draw. ``strata``
-    (n,) number the groups if these were drawn from at different rates. The variance is that of a draw without
-    replacement from the n runs. The interval is Wilson's for the number of labels that would give this
-    variance, with a t quantile if there are few labels.
+    The variance is that of a draw without replacement from the n runs. The interval is Wilson's for the
+    number of labels that would give this variance, with a t quantile if there are few labels.
+
+    Args:
+        verdicts: 0 or 1, of shape (n, judges); there may be no judges.
+        labels: 1, 0, or -1 for a run without a label, of shape (n,).
+        tasks: The number of each run's task, of shape (n,). All runs of a task count as one draw.
+        strata: The number of each run's stratum, of shape (n,), if strata were drawn from at different rates.
     """
     n, known = len(labels), labels >= 0
     n_labels = int(known.sum())
@@ -73,7 +77,7 @@ def estimate_rate(
         return RateEstimate(n, n_labels)
     runs_in, labels_in = np.bincount(strata), np.bincount(strata[known], minlength=strata.max() + 1)
     weights = (runs_in / labels_in)[strata[known]] / n  # they add up to 1
-    # Weighted least squares: a run counts as often as the runs of its stratum that it was drawn for.
+    # Weighted least squares: a labelled run stands for an equal share of the runs in its stratum.
     inverse = np.linalg.pinv(x.T @ (weights[:, None] * x))
     coefficients = inverse @ (x.T @ (weights * y))
     residuals = y - x @ coefficients
@@ -84,12 +88,12 @@ def estimate_rate(
         return RateEstimate(n, n, value, (value, value))
     not_drawn = (1 - labels_in / runs_in)[strata[known]]
     if np.abs(residuals).max() < _EXACT:
-        # The judges were right on every labelled run; the error is how often they may be wrong on the others.
+        # The judges were right on every labelled run. The error is how often they may be wrong on other runs.
         error = float((1 - ((1 - CONFIDENCE) / 2) ** (1 / len(clusters))) * not_drawn.mean())
         low, high = value - error, value + error
     else:
         leverage = weights * np.einsum("ij,jk,ik->i", x, inverse, x)
-        decides = leverage > 1 - _EXACT  # one run decides a coefficient, so its error is not known
+        decides = leverage > 1 - _EXACT  # one run alone determines a coefficient, so its error is unknown
         adjusted = np.where(decides, 0, residuals / np.sqrt(np.where(decides, 1, 1 - leverage)))
         of_tasks = np.bincount(cluster_of, weights * adjusted * np.sqrt(not_drawn))
         low, high = _wilson(
@@ -123,9 +127,9 @@ def t_quantile(degrees: int) -> float:
 
 
 def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
-    """Return the strata numbered from 0.
+    """Return the strata numbered from 0, with those that have fewer than two labels merged into one.
 
-    Strata with fewer than two labels are merged into one, or into the smallest other stratum.
+    If the merged stratum has fewer than two labels as well, it joins the other one with the fewest labels.
     """
     _, codes = np.unique(strata, return_inverse=True)
     labels_in = np.bincount(codes[known], minlength=codes.max(initial=0) + 1)
@@ -171,8 +175,8 @@ def estimate_agents(
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
-    If the strata of a draw are given, only drawn runs count, each with the weight of its stratum. Raises
-    ValueError if the strata of the draw are by verdicts of judges that are not given.
+    If ``draw`` is given, only drawn runs count, each with the weight of its stratum. Raises ValueError if the
+    draw was stratified by the verdicts of a judge that is not in ``runs``.
     """
     absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
     if absent:
@@ -205,7 +209,7 @@ def estimate_agents(
 def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None) -> RateEstimate:
     """Return the estimate from labels only.
 
-    After a draw stratified by verdicts, the interval is that of a uniform draw, which needs no verdicts.
+    If the draw was stratified by verdicts, the interval is that of a uniform draw, which needs no judge.
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata)
     if found.value is None or strata is None or len(set(strata.tolist())) == 1 or found.labelled == found.n:
@@ -270,16 +274,16 @@ def _warnings_on_agent(
             )
     repeats = n - len(set(tasks.tolist()))
     if repeats:
-        found.append(f"{agent}: {repeats} of {n} runs repeat a task; the runs of one task count as one draw")
+        found.append(f"{agent}: {repeats} of {n} runs repeat a task; all runs of a task count as one draw")
     return found
 
 
 def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = None) -> int:
-    """Return how many of ``n`` runs to label for an interval of ``half_width`` (a fraction) on both sides.
+    """Return how many of ``n`` runs to label for an interval of ± ``half_width`` (a fraction).
 
-    With an estimate from a pilot, the number follows from its interval, which shrinks with the square root of
-    the labels. Without a pilot, it is for labels only at a success rate of 50 %. The result is at most ``n``
-    and takes into account that the number of runs is finite.
+    ``estimate`` is the result of a pilot. The width of its interval is taken to shrink with the square root
+    of the number of labels. Without a pilot, the result holds for an estimate from labels only at a success
+    rate of 50 %. It is at most ``n`` and takes into account that the number of runs is finite.
     """
     if estimate is not None and estimate.width is not None and estimate.labelled < n:
         share = estimate.labelled / n

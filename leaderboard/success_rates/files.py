@@ -35,8 +35,8 @@ def estimate_files(
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``.
 
-    ``verdicts`` and ``labels`` are pairs of a file's name and its result of `read_predictions`; ``draw`` is
-    the name and the content of a draw's record.
+    ``verdicts`` and ``labels`` are pairs of a file's name and what `read_predictions` returned for it.
+    ``draw`` is the name and the content of a draw's record.
     """
     runs, findings = read_runs(verdicts)
     known, errors = read_labels(*labels, runs) if labels else ({}, [])
@@ -51,7 +51,7 @@ def estimate_files(
             strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
         else:
             names = ", ".join(list(runs.rows_of)[:20])
-            errors = [*errors, error("unknown_agent", f"there is no run of {agent}; there are: {names}")]
+            errors = [*errors, error("unknown_agent", f"there is no run of {agent}; use one of {names}")]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))

@@ -18,8 +18,6 @@ from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
 from leaderboard.success_rates.runs import AgentRuns, draw_runs
 
 OVERALL: Final = "overall"
-INDEPENDENT: Final = 1.0
-"""The design effect 1: an agent tries each task once, so its trajectories are independent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +35,14 @@ class Rate:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """An evaluator of agents, with its rates by (benchmark or ``overall``, agent)."""
+    """An evaluator of agents, with its success rates by (benchmark or ``overall``, agent)."""
 
     name: str
     basis: str
     rates: Mapping[tuple[str, str], Rate]
 
     def rate(self, benchmark: str, agent: str) -> Rate | None:
-        """Return the rate of an agent on a benchmark or ``overall``; None if it did not run there."""
+        """Return an agent's rate on a benchmark or ``overall``, or None if the agent has no runs on it."""
         return self.rates.get((benchmark, agent))
 
 
@@ -69,14 +67,15 @@ def evaluate_agents(
 
 
 def rate_of(successes: int, n: int) -> Rate:
-    interval = approximate_interval(successes, n, INDEPENDENT)
+    # An agent tries each task once, so its trajectories are independent.
+    interval = approximate_interval(successes, n, design_effect=1.0)
     if interval is None:
         return Rate(None, 0, 0)
     return Rate(successes / n, n, successes, (interval[0], interval[1]))
 
 
 def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
-    """Return the agents that ran on a benchmark (or ``overall``), best first, equal rates by name."""
+    """Return the agents that ran on a benchmark (or ``overall``), best first. Ties are ordered by name."""
     found = _values(evaluator, benchmark)
     return tuple(sorted(found, key=lambda agent: (-found[agent], agent)))
 
@@ -84,7 +83,7 @@ def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return estimates from ``n_labels`` drawn labels per agent, rates by all labels, and warnings.
+    """Return estimates from ``n_labels`` drawn labels per agent, the rates by all labels, and warnings.
 
     ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
     with public labels.
@@ -104,7 +103,7 @@ def estimate_by_draw(
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Two agents in opposite order by two evaluators; the reference has ``better`` above ``worse``."""
+    """Two agents that two evaluators order differently; the reference puts ``better`` above ``worse``."""
 
     benchmark: str
     better: str
@@ -133,10 +132,10 @@ def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
 
 @dataclass(frozen=True, slots=True)
 class FinetuningEffect:
-    """The effect of training on 1,000 trajectories that a judge accepts (paper, section 4.2).
+    """The effect of training an agent on 1,000 trajectories that a judge accepts (paper, section 4.2).
 
-    ``wrong`` of them are failures, within ``wrong_interval``. ``lost`` successes are rejected for every
-    1,000 accepted. ``judged`` trajectories have to be judged to accept 1,000.
+    ``wrong`` of them are failures; ``wrong_interval`` is the 95 % interval of that number. To accept 1,000,
+    the judge has to judge ``judged`` trajectories, and rejects ``lost`` successes among them.
     """
 
     wrong: float
@@ -148,10 +147,7 @@ class FinetuningEffect:
 def rejection_finetuning(
     tp: int, fp: int, fn: int, tn: int, precision_ci: Sequence[float] | None = None
 ) -> FinetuningEffect | None:
-    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing.
-
-    wrong = 1000 FP / (TP + FP), lost = 1000 FN / (TP + FP).
-    """
+    """Return the effect of rejection fine-tuning from a judge's counts, or None if it accepts nothing."""
     kept = tp + fp
     if not kept:
         return None

@@ -36,7 +36,7 @@ LABELS_A_STRATUM: Final = 5
 `bench.estimate`)."""
 DRAW_FORMAT: Final = "draw-1"
 MOST_AGENTS: Final = 100
-"""The most agents in files, since each is estimated separately."""
+"""The maximum number of agents in the files, because each agent is estimated separately."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +51,7 @@ class AgentRuns:
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
-        """Make the runs from each judge's verdicts by trajectory id, with every run that any judge has."""
+        """Make the runs from each judge's verdicts by trajectory id, with all runs that any judge has."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
             judge: np.array([found.get(run, False) for run in ids], dtype=np.int8)
@@ -93,8 +93,8 @@ class AgentRuns:
 def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None, list[Finding]]:
     """Return the runs and verdicts of prediction files, or None and errors if a file cannot be used.
 
-    A judge is named after its file. ``files`` are pairs of a name and the result of `read_predictions`. Every
-    spelling of an id is accepted.
+    A judge is named after its file. ``files`` are pairs of a file's name and what `read_predictions` returned
+    for it. Files may spell the id of a run differently.
     """
     names: dict[str, str] = {}
     verdicts: dict[str, dict[str, bool]] = {}
@@ -109,7 +109,9 @@ def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None
         verdicts[judge] = {names.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
     runs = AgentRuns.of(verdicts)
     if not findings and len(runs.rows_of) > MOST_AGENTS:
-        message = f"ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
+        message = (
+            f"the ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
+        )
         findings.append(error("too_many_agents", message, column="trajectory_id"))
     if findings:
         return None, findings
@@ -133,7 +135,9 @@ def read_labels(
     labels = {written.get(key, run): value == 1 for key, (run, value) in success.items() if value >= 0}
     if ids and labels and not labels.keys() & set(ids):
         some, other = quoted_id(next(iter(labels))), quoted_id(ids[0])
-        message = f"no labelled run has a verdict: {some} is labelled, {other} has a verdict. Use one split."
+        message = (
+            f"no labelled run has a verdict: {some} is labelled, {other} has a verdict. Use the same split."
+        )
         found.append(error("no_overlap", message, count=len(labels), column="trajectory_id"))
     return labels, [replace(finding, file=name) for finding in found]
 
@@ -154,7 +158,7 @@ def _success_of(
 class Stratum:
     """The ``n`` runs of an agent with the same ``verdicts`` by the judges, and those ``drawn`` to label.
 
-    The last stratum of an agent may have all its other runs; then ``verdicts`` is None.
+    In an agent's last stratum ``verdicts`` may be None: it has all runs that are in no other stratum.
     """
 
     agent: str
@@ -211,11 +215,12 @@ def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = 
 
 
 def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
-    """Return the number of each run's stratum from 0, (n,), from the judges' verdicts, (n, judges).
+    """Return each run's stratum as a number from 0, of shape (n,).
 
-    If ``total`` labels are enough, each pattern of verdicts is a stratum. Else only patterns that get at
-    least ``LABELS_A_STRATUM`` labels in proportion are strata, and the last stratum has all other runs. If it
-    would get too few labels itself, the smallest of these patterns joins it.
+    ``patterns`` are the judges' verdicts, of shape (n, judges). If ``total`` labels are enough, runs with the
+    same verdicts are a stratum. Otherwise only patterns of verdicts whose share of the labels is at least
+    `LABELS_A_STRATUM` are strata, and the last stratum has all other runs. If its share is too small, the
+    smallest of these patterns joins it.
     """
     _, groups, sizes = np.unique(patterns, axis=0, return_inverse=True, return_counts=True)
     if total >= LABELS_A_STRATUM * len(sizes):
@@ -230,7 +235,7 @@ def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
 
 
 def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
-    """Divide ``total`` among groups in proportion to their sizes, with at least two each if possible."""
+    """Divide ``total`` labels among strata in proportion to their sizes, if possible at least two each."""
     total = min(total, sum(sizes))
     found = [min(size, LEAST_IN_STRATUM) for size in sizes]
     while sum(found) < total:
@@ -247,7 +252,8 @@ SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
     """Read which runs succeeded, from annotations (released CSV or our Parquet) or a prediction file.
 
-    The first annotation of a run counts, and Unsure is not a label. Problems are in the findings.
+    Only the first annotation of a run counts, and "Unsure" gives no label. Returns None and findings if the
+    file cannot be used.
     """
     file_format = recognise(content)
     if isinstance(file_format, Finding):
@@ -282,7 +288,7 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
 
 
 def _success_question() -> list[Question]:
-    """Return a list of only the question of success, since a suite may leave out the other questions."""
+    """Return only the question on success, since a suite may not have the other questions."""
     return [question for question in default_questions() if question.name == SUCCESS]
 
 
@@ -291,12 +297,12 @@ def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
     try:
         names = pq.read_schema(io.BytesIO(content)).names
     except (pa.ArrowException, OSError):
-        return None  # its problems are found when it is read
+        return None  # reported when it is read as a prediction file
     return parse_parquet(content, _success_question()) if "annotator" in names else None
 
 
 def _findings_of(problems: Iterable[str]) -> list[Finding]:
-    """Return the problems of an `AnnotationsInvalid`; equal problems of one column make one finding."""
+    """Return findings for the problems of an `AnnotationsInvalid`, one for equal problems in a column."""
     rows: dict[tuple[str, str], list[int]] = {}
     found = []
     for problem in problems:
@@ -304,7 +310,7 @@ def _findings_of(problems: Iterable[str]) -> list[Finding]:
             rows.setdefault((place["column"], place["problem"]), []).append(int(place["row"]))
         else:
             found.append(error("invalid_annotations", f"{problem}."))
-    advice = "Use the words of the released format."
+    advice = "Use the values of the released format."
     return found + [
         row_finding(
             "error", "invalid_annotations", f"an invalid value ({problem})", numbers, advice, column=column

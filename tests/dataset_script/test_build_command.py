@@ -87,7 +87,7 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "absent"], "contains no runs that can be read; name a folder with cleaned/"),
+        (["--source", "absent"], "contains no runs in a known format; name a folder with cleaned/"),
         (
             ["--suite", "absent"],
             "no suite 'absent'; use a shipped one (agent-reward-bench, localshop, sample)",

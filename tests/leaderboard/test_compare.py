@@ -138,8 +138,8 @@ def test_two_rows_of_the_paper_are_compared_on_every_benchmark_either_has():
 @pytest.mark.parametrize(
     "names, figure, message",
     [
-        (["careful"], "precision", "1 were given; compare 2 to 5"),
-        (["careful"] * 6, "precision", "6 were given; compare 2 to 5"),
+        (["careful"], "precision", "got 1; compare 2 to 5"),
+        (["careful"] * 6, "precision", "got 6; compare 2 to 5"),
         (["careful", "hasty"], "npv", "no 'npv'"),
     ],
 )

@@ -130,11 +130,11 @@ def test_every_problem_of_a_tag_is_named_by_field():
         (
             "category",
             "use one of grounding_mismatch, misleading_reasoning, missed_instruction, misunderstood_action, "
-            "or a name of your own in small letters, digits and _",
+            "or a category of your own (lowercase letters, digits and _)",
         ),
         ("note", "contains a NUL character, which cannot be stored; remove it"),
         ("at", "has no time zone; write it with one, such as +00:00"),
-        ("score", "there is no such field"),
+        ("score", "there is no such field; remove it"),
     )
 
 
@@ -144,7 +144,7 @@ def test_fields_left_out_are_asked_for():
     assert dict(refusal.value.problems) == {
         "trajectory_id": "fill it in",
         "judge": "fill it in",
-        "tagger": "holds line breaks or invisible characters; write it on one line",
+        "tagger": "contains line breaks or invisible characters; write it on one line",
         "category": "fill it in",
         "note": "is over 4,000 characters; shorten it",
     }

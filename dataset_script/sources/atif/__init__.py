@@ -4,15 +4,15 @@
     <job>/<trial>/steps/<step>/agent/trajectory.json    a trial in several steps: each step is a run
     <any>.json                                          trajectories of any other program
 
-A trial's result.json gives the names, the model, the times and the exception's class, but no rewards. Without
-one, a run is named after its file, or after the folder of a ``trajectory.json``.
+The names, the model, the times and the exception's class are read from a trial's result.json; its rewards are
+ignored. Without a result.json, a run is named after its file, or after the folder of a ``trajectory.json``.
 
 The format is described in Harbor's RFC 0001 and its models (``harbor.models.trajectories``). A step has a
 source (system, user, agent), a message and, if the agent acted, tool calls with their results. A long run
 continues in the file of ``continued_trajectory_ref``; steps that were copied there for context are left out.
 A subagent is in ``subagent_trajectories`` (found by ``trajectory_id``, not by ``session_id``, which several
-may share) or in the file of ``trajectory_path``. Its actions are part of the run that called it, each with
-its name, and it is not listed.
+may share) or in the file of ``trajectory_path``. Its actions become steps of the run that called it, marked
+with the subagent's name, and it is not listed as a run.
 """
 
 from dataset_script.sources.atif.source import AtifSource

@@ -40,12 +40,12 @@ _NAMED_FILE: Final = re.compile(
 )
 
 _VERIFIER_FAILED: Final = ("AddTests", "DownloadVerifier", "Reward", "Verifier")
-"""Beginnings of the names of exceptions that Harbor raises after the agent has ended, in its verifier."""
+"""Prefixes of the exceptions that Harbor's verifier raises after the agent has finished."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The facts in a trial's result.json. ``regrades`` names the trial that it only verifies again."""
+    """The facts in a trial's result.json. ``regrades`` names the trial that this one only verifies again."""
 
     names: frozenset[str]
     regrades: frozenset[str]
@@ -69,10 +69,10 @@ class AtifSource(TrajectorySource):
         return any(_head(path) is not None for path in _candidates(folder))
 
     def list_runs(self) -> SourceListing:
-        """List the runs. Only a trial's result.json and the beginning of other files are parsed.
+        """List the runs, from each trial's result.json and the beginning of other files.
 
-        Other files are also searched for references, since files that continue a run or belong to its
-        subagents are not listed. Raises SourceError if there is no run.
+        Files that continue a run or belong to its subagents are not listed; the other files are searched for
+        references to them. Raises SourceError if there is no run.
         """
         candidates = sorted(_candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -152,7 +152,7 @@ class AtifSource(TrajectorySource):
             return _trial_of({}, folder, step)
 
     def _parts(self, path: Path) -> Iterator[Path]:
-        """Yield the files that a trajectory continues in or refers to. A file without any is not parsed."""
+        """Yield the files that a trajectory continues in or refers to. It is parsed only if it has any."""
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
@@ -163,7 +163,7 @@ class AtifSource(TrajectorySource):
 
 
 def _candidates(folder: Path) -> Iterator[Path]:
-    """Yield files that may hold a run: trials' trajectories, even if absent, and other JSON files."""
+    """Yield files that may contain a run: trials' trajectories, even if absent, and other JSON files."""
     if folder.is_file():
         yield folder
     for top, folders, names in os.walk(folder):
@@ -177,7 +177,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
 
 
 def _trial_folder(path: Path) -> Path:
-    """Return the folder of the trial, supposing that the file is a trial's trajectory."""
+    """Return the folder of the trial, assuming that the file is a trial's trajectory."""
     above = path.parent.parent
     return above.parent.parent if above.parent.name == "steps" else above
 
@@ -244,14 +244,11 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """Return how a trial, or its step ``step``, ended; None if it did not.
-
-    Only the class of an exception is given, because its message may quote the verifier.
-    """
+    """Return how a trial, or its step ``step``, ended; None if it did not."""
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
     for ended in (own, result):
         failed = valid_text(mapping(ended.get("exception_info")).get("exception_type"))
         if failed and not failed.startswith(_VERIFIER_FAILED):
-            return f"exception: {failed}"
+            return f"exception: {failed}"  # without its message, which may quote the verifier
     return "completed" if result.get("finished_at") else None

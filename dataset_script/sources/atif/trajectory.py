@@ -1,6 +1,7 @@
 """Turn a trajectory, its continuations and its subagents' trajectories into the steps of one run."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from pathlib import Path
@@ -22,7 +23,7 @@ from dataset_script.sources.base import (
 
 VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"
-"""The path of a trial's ``agent`` folder in its container; some programs write such paths."""
+"""The path of a trial's ``agent`` folder in its container. Some programs record paths below it."""
 _MOST_NESTED: Final = 8
 """The most levels of subagents that are read."""
 _FINAL_CALLS: Final = frozenset(
@@ -50,10 +51,8 @@ def _file_named(name: Any, path: Path, root: Path) -> Path:
 
 def files_named(names: Iterable[Any], path: Path, root: Path) -> Iterator[Path]:
     for name in names:
-        try:
+        with suppress(UnusableFileError):
             yield _file_named(name, path, root)
-        except UnusableFileError:
-            continue
 
 
 def _results(step: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
@@ -80,7 +79,7 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """Join the texts written with an action, without those that one of the next three texts contains."""
+    """Join the texts written with an action, without any that one of the next three texts repeats."""
     parts = [text.strip() for text in texts if text.strip()]
     kept = []
     for number, part in enumerate(parts):
@@ -90,7 +89,7 @@ def _beside(texts: Iterable[str]) -> str:
 
 
 def _answer_in(arguments: Any) -> str | None:
-    """Return the answer in a final call's arguments (under a usual name, or the only text), or None."""
+    """Return the answer in a final call's arguments, under a usual name or as the only text, or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)
@@ -109,7 +108,7 @@ class _Agent:
     messages: list[str] = field(default_factory=list)
 
     def rest(self, known: str = "") -> list[str]:
-        """Return the texts seen and written since the last action, without those that ``known`` contains."""
+        """Return the texts seen and written since the last action, except those that ``known`` contains."""
         texts = (text for text in (*self.seen, *self.messages) if text.strip() and text.strip() not in known)
         return [f"[{self.name}] {text}" for text in texts]
 
@@ -138,7 +137,7 @@ class RunReader:
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and its continuations; ``around`` are its parents, outermost first."""
+        """Read a trajectory and its continuations. ``around`` are those that called it, outermost first."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -174,7 +173,7 @@ class RunReader:
         return answer
 
     def _actor(self, step: Mapping[str, Any], agent: _Agent) -> _Agent:
-        """Return the agent of a step. Claude Code marks subagents' steps among those of ``agent``."""
+        """Return who took a step: ``agent``, or a subagent that Claude Code recorded in the same file."""
         extra = mapping(step.get("extra"))
         if extra.get("is_sidechain") is not True:
             return agent
@@ -216,7 +215,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """Add a step for the agent's messages since its last action, if any, because somebody replied."""
+        """Add a step for the agent's messages since its last action, if any, because they were answered."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])

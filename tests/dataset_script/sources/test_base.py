@@ -75,7 +75,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path, name):
     os.mkfifo(tmp_path / name)
     with pytest.raises(UnusableFileError, match="not a regular file"):
         read_json_object(tmp_path / name)
-    with pytest.raises(SourceError, match="contains no runs that can be read"):
+    with pytest.raises(SourceError, match="contains no runs in a known format"):
         open_source(tmp_path)
 
 

@@ -112,7 +112,7 @@ def test_an_array_of_anything_but_plain_numbers_is_refused(array, refused, proto
         (b"})K\x01s.", "a key"),
         (b"cos\npath\n.", "os.path"),
         (b"X\x02\0\0\0osX\x06\0\0\0system\x93.", "os.system"),
-        (b"K\x01X\x06\0\0\0system\x93.", "no text"),
+        (b"K\x01X\x06\0\0\0system\x93.", "not a text"),
     ],
 )
 def test_opcodes_that_could_run_code_are_refused(opcodes, refused):

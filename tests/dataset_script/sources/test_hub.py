@@ -109,15 +109,15 @@ def test_names_that_are_not_there_are_all_reported_with_those_that_are(get):
     with pytest.raises(HubError) as refused:
         get(Selection(("processed",), ("workarena++",), ("Agent-c",)))
     assert str(refused.value) == (
-        "there is no part 'processed'; there is cleaned, judgments, screenshots; "
-        "there is no benchmark 'workarena++'; there is shop, web; "
-        "there is no agent 'Agent-c'; there is Agent-a, Agent-b"
+        "there is no part 'processed'; use one of cleaned, judgments, screenshots; "
+        "there is no benchmark 'workarena++'; use one of shop, web; "
+        "there is no agent 'Agent-c'; use one of Agent-a, Agent-b"
     )
 
 
 def test_an_agent_that_has_not_run_on_a_benchmark_is_reported():
     sizes = dict.fromkeys(released(), 1)
-    with pytest.raises(HubError, match="no file of this agent on this benchmark"):
+    with pytest.raises(HubError, match="no runs of this agent on this benchmark"):
         choose(sizes, Selection(benchmarks=("web",), agents=("Agent-b",)))
 
 
@@ -241,7 +241,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     hub.commit(REPO, many)
     hub.fail("HEAD", "/resolve/.*/cleaned", status=403, times=1_000)
     with pytest.raises(
-        HubError, match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*what was fetched is kept"
+        HubError, match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*run the same command again to resume"
     ):
         get()
     assert len(hub.requests("HEAD", "/cleaned/")) < 2 * FAILURES_IN_A_ROW + 8  # eight are under way
@@ -359,4 +359,4 @@ def test_the_command_exits_1_names_what_failed_and_fetches_the_others(hub, run, 
 def test_the_command_tells_a_users_mistake_in_one_line(run):
     result = run("--benchmark", "absent")
     assert result.exit_code == 2
-    assert "error: there is no benchmark 'absent'; there is shop, web" in result.stderr
+    assert "error: there is no benchmark 'absent'; use one of shop, web" in result.stderr

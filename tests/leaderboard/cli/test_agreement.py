@@ -120,7 +120,7 @@ def test_the_ceiling_scores_second_annotators_and_shows_what_noise_does_to_a_fil
     shown = run("ceiling", "mine.jsonl").stdout
     assert "mine.jsonl" in shown and "WebArena" in shown
     counts = [f"{by_answer[a]['differing']} of {by_answer[a]['doubles']} {a} answers" for a in ("yes", "no")]
-    assert f"The second annotator disagreed with {' and '.join(counts)} of the first" in shown
+    assert f"The second annotator disagreed with the first on {' and '.join(counts)}." in shown
 
 
 def test_a_ceiling_needs_doubles_and_labels(run, tmp_path, monkeypatch):

@@ -51,7 +51,7 @@ def test_why_a_row_has_no_rank_stands_below(published):
     assert "Not ranked (tuned on test): Hunter-Seeker." in text
     assert "Not ranked (evaluated on dev and test together): JEV-27B-VL." in text
     assert "Not ranked (reported without split or protocol): 72B-voting@4 Ensemble," in text
-    assert "Not ranked (split not named, though its metrics fit only test): WebJudge (o4-mini)," in text
+    assert "Not ranked (its source names no split, although its metrics fit only test): WebJudge (o4-mini)," in text
     assert "reported: metrics as reported; nothing is derived from them." in text
 
 
@@ -68,7 +68,7 @@ def test_the_rows_are_ordered_by_the_metric_that_is_asked_for(published, metric,
     # recall 89.8 is the highest of Table 7; 31 of 811 failures is the lowest rate of false alarms
     lines = printed(published, metric=metric).splitlines()
     assert best in lines[4]
-    assert f"Ranks are by {metric if metric == 'recall' else 'FPR'}." in " ".join(lines)
+    assert f"Judges are ranked by {metric if metric == 'recall' else 'FPR'}." in " ".join(lines)
 
 
 def test_a_terminal_of_80_columns_cuts_nothing_off(published):

@@ -129,7 +129,7 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
     ("arguments", "message"),
     [
         (("--verdicts", "right.jsonl"), "needs labels of some runs"),
-        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; there are: a, b"),
+        (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; use one of a, b"),
         (
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
             "record of a draw",
@@ -159,5 +159,5 @@ def test_a_template_is_not_written_over_and_its_options_belong_together(run, tmp
     done = run("annotation-template", "--for-estimate", "5", "--out", "new.csv")
     assert "needs judges' verdicts" in done.stderr
     done = run("annotation-template", "--annotator", "Ada", "--stratified", "--out", "new.csv")
-    assert "need --for-estimate" in done.stderr
+    assert "only work with --for-estimate" in done.stderr
     assert not (tmp_path / "new.csv").exists()

@@ -64,8 +64,8 @@ def test_a_share_of_a_split_is_drawn_by_its_seed(run, tmp_path):
     [
         (("--annotator", "Ada", "--share", "0"), "the share must be above 0 and at most 1"),
         (("--annotator", "Ada", "--share", "1.5"), "the share must be above 0 and at most 1"),
-        (("--annotator", " "), "--annotator: give a name on one line"),
-        (("--annotator", "Ada\nBob"), "--annotator: give a name on one line"),
+        (("--annotator", " "), "--annotator: give the annotator's name, on one line"),
+        (("--annotator", "Ada\nBob"), "--annotator: give the annotator's name, on one line"),
     ],
 )
 def test_what_cannot_be_drawn_ends_with_one_line(run, tmp_path, options, said):
@@ -77,7 +77,7 @@ def test_what_cannot_be_drawn_ends_with_one_line(run, tmp_path, options, said):
 def test_a_template_that_may_be_filled_in_is_not_written_over(run, tmp_path):
     (tmp_path / "ada.csv").write_text("hours of work")
     done = run("annotation-template", "--annotator", "Ada", "--out", "ada.csv")
-    assert done.exit_code == 2 and "already exists and may be filled in" in done.stderr
+    assert done.exit_code == 2 and "already exists and may contain answers" in done.stderr
     assert (tmp_path / "ada.csv").read_text() == "hours of work"
 
 

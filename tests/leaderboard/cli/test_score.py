@@ -56,4 +56,4 @@ def test_without_labels_the_reason_is_printed(run, monkeypatch):
     monkeypatch.setenv("ARB_LABELS", "none")
     done = run(content, "--split", "test")
     assert done.exit_code == 1
-    assert "there are no labels to score test with" in done.stderr
+    assert "the labels of test cannot be read" in done.stderr

@@ -154,7 +154,7 @@ def test_a_cell_half_way_agrees_with_either_neighbour():
 
 
 def test_a_judge_that_the_paper_does_not_have_is_named_with_the_names_in_use():
-    with pytest.raises(ValueError, match=r"'grok' is no judge of the paper.*gpt-4o-noscreen"):
+    with pytest.raises(ValueError, match=r"'grok' is not a judge of the paper.*gpt-4o-noscreen"):
         gather(None, {"grok": object()})
 
 
