@@ -188,15 +188,15 @@ def _print_next(as_json: bool) -> None:
     with ends_on(SubmissionError):
         found = corrections.next_labels(service)
     decisions = {"applied": found.applied, "conflicts": found.conflicts, "missing": found.missing}
-    shown = {
+    entries = {
         kind: [each.to_json(service.suite.labels_are_public) for each in of_kind]
         for kind, of_kind in decisions.items()
     }
     if as_json:
-        print_json(shown)
+        print_json(entries)
         return
-    for kind, entries in shown.items():
-        for each in entries:
+    for kind, of_kind in entries.items():
+        for each in of_kind:
             change = "its label is hidden"
             if "answer" in each:
                 change = f"{each['trajectory_id']} {each['question']}: {each['before']} -> {each['answer']}"

@@ -76,7 +76,7 @@ class Board:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """Read a board that ``to_bytes`` wrote. Unknown fields of rows, such as future ones, are ignored.
+        """Read a board that ``to_bytes`` wrote. Fields of rows that this version does not know are ignored.
 
         Raises ValueError if the content is not a board or does not match its digest.
         """

@@ -148,8 +148,8 @@ class FolderTaken(Exception):
 def write_static_site(board: Board, folder: Path) -> int:
     """Write the site of a board to ``folder`` and return the number of files.
 
-    An older site in the folder is replaced. Raises FolderTaken, without changes, if the folder contains
-    anything else.
+    An older site in the folder is replaced. If the folder contains anything else, it is not changed, and
+    FolderTaken is raised.
     """
     if folder.exists() and not _is_replaceable(folder):
         raise FolderTaken(f"{str(folder)!r} contains other files; choose a new or empty folder")

@@ -163,9 +163,9 @@ def published_row(row: PublishedRow) -> BoardRow:
 
 
 def ranking_order(row: BoardRow, cell: Cell | None, metric: str = "precision") -> Order:
-    """Return the sort key of a row: the metric, then precision (for precision: recall), then date and id.
+    """Return the sort key of a row: the metric, a second metric, date and id.
 
-    Undefined metrics come last.
+    The second metric is precision, or recall if the metric is precision. Undefined metrics come last.
     """
     sign = 1 if metric in LOWER_IS_BETTER else -1
     second = "recall" if metric == "precision" else "precision"

@@ -106,7 +106,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
     asked = _by_name(questions)
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
     doubles = [(counted[one], counted[other]) for one, other in places]
-    people = [(one.person, other.person) for one, other in doubles]
+    annotators = [(one.person, other.person) for one, other in doubles]
     return Doubles(
         units=np.array(units, dtype=np.int64),
         tasks=numbered([f"{each.benchmark}/{each.task}" for each in ids]),
@@ -115,9 +115,9 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
         first=first,
         second=second,
         benchmarks=[ids[units[place]].benchmark for place, _ in places],
-        pairs=[(min(a, b), max(a, b)) if a is not None and b is not None else None for a, b in people],
+        pairs=[(min(a, b), max(a, b)) if a is not None and b is not None else None for a, b in annotators],
         periods=_periods(doubles),
-        swapped=np.array([a is not None and b is not None and a > b for a, b in people], dtype=bool),
+        swapped=np.array([a is not None and b is not None and a > b for a, b in annotators], dtype=bool),
     )
 
 

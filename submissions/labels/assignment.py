@@ -1,7 +1,7 @@
 """Assignment of trajectories to annotators, spread evenly over benchmarks and people.
 
 All functions are pure: the same seed gives the same assignments. Some trajectories are assigned twice. An
-assignment is kept as long as the annotator is invited, and forever if they finished it.
+assignment is kept while the annotator is invited, and a finished one is always kept.
 
 Gold items are finished trajectories with known answers. They are mixed into queues to check annotators, who
 cannot recognize them. When a maintainer marks a trajectory as gold, its known answers are those of the first

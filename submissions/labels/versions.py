@@ -54,9 +54,9 @@ class LabelVersion:
 
     ``changes`` is the number of changed test labels by question. ``corrections`` are the decisions that were
     applied to make the set; they contain answers. ``replaces`` is the version that was served before. If the
-    set was made from the file in ARB_LABELS, ``base`` is that file's `version_of`. ``guidelines_sha256`` is
-    the hash of the questions and guidelines at the time of publication; ``questions_changed`` says whether
-    they changed since the previous version.
+    set was made from the file in ARB_LABELS, ``base`` is the version of that file (see `version_of`).
+    ``guidelines_sha256`` is the hash of the questions and guidelines at the time of publication;
+    ``questions_changed`` says whether they changed since the previous version.
     """
 
     version: str
@@ -123,10 +123,10 @@ def serves_records(settings: Settings) -> bool:
 class LabelOrigin:
     """Where the served labels come from. In ``settings``, ARB_LABELS names their file.
 
-    ``version`` is the published set, or None if it is the file in ARB_LABELS itself. ``base`` is the
-    `version_of` that file, or None if ARB_LABELS is ``records`` or if no set was made from a file yet. If the
-    file changed since a set was made from it, ``outdated`` is the newest such set. ``through`` is the event
-    number of the newest published set.
+    ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
+    version of that file (see `version_of`), or None if ARB_LABELS is ``records`` or no set was made from a
+    file yet. If the file changed since a set was made from it, ``outdated`` is the newest such set.
+    ``through`` is the event number of the newest published set.
     """
 
     settings: Settings
@@ -236,7 +236,7 @@ class LabelStore:
 
     @property
     def base(self) -> str | None:
-        """The `version_of` the file in ARB_LABELS, or None if it names no file. Raises as `origin` does."""
+        """The version of the file in ARB_LABELS, or None if it names no file. Raises as `origin` does."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
         # This hash has no key, so that a changed ARB_SECRET does not look like a changed file. It is stored

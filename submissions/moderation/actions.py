@@ -283,7 +283,7 @@ class ModerationService(Actions):
         self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
-        """Yield the times at which rows of an account became public or were refreshed (`refresh`)."""
+        """Yield the times at which rows of an account were made public or refreshed (see `refresh`)."""
         found = current_statuses(session)
         for submission_id in self._submissions_of(session, account):
             if (at := found.of(submission_id).published_at) is not None:
