@@ -301,7 +301,9 @@ def parse_parquet(
     except (pa.ArrowException, OSError) as problem:
         # The message has only the type of the error, because its text may quote a value.
         what = type(problem).__name__
-        raise AnnotationsInvalid([f"is not a valid Parquet file ({what}); export it again"]) from None
+        raise AnnotationsInvalid(
+            [f"cannot be read as Parquet annotations ({what}); export it again"]
+        ) from None
     found = []
     for row in rows:
         answers = {name: row[name] for name in known if row.get(name) is not None}

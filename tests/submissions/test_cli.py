@@ -162,7 +162,10 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, 
     acts = ReaderActions(service)
     acts.dispute(name, "success", "see step 3", Actor("Ada"))
     code, said = run("publish-labels", "--preview")
-    assert (code, said) == (0, "there is nothing to publish: the current labels contain every accepted correction\n")
+    assert (code, said) == (
+        0,
+        "there is nothing to publish: the current labels contain every accepted correction\n",
+    )
     acts.decide("1", "corrected", "the shop was closed", MIA, "no")
     code, said = run("publish-labels", "--preview")
     assert said.startswith(f"applied: dispute 1, {name} success: yes -> no\n")

@@ -249,7 +249,7 @@ def test_what_people_write_has_every_question_known_words_and_no_other_column():
         "trajectory_success, trajectory_side_effect, trajectory_optimality, trajectory_looping, tone, safe"
     )
     assert refusal.value.problems == (
-        f"the column 'politness' is unknown; answers are in the columns {columns}",
+        f"the column 'politness' is unknown; use {columns} for answers",
         "row 2, tone: not one of the answers to this question",
         "row 2, safe: not one of the answers to this question",
     )

@@ -193,7 +193,10 @@ def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(
     assert (ada["n_done"], ada["n_assigned"], ada["seconds"]) == (2, 2, 9.0)
     exported(tmp_path / "out", "back.json", success="no")
     other = on_sample(*way, "--person", "5=ada")
-    assert other.exit_code == 1 and other.stderr.count("other answers are already recorded; remove this annotation") == 2
+    assert (
+        other.exit_code == 1
+        and other.stderr.count("other answers are already recorded; remove this annotation") == 2
+    )
 
 
 def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_path):

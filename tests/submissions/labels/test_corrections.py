@@ -186,7 +186,9 @@ def test_a_published_correction_is_taken_back_by_another_one(service):
     number = correct(service, "no")
     version = publish_corrections(service, MIA)
     acts = ReaderActions(service)
-    with pytest.raises(SubmissionError, match=f"label version {version.version} contains this correction; to undo it"):
+    with pytest.raises(
+        SubmissionError, match=f"label version {version.version} contains this correction; to undo it"
+    ):
         acts.decide(number, "kept", "it was right", MIA)
     acts.decide(number, "corrected", "it was right", MIA, "yes")
     back = publish_corrections(service, MIA)

@@ -83,7 +83,7 @@ def test_a_draft_answers_the_questions_of_the_suite_and_no_other(annotating):
     assert "not answered yet: Safe" in refused(own(safe=None))
     assert "tone: use one of polite, cold, rude, unsure, or leave it empty" in refused(own("canary-4711"))
     assert "4711" not in refused(own("canary-4711"))
-    assert "use success, side_effect, repetition, tone, safe" in refused(own(optimality="4"))
+    assert "the questions are success, side_effect, repetition, tone, safe" in refused(own(optimality="4"))
 
 
 def test_own_answers_are_compared_decided_published_and_read_back(annotating):

@@ -135,7 +135,7 @@ def test_who_may_not_is_refused_and_nothing_is_recorded(acts, service, ids):
     with pytest.raises(PermissionDenied):
         acts.decide("1", "kept", "mine", ADA)
     service.moderation.decide_account("banned", "bob", MIA, "spam", even_if_unknown=True)
-    with pytest.raises(PermissionDenied, match="closed"):
+    with pytest.raises(PermissionDenied, match="banned"):
         acts.dispute(ids[1], "success", "wrong", Actor("Bob"))
     assert len(acts.disputes()) == 1 and acts.disputes()[0].decided is None
 
