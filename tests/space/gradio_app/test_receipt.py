@@ -30,7 +30,7 @@ def test_it_can_be_saved_and_checked_and_leads_to_its_page(service):
 def test_a_held_file_says_who_looks_at_it_and_why(service):
     with_rules(service, is_public=False, fewest_positives=30)
     text = shown_text(shown(service))
-    assert "Submitted and held. It is held until a maintainer has reviewed it, and is scored after that" in text
+    assert "Submitted and held. It is held until a maintainer has reviewed it, and is scored after" in text
     assert "10 of 30 trajectories" in text
     assert "Precision" not in text
 
