@@ -80,14 +80,11 @@ def submissions() -> None:
 
 @app.command("check")
 def check_command(
-    file: PredictionFile,
-    split: SplitOption,
-    suite: SuiteOption = None,
-    as_json: JsonOption = False,
+    file: PredictionFile, split: SplitOption, suite: SuiteOption = None, as_json: JsonOption = False
 ) -> None:
-    """Check a prediction file and report all findings at once.
+    """Check a prediction file and list everything that is wrong with it.
 
-    The exit code is 0 for an acceptable file, 1 for any other file, and 2 if the command cannot run.
+    The exit code is 0 if the file is acceptable, 1 if it is not, and 2 if the check could not run.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
@@ -126,7 +123,7 @@ def template_command(
     suite: SuiteOption = None,
     file_format: Annotated[
         FileFormat | None,
-        typer.Option("--format", help="Format of the file (default: the suffix of --out, or jsonl)."),
+        typer.Option("--format", help="Write this format (default: from the suffix of --out, else jsonl)."),
     ] = None,
     out: Annotated[
         Path | None,
@@ -135,18 +132,19 @@ def template_command(
 ) -> None:
     """Write a prediction file to fill in.
 
-    It has one row per trajectory of the split; the column success is empty.
+    The file has one row per trajectory of the split, with the column `success` left empty.
     """
     chosen = read_suite(suite, read_settings())
 
-    file_format = file_format or _format_of(out)
+    formats: dict[str, FileFormat] = {".csv": "csv", ".parquet": "parquet"}
+    file_format = file_format or formats.get(out.suffix.lower() if out else "", "jsonl")
     if out is None:
         if file_format == "parquet" and sys.stdout.isatty():
-            stop("Parquet is not text; name a new file with --out")
+            stop("Parquet cannot be shown in a terminal; write it to a file with --out")
         sys.stdout.buffer.write(write.template(chosen, split, file_format))
         return
     if out.exists():
-        stop(f"{str(out)!r} exists already and may be filled in; name a new file with --out")
+        stop(f"{str(out)!r} already exists and may contain verdicts; choose another file with --out")
 
     try:
         atomic_write(out, write.template(chosen, split, file_format))
@@ -159,16 +157,16 @@ def template_command(
 def submit_command(  # noqa: PLR0913 - each option is an argument
     file: PredictionFile,
     space: Annotated[
-        str | None, typer.Option(help="Submit to this address (default: ARB_HOST and ARB_PORT).")
+        str | None, typer.Option(help="Submit to this address (default: from ARB_HOST and ARB_PORT).")
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(help="Sign in with this Hugging Face token (default: HF_TOKEN).", show_default=False),
     ] = None,
-    account: Annotated[str, typer.Option(help="Give your account's name. Required without a token.")] = "",
+    account: Annotated[str, typer.Option(help="Name your account. Required without a token.")] = "",
     judge: Annotated[str, typer.Option(help="Name the judge. Required.")] = "",
-    kind: Annotated[str, typer.Option(help="Give its kind, such as 'LLM judge'. Required.")] = "",
-    inputs: Annotated[str, typer.Option(help="Say what it sees, such as 'tree'. Required.")] = "",
+    kind: Annotated[str, typer.Option(help="Name the judge's kind, such as 'LLM judge'. Required.")] = "",
+    inputs: Annotated[str, typer.Option(help="Name what the judge sees, such as 'tree'. Required.")] = "",
     model: Annotated[str, typer.Option(help="Name the model that the judge uses.")] = "",
     authors: Annotated[str, typer.Option(help="Name the people who made the judge.")] = "",
     link: Annotated[str, typer.Option(help="Link to a page about the judge (https://).")] = "",
@@ -176,7 +174,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
         bool | None,
         typer.Option(
             "--test-labels-used/--no-test-labels-used",
-            help="Say whether test labels helped to build or tune it. Required.",
+            help="Say whether test labels helped to build or tune the judge. Required.",
         ),
     ] = None,
     suite: SuiteOption = None,
@@ -184,14 +182,14 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
 ) -> None:
     """Submit test verdicts to a Space.
 
-    The file and the declaration are checked on this machine first. You can submit the same file again: it
-    stays one submission.
+    The file and the options are checked before anything is sent. If you submit the same file twice, it counts
+    as one submission.
     """
     settings = read_settings()
     chosen = read_suite(suite, settings)
 
     if not (space or settings.port):
-        stop("ARB_PORT=0 means any free port; pass the address that `space serve` printed with --space")
+        stop("with ARB_PORT=0 the Space runs on a random port; pass the address that it printed as --space")
     is_named = bool(space)
     space = space or client.local_address(settings.host, settings.port)
     texts = {
@@ -212,7 +210,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
             for field, message in error.problems
         ]
     if problems:
-        stop("\n  ".join(["nothing was sent; correct this first:", *problems]), code=1)
+        stop("\n  ".join(["nothing was sent; fix these problems first:", *problems]), code=1)
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
         sent = client.send_submission(
@@ -228,17 +226,11 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
         print_json(sent.answer)
         return
     receipt = sent.answer
-    address = f"{space.rstrip('/')}/mine/{receipt['submission_id']}"
     verb = "submitted" if receipt["is_new"] else "was already submitted"
     typer.echo(f"{file.name} {verb}: {receipt['submission_id']}, SHA-256 {receipt['file_sha256']}")
     if receipt.get("message"):
         typer.echo(receipt["message"])
-    typer.echo(f"Next, see its status and metrics: {address}")
-
-
-def _format_of(out: Path | None) -> FileFormat:
-    formats: dict[str, FileFormat] = {".csv": "csv", ".parquet": "parquet"}
-    return formats.get(out.suffix.lower(), "jsonl") if out is not None else "jsonl"
+    typer.echo(f"Next, see its status and metrics: {space.rstrip('/')}/mine/{receipt['submission_id']}")
 
 
 _ROWS_LISTED = 6
@@ -260,7 +252,7 @@ def print_report(result: CheckResult, console: Console) -> None:
 
 
 def _findings_table(findings: Sequence[Finding], is_wide: bool) -> Table:
-    """Return the findings as a table; unless it is wide, everything but the message shares one column."""
+    """Return the findings as a table. If it is not wide, all columns but the message are joined into one."""
     table = rich_table.Table(show_lines=True)
     for heading in ("level", "code", "column", "rows") if is_wide else ("finding",):
         table.add_column(heading, overflow="fold" if is_wide else "ellipsis")

@@ -1,4 +1,4 @@
-"""Commands that use the records on this machine, and helpers for other commands that use them."""
+"""Commands that work on the records on this machine, and helpers for other such commands."""
 
 from __future__ import annotations
 
@@ -55,9 +55,10 @@ CHANGES: Final[dict[str, AccountChange]] = {
 
 
 def verify(as_json: JsonOption = False) -> None:
-    """Check all records: the event log, the stored files, the recomputed scores, and the board.
+    """Check the event log, the stored files, the scores and the board.
 
-    It changes nothing. The exit code is 1 if anything was changed or cannot be checked.
+    Every score is computed again and compared. The command only reads. The exit code is 1 if it finds a
+    problem.
     """
     service = open_records()
     with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
@@ -68,7 +69,7 @@ def verify(as_json: JsonOption = False) -> None:
         replaced = found.scores_of_replaced_secrets
         typer.echo(
             f"records: {found.records:,}, files: {found.files:,}, recomputed scores: {found.scores:,}"
-            + (f" ({replaced:,} only in part, because the secret was replaced)" if replaced else "")
+            + (f" ({replaced:,} of them only in part, because the secret was replaced)" if replaced else "")
         )
         for problem in found.problems:
             typer.echo(as_called(f"problem: {problem}"))
@@ -81,9 +82,9 @@ def rescore(
     as_json: JsonOption = False,
     maintainer: MaintainerOption = COMMAND_LINE,
 ) -> None:
-    """Score every submission under the current labels, and show ranks before and after.
+    """Score all submissions with the current labels, and show how the ranks change.
 
-    Old scores stay under their label version. After an interruption, run the command again to continue.
+    Scores from earlier label versions are kept. If the command is interrupted, run it again to continue.
     """
     with records_to_write() as service:
         found = rescoring.rescore(service, as_maintainer(maintainer))
@@ -105,7 +106,9 @@ def print_rescoring(found: Rescoring) -> None:
 
 
 def account(
-    action: Annotated[Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="The decision.")],
+    action: Annotated[
+        Literal["confirm", "unconfirm", "ban", "unban"], typer.Argument(help="Decision to record.")
+    ],
     name: Annotated[str, typer.Argument(help="Name of the account.")],
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")],
     even_if_unknown: Annotated[
@@ -114,9 +117,9 @@ def account(
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Confirm or ban an account, or undo that.
+    """Confirm an account, ban it, or undo either decision.
 
-    Confirmed accounts may use a part of the leak budget that is reserved for them.
+    Confirmed accounts may also use the part of the leak budget that is reserved for them.
     """
     decision = CHANGES[action]
     with records_to_write() as service:
@@ -135,27 +138,25 @@ def publish_labels(
             exists=True,
             dir_okay=False,
             show_default=False,
-            help="Labels as released CSV or our Parquet (default: accepted corrections).",
+            help="Label file, CSV or Parquet (default: the current labels with accepted corrections).",
         ),
     ] = None,
-    why: Annotated[
-        str, typer.Option(help="Say what changed and why; shown with the version. Required with FILE.")
-    ] = "",
+    why: Annotated[str, typer.Option(help="Explain publicly what changed and why. Required with FILE.")] = "",
     preview: Annotated[
-        bool, typer.Option("--preview", help="Show the effect of accepted corrections without publishing.")
+        bool, typer.Option("--preview", help="Show the effect of the corrections without publishing them.")
     ] = False,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Publish a file, or the accepted corrections, as the suite's newest label set.
+    """Publish a new label set: a file, or the current labels with all accepted corrections.
 
-    To serve a published file, set ARB_LABELS=records; then `rescore` scores everything under it. Without
-    FILE, the served labels are published with the accepted corrections of disputes, whatever ARB_LABELS is;
-    they are served, and everything is scored at once. Old sets are kept: ARB_LABELS=records:VERSION serves
-    one again.
+    With FILE, set ARB_LABELS=records to use the new set, then run `rescore`. Without FILE, the new set is
+    used immediately, and all submissions are scored again.
+
+    Earlier sets are kept. To return to one of them, set ARB_LABELS=records:VERSION.
     """
     if file is not None and preview:
-        stop("--preview shows only accepted corrections; leave FILE out")
+        stop("--preview shows the effect of corrections, not of a file; leave FILE out")
     actor = as_maintainer(maintainer)
     try:
         if preview:
@@ -175,31 +176,33 @@ def publish_labels(
         return
     print_version(version)
     if scored is None:
-        next_step("set ARB_LABELS=records and score everything under it", "submissions", "rescore")
+        next_step("set ARB_LABELS=records, then score all submissions", "submissions", "rescore")
     else:
         print_rescoring(scored)
         next_step("check the records", "submissions", "verify")
 
 
 def _print_next(as_json: bool) -> None:
-    """Print the corrections not published yet and their effect on every judge, without hidden labels."""
+    """Print the corrections to publish and their effect on each judge. Hidden labels are not shown."""
     service = open_records()
     with ends_on(SubmissionError):
         found = corrections.next_labels(service)
-    kinds = {
-        kind: [each.to_json(service.suite.labels_are_public) for each in getattr(found, kind)]
-        for kind in ("applied", "conflicts", "missing")
+    decisions = {"applied": found.applied, "conflicts": found.conflicts, "missing": found.missing}
+    entries = {
+        kind: [each.to_json(service.suite.labels_are_public) for each in of_kind]
+        for kind, of_kind in decisions.items()
     }
     if as_json:
-        print_json(kinds)
+        print_json(entries)
         return
-    for kind in kinds:
-        for each in getattr(found, kind):
-            entry = {"trajectory_id": "its label is hidden", **each.to_json(service.suite.labels_are_public)}
-            answers = f" {each.target}: {each.before} -> {each.value}" if len(entry) > 2 else ""
-            typer.echo(f"{kind}: dispute {each.dispute_id}, {entry['trajectory_id']}{answers}")
+    for kind, of_kind in entries.items():
+        for each in of_kind:
+            change = "its label is hidden"
+            if "answer" in each:
+                change = f"{each['trajectory_id']} {each['question']}: {each['before']} -> {each['answer']}"
+            typer.echo(f"{kind}: dispute {each['dispute_id']}, {change}")
     if not found.applied:
-        typer.echo("no accepted correction is waiting; the served labels contain them all")
+        typer.echo("there is nothing to publish: the current labels contain every accepted correction")
         return
     with service.snapshot() as session:
         names = overview.judge_names(session, service.suite.name)
@@ -216,7 +219,7 @@ def _print_next(as_json: bool) -> None:
 
 
 def label_versions(as_json: JsonOption = False) -> None:
-    """List the suite's label sets, oldest first: date, author, reason and number of changes, but no label."""
+    """List the suite's published label sets, oldest first, without showing any label."""
     service = open_records()
     found = versions.published_versions(service.engine, service.suite.name)
     if as_json:
@@ -229,7 +232,6 @@ def label_versions(as_json: JsonOption = False) -> None:
 
 
 def print_version(version: LabelVersion) -> None:
-    """Print a line about a published label set; the line contains no label."""
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
@@ -239,8 +241,8 @@ def print_version(version: LabelVersion) -> None:
 
 
 def receipt(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Receipt in JSON.")],
-    key: Annotated[str, typer.Option(help="Use this public key, from the server's About page.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Receipt as a JSON file.")],
+    key: Annotated[str, typer.Option(help="Check with the public key from the server's About page.")],
     as_json: JsonOption = False,
 ) -> None:
     """Check the signature of a receipt without asking the server."""
@@ -249,7 +251,7 @@ def receipt(
         if not isinstance(fields, dict):
             raise ValueError("not an object")
     except (OSError, ValueError, RecursionError) as problem:
-        stop(f"{file.name!r} is not a receipt in JSON ({type(problem).__name__}); save the receipt again", 1)
+        stop(f"{file.name!r} is not a JSON receipt ({type(problem).__name__}); download it again", 1)
     if found := receipts.problem_of(fields, key):
         stop(f"{file.name!r}: {found}", code=1)
     if as_json:
@@ -267,9 +269,9 @@ def export(
     static: Annotated[bool, typer.Option("--static", help="Write a read-only site instead.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Export the records, files and board to a folder for `restore`, or write a static site.
+    """Back up the records, files and board for `restore`, or write a static site.
 
-    Without --static the folder contains hidden figures, so keep it as private as the labels.
+    A backup contains hidden figures, so keep it as private as the labels.
     """
     service = open_records()
     try:
@@ -283,7 +285,7 @@ def export(
     if not static:
         _say_backup(found, f"written to {out}", as_json)
         if not as_json:
-            next_step("restore them where ARB_STATE_DIR is empty", "submissions", "restore", out)
+            next_step("restore them into an empty ARB_STATE_DIR", "submissions", "restore", out)
     elif as_json:
         print_json({"folder": str(out), "files": number})
     else:
@@ -293,21 +295,20 @@ def export(
 def restore(
     folder: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Folder that `export` wrote.")],
     new_secret: Annotated[
-        bool, typer.Option("--new-secret", help="Continue with another secret if the old one is lost.")
+        bool, typer.Option("--new-secret", help="Use a new secret if the old one is lost.")
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore the records and files of an export into an empty ARB_STATE_DIR or DATABASE_URL.
+    """Restore records and files that `export` wrote into an empty ARB_STATE_DIR or DATABASE_URL.
 
-    Provide the server's secret first: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
-    --new-secret, private figures are withdrawn until you run `accept-charge`, because their noise is drawn
-    again.
+    First provide the server's secret: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
+    --new-secret, figures of private suites get new noise, so they stay hidden until you run `accept-charge`.
     """
     with ends_on(RecordsUnavailable):
         found = backup.restore_from_folder(read_settings(), folder, new_secret)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
-        typer.echo("the export does not name its secret; run `verify` to see whether yours fits", err=True)
+        typer.echo("the backup does not name its secret; run `verify` to check that yours is right", err=True)
     if not as_json:
         next_step("check the records", "submissions", "verify")
 
@@ -316,10 +317,10 @@ def accept_charge(
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
-    """Show private figures again after the secret was replaced, and charge them to the leak budget.
+    """Show private figures again after the secret was replaced.
 
-    First, every file is scored with the new secret. Each file whose figures were shown before is charged to
-    its account once more.
+    Every file is scored with the new secret. Figures that were shown before are charged to the leak budgets
+    of their accounts a second time.
     """
     with records_to_write() as service:
         found = secret_change.accept_charge(service, as_maintainer(maintainer))
@@ -350,7 +351,7 @@ def as_maintainer(name: str) -> Actor:
 
 @contextmanager
 def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
-    """End the command with ``code`` and the message of the error if the block raises one of ``errors``."""
+    """End the command with the error's message and exit code ``code`` if the block raises an error."""
     try:
         yield
     except errors as problem:
@@ -358,7 +359,7 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
 
 
 def open_records() -> SubmissionsApp:
-    """Return the services over this machine's records; end the command if the records cannot be opened."""
+    """Open the records on this machine, or end the command if that is not possible."""
     settings = read_settings()
     read_suite(None, settings)
     service = services.SubmissionsApp(settings)
@@ -372,9 +373,9 @@ def open_records() -> SubmissionsApp:
 
 @contextmanager
 def records_to_write() -> Iterator[SubmissionsApp]:
-    """Yield the services to a command that adds records; a SubmissionError ends the command with its message.
+    """Open the records for a command that adds to them. A SubmissionError ends it with the error's message.
 
-    If the records are kept on the Hub, wait after the block until the Hub has the new ones.
+    If the records are stored on the Hub, the command waits at its end until the new ones are there.
     """
     settings = read_settings()
     read_suite(None, settings)
@@ -389,7 +390,7 @@ def records_to_write() -> Iterator[SubmissionsApp]:
             with service.snapshot() as session:
                 last = event_log.number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):
-            stop("it is recorded here, but not on the Hub yet; run the command again", code=1)
+            stop("the change is recorded here, but not on the Hub yet; run the command again", code=1)
     finally:
         if is_on_hub:
             service.close()
@@ -399,17 +400,14 @@ def export_labels(
     out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
     version: Annotated[str | None, typer.Option(help="Export this version (default: the newest).")] = None,
 ) -> None:
-    """Write a published label set to a file in the released format.
+    """Write a published label set to a CSV file.
 
     The file contains test labels. Only your user account can read it; keep it out of public folders.
     """
-    settings = read_settings()
-    read_suite(None, settings)
     if out.exists():
-        stop(f"{out} exists already; name a new file")
-    service = services.SubmissionsApp(settings)
-    with ends_on(RecordsUnavailable, code=2):
-        known = versions.published_versions(service.engine, service.suite.name)
+        stop(f"{out} already exists; choose another name")
+    service = open_records()
+    known = versions.published_versions(service.engine, service.suite.name)
     found = next((each for each in reversed(known) if version in (None, each.version)), None)
     if found is None:
         stop(versions.not_published(service.suite.name, version, known), code=1)

@@ -1,4 +1,4 @@
-"""The board, a pure function of scored records, published rows and label version.
+"""The board, made from scored submissions, published rows and a label version.
 
 The same input always gives the same bytes.
 """
@@ -33,12 +33,12 @@ from leaderboard.score import Cell, metric_of
 __all__ = ["STRICT", "Board", "BoardRow", "ScoredRecord", "make_board"]
 
 Ranks = Mapping[str, Rank | None]
-"""Ranks by row id, for rows that represent their judge; None if the metric is undefined."""
+"""The rank of each judge's best row, by row id; None if the row's metric is undefined."""
 
 
 @dataclass(frozen=True)
 class Board:
-    """Rows in the order of the ranking on success. ``digest`` is the SHA-256 of ``content``."""
+    """A board. Its rows are in the order of the ranking on success; see `order_on_board`."""
 
     suite: str
     label_version: str | None
@@ -49,11 +49,11 @@ class Board:
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     key: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """The identity of this board in caches, which is cheaper than the digest of all rows."""
+    """A key for caches, unique to this object; the digest would need a hash of all rows."""
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The place of each row in ``rows``, by its id."""
+        """The index of each row in ``rows``, by row id."""
         return {row.id: place for place, row in enumerate(self.rows)}
 
     def row(self, row_id: str) -> BoardRow | None:
@@ -68,6 +68,7 @@ class Board:
 
     @cached_property
     def digest(self) -> str:
+        """The SHA-256 of ``content`` in hexadecimal."""
         return hashlib.sha256(self.content).hexdigest()
 
     def to_bytes(self) -> bytes:
@@ -75,7 +76,7 @@ class Board:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """Read a board that ``to_bytes`` wrote. Fields of rows that only a later version knows are ignored.
+        """Read a board that ``to_bytes`` wrote. Fields of rows that this version does not know are ignored.
 
         Raises ValueError if the content is not a board or does not match its digest.
         """
@@ -93,21 +94,22 @@ class Board:
         return board
 
     def ranking(self, label: str, metric: str = "precision") -> list[BoardRow]:
-        """Return the rows with a score on the label, best first; undefined ones and references come last."""
+        """Return the rows with a score on the label, best first.
+
+        Rows without the metric and references come last.
+        """
         return sorted(self._rows_with(label), key=lambda row: order_on_board(row, label, metric))
 
     def ranks(self, label: str, metric: str = "precision") -> Ranks:
-        """Return the ranks by one of `RANKED_METRICS`, with the range of places that each row may have.
+        """Return the ranks by one of `RANKED_METRICS`, with the range of places that the data allow.
 
-        A judge is ranked by its best submission under that metric, which may differ from its best one by
-        precision. Rows that are ranked by a hidden half have no rank by other metrics, since each such rank
-        would reveal more of that half. Ranks are cached: hundreds of rows with verdicts take seconds. Raises
-        ValueError for an unknown metric.
+        A judge is ranked by its best submission on that metric, which is not always its best by precision.
+        Rows that are ranked by a hidden half of the tasks have no rank by other metrics, because every
+        further rank would reveal more about that half. Ranks are cached, because hundreds of rows take
+        seconds. Raises ValueError for an unknown metric.
         """
         if metric not in RANKED_METRICS:
-            raise ValueError(
-                f"metric: {metric!r} is no metric to rank by; use one of {', '.join(RANKED_METRICS)}"
-            )
+            raise ValueError(f"metric: cannot rank by {metric!r}; use one of {', '.join(RANKED_METRICS)}")
         with self._lock:
             if (label, metric) not in self._ranks_by:
                 self._ranks_by[label, metric] = self._make_ranks(label, metric)
@@ -126,14 +128,14 @@ class Board:
 
 
 def canonical(value: Any) -> bytes:
-    """Return a value as canonical JSON, in which equal values have equal bytes."""
+    """Return a value as canonical JSON: equal values give equal bytes."""
     return json.dumps(
         value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     ).encode()
 
 
 def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
-    """Return the rank by a metric of each judge's best row; rows that may not be ranked are left out."""
+    """Return the rank of each judge's best row by a metric. Rows that may not be ranked are left out."""
     best: dict[tuple[str, str], tuple[Order, Cell | None]] = {}
     for row in rows:
         score = row.labels.get(label)
@@ -161,14 +163,15 @@ def make_board(
     references: Sequence[BoardRow] = (),
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
 ) -> Board:
-    """Make the board of records and published rows under a label version.
+    """Make the board of scored submissions and published rows under a label version.
 
-    Rows are ordered by precision, then recall, then the earlier submission. A judge is ranked by its best
-    submission for each label; its other rows, self-reported rows and references have no rank. A record of
-    another label version is left out, since it waits for a new score; if it ``keeps_version``, its ``note``
-    names the version instead. ``references`` are rows made elsewhere (`leaderboard.labels.quality`); each
-    replaces the published row with the same id. ``labels_by_task`` (of `leaderboard.report`) allows paired
-    comparisons of rows with verdicts by other metrics than precision.
+    Rows are ordered by precision, then recall, then date. A judge is ranked by its best submission for each
+    label; its other rows, self-reported rows and references have no rank. Submissions that were scored under
+    another label version are left out; those with ``keeps_version`` stay, with a ``note`` that names it.
+
+    ``references`` are rows such as that of `leaderboard.labels.quality.ceiling_row`; each replaces the
+    published row with the same id. ``labels_by_task`` has counts of labels (see `leaderboard.report`), which
+    are needed to rank rows with verdicts by other metrics than precision.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)

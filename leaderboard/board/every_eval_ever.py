@@ -1,8 +1,8 @@
 """The board in the format of Every Eval Ever, a collection of evaluation results.
 
-There is one JSON file per judge, as in the collection's datastore: schema 0.3.0,
-https://github.com/evaleval/every_eval_ever. The format is for evaluations of models. Here, judges are
-evaluated, and ``model_info`` names the judge and its model. References are not judges, so they are left out.
+As in the collection's datastore (https://github.com/evaleval/every_eval_ever, schema 0.3.0), there is one
+JSON file per row. The format describes evaluations of models; here it describes evaluations of judges, and
+``model_info`` names the judge and its model. References are left out, because they are not judges.
 """
 
 import hashlib
@@ -37,8 +37,8 @@ LOWEST: Final = MappingProxyType({"kappa": -1.0})
 def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
     """Return the content of each file by its path, ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
 
-    ``retrieved`` is the time in Unix seconds. The same board and time give the same bytes, since a UUID
-    follows from the board's digest and the row's id.
+    ``retrieved`` is the time in Unix seconds. The same board and time give the same bytes, because UUIDs are
+    derived from the board's digest and the row's id.
     """
     files = {}
     for row in board.rows:
@@ -53,7 +53,7 @@ def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
 
 
 def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
-    """Return one judge's evaluation in the form of the schema."""
+    """Return the evaluation of one row's judge as the schema requires it."""
     return {
         "schema_version": SCHEMA_VERSION,
         "evaluation_id": f"{board.suite}/{row.id}/{retrieved}",
@@ -89,7 +89,7 @@ def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
 
 
 def model_id(row: BoardRow) -> str:
-    """Return ``developer/model`` of the judge's model, or ``unknown/JUDGE`` if the model is not known."""
+    """Return the judge's model as ``DEVELOPER/MODEL``, or ``unknown/JUDGE`` if the model is not known."""
     developer, _, name = row.model.rpartition("/")
     return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
 
@@ -145,7 +145,7 @@ def _result(
 
 
 def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
-    """Return which data were evaluated. The split is named only if the source says that it is test."""
+    """Return a description of the data. It names the split only if the figures are known to be on test."""
     if board.suite != OFFICIAL:
         return {"dataset_name": board.suite, "source_type": "other"}
     split = {"hf_split": "test"} if row.split == "test" else {}
@@ -156,7 +156,7 @@ def _source_data(board: Board, row: BoardRow, n: int | None) -> dict[str, Any]:
 
 
 def _texts(**values: object) -> dict[str, str]:
-    """Return the known values as texts, which the schema requires in its details."""
+    """Return the known values as strings, as the schema requires in ``additional_details``."""
     return {
         name: str(value).lower() if isinstance(value, bool) else str(value)
         for name, value in values.items()
@@ -165,5 +165,5 @@ def _texts(**values: object) -> dict[str, str]:
 
 
 def _plain(text: str) -> str:
-    """Return an untrusted name in a form that is safe as a part of a path."""
+    """Return an untrusted name in a form that is safe in a path."""
     return re.sub(r"[^A-Za-z0-9._@+-]+", "-", text).strip("-.")

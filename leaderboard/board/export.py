@@ -1,7 +1,7 @@
 """The board as CSV and as a read-only site.
 
-The CSV is safe to open in a spreadsheet: text that a spreadsheet would run as a formula is made inert. The
-site is a folder of plain files that needs no script and no server. It is written completely or not at all.
+The CSV is safe to open in a spreadsheet: text that looks like a formula is made inert. The site is a folder
+of plain files that need neither scripts nor a server. It is written completely or not at all.
 """
 
 import csv
@@ -18,6 +18,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.console import interval, percent
+from arb.core.files import new_folder
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
@@ -32,9 +33,9 @@ _IN_NEW_CELL: Final = re.compile(rf"(;[\s\"]*)(?=[{re.escape(''.join(FORMULA_SIG
 def inert(value: Any) -> Any:
     """Return a value that is safe in a spreadsheet: text that looks like a formula gets an apostrophe.
 
-    Signs also count after blanks and in their full-width forms. Text that begins with a control character
-    gets an apostrophe too, since that could hide a sign. Spreadsheets with a decimal comma split lines at
-    semicolons, even inside quotes, so a sign after a semicolon also begins a cell.
+    A formula begins with one of `FORMULA_SIGNS`, possibly after spaces. Text that begins with a tab or line
+    break gets an apostrophe too. Spreadsheets with a decimal comma split lines at semicolons, even inside
+    quotes, so a sign after a semicolon is treated like one at the beginning.
     """
     if not isinstance(value, str):
         return value
@@ -57,13 +58,10 @@ def board_to_csv(board: Board) -> str:
     """Return the board as CSV, with one line per label and row, the best rows first.
 
     A line has the rank, the description, overall figures, intervals, and precision by benchmark. Metrics are
-    fractions; a cell is empty if the value is unknown.
+    fractions. Unknown values are empty.
     """
-    benchmarks: set[str] = set()
-    for row in board.rows:
-        for found in row.labels.values():
-            benchmarks.update(found["by_benchmark"] if found else ())
-    ordered = sorted(benchmarks)
+    scores = (score for row in board.rows for score in row.labels.values() if score)
+    ordered = sorted({name for score in scores for name in score["by_benchmark"]})
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
     ends = [f"{metric}_ci_{end}" for metric in intervals.FIGURES for end in ("low", "high")]
@@ -91,11 +89,11 @@ PROVENANCE_TITLES: Final = {
     "reference": "a reference, not a judge",
 }
 FEW_POSITIVES: Final = 20
-"""A cell with fewer positive labels is marked, since one trajectory moves its metrics by several points."""
+"""A figure based on fewer positive labels is marked, because one trajectory changes it by several points."""
 
 
 def site_files(board: Board) -> dict[str, bytes]:
-    """Return the content of each file of the site by path: ``index.html``, pages of judges, style, data."""
+    """Return the content of each file of the site, by its path."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
     files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
     for row in board.rows:
@@ -109,13 +107,13 @@ def site_files(board: Board) -> dict[str, bytes]:
 
 
 def page_name(row_id: str) -> str:
-    """Return the name of a row's page, without ending: its id if that is a plain name, else a hash of it."""
+    """Return the name of a row's page without suffix: the row id, or a hash if it is not a plain name."""
     is_plain = row_id.replace("-", "").isalnum() and row_id.isascii()
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 
 
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
-    """Return the benchmarks on which any row has a score: the paper's first, then others by name."""
+    """Return the benchmarks on which any row has a score: first the paper's, then others by name."""
     found = {name for row in rows for name in row.score(label)["by_benchmark"]}
     known = [name for name in BENCHMARK_TITLES if name in found]
     return known + sorted(found.difference(known))
@@ -124,12 +122,9 @@ def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined,
+        trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
     environment.globals.update(
         percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
@@ -147,21 +142,20 @@ def _render(template: str, **values: Any) -> str:
 
 
 class FolderTaken(Exception):
-    """Raised when the folder contains files that are not a site; the message says what to do."""
+    """Raised if the folder contains files that are not an older site."""
 
 
 def write_static_site(board: Board, folder: Path) -> int:
-    """Write the site of a board to ``folder`` and return how many files it has.
+    """Write the site of a board to ``folder`` and return the number of files.
 
-    An older site there is replaced as a whole. If the folder contains anything else, it stays unchanged and
+    An older site in the folder is replaced. If the folder contains anything else, it is not changed, and
     FolderTaken is raised.
     """
     if folder.exists() and not _is_replaceable(folder):
-        raise FolderTaken(f"{str(folder)!r} contains other files; use a new or an empty folder")
-    folder.parent.mkdir(parents=True, exist_ok=True)
+        raise FolderTaken(f"{str(folder)!r} contains other files; choose a new or empty folder")
     files = site_files(board)
-    part = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-"))
-    try:
+    old = None
+    with new_folder(folder) as part:
         for name, content in files.items():
             path = part / name
             path.parent.mkdir(exist_ok=True)
@@ -170,13 +164,8 @@ def write_static_site(board: Board, folder: Path) -> int:
         if folder.exists():
             old = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{folder.name}-old-"))
             folder.replace(old / "site")
-            part.replace(folder)
-            shutil.rmtree(old)
-        else:
-            part.replace(folder)
-    except BaseException:
-        shutil.rmtree(part, ignore_errors=True)
-        raise
+    if old is not None:
+        shutil.rmtree(old)
     return len(files)
 
 

@@ -1,7 +1,7 @@
-"""Rank history: each judge's place by precision, day by day, computed from the board.
+"""Rank history: each judge's place by precision on each day, computed from today's board.
 
-Places follow from the order on the board (precision, then recall, then the earlier row). The ranges of places
-that judges may share are computed only for today's board.
+Places follow the order of the board: precision, then recall, then date. The history has no ranges of places
+that judges may share.
 """
 
 from collections.abc import Iterable
@@ -13,7 +13,10 @@ from leaderboard.board.rows import is_rankable, judge_of, ranking_order
 
 @dataclass(frozen=True, slots=True)
 class RankMove:
-    """A judge that was added or improved on a day: its places before (None if it is new) and after."""
+    """The change of a judge's place on the day on which it was added or got a better row.
+
+    ``before`` is None if the judge is new. ``judges`` is the number of ranked judges after the change.
+    """
 
     day: str
     row: BoardRow
@@ -24,7 +27,7 @@ class RankMove:
 
 @dataclass(frozen=True, slots=True)
 class RankLine:
-    """One judge over time: its row on today's board, and (day, place) for every change of its place."""
+    """One judge over time: its best row on today's board, and (day, place) for every change of place."""
 
     row: BoardRow
     places: tuple[tuple[str, int], ...]
@@ -32,9 +35,10 @@ class RankLine:
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """The days on which a ranked row was added, the judges' lines in today's order, and the changes by day.
+    """The history of ranks.
 
-    ``leaders`` is the number of judges that have ever been first.
+    ``days`` are those on which a ranked row was added. ``lines`` are in today's order, ``changes`` are sorted
+    by day. ``leaders`` is the number of judges that have ever been first.
     """
 
     days: tuple[str, ...]
@@ -47,9 +51,9 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     """Return the history of places on one label. A judge's place on a day is that of its best row so far.
 
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
-    Lines are given for today's first ``most_lines`` judges, or for all if it is None.
+    The result has lines only for today's first ``most_lines`` judges, unless ``most_lines`` is None.
     """
-    rows = _ranked_rows(board.rows, label)  # below, a row is its index in this list, best first
+    rows = _ranked_rows(board.rows, label)  # rows are identified by their index in this list, best first
     judges = [judge_of(row) for row in rows]
     by_day: dict[str, list[int]] = {}
     for number, row in enumerate(rows):

@@ -1,35 +1,33 @@
-"""Ranks as far as the test set can separate judges: a place, and the range of places it may be tied with.
+"""Ranks with their uncertainty: each row's place, and the range of places that the data allow.
 
-The ranges hold for the whole board at once. Every pair of rows is a test of equality, and if all rows were
-equally good, the chance that any pair is called separated would be 5 % (the familywise error). Testing pairs
-one by one would separate some of 13 equally good judges on 85 boards of 100. The best rank of a row is one
-more than the number of rows separated above it; its worst rank is the number of rows minus those separated
-below it (Mogstad, Romano, Shaikh and Wilhelm 2024, "Inference for ranks", Review of Economic Studies 91,
-section 3).
+The ranges hold for the whole board together: if all rows were equally good, the chance that any pair is
+called separated would be 5 % (the familywise error). Testing each pair by itself would separate some of 13
+equally good judges on 85 of 100 boards. A row's best rank is one more than the number of rows separated above
+it; its worst rank is the number of rows minus those separated below it (Mogstad, Romano, Shaikh and Wilhelm
+2024, "Inference for ranks", Review of Economic Studies 91, section 3).
 
-The step-down of Romano and Wolf (2005, Econometrica 73, algorithm 4.1) on the bootstrap over tasks decides
-which pairs are separated. A pair's statistic is its difference divided by its standard error. On each
-resample, the largest deviation of any pair from its estimate is one draw of what chance can do. The 95 %
-quantile of these draws is the critical value. The pairs beyond it are separated, and the others are tested
-again with the smaller critical value of the pairs that are left. Unlike the bounds of Bonferroni and Holm,
-the maximum takes into account that differences with a common judge, or on common tasks, move together.
+The step-down procedure of Romano and Wolf (2005, Econometrica 73, algorithm 4.1) decides which pairs are
+separated, with a bootstrap over tasks. A pair's statistic is its difference divided by its standard error. On
+each resample, the largest deviation of any pair from its estimate shows how large differences can be by
+chance; the 95 % quantile of these maxima is the critical value. Pairs above it are separated, and the others
+are tested again with their own, smaller critical value. Unlike Bonferroni's and Holm's methods, this takes
+into account that differences with the same judge, or on the same tasks, are correlated.
 
 Metrics that are shares of counts are compared as the logarithm of their odds, with half a count added to both
 sides (Haldane 1956, Annals of Human Genetics 20; Anscombe 1956, Biometrika 43). Their errors are closer to
 normal, also for a judge that rarely says yes. On the scale of precision, some pair of 13 equally good judges
 with a recall from .05 to .90 was separated on 10 to 12.5 % of boards.
 
-Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) belong
-to the same family. Instead of resamples they have normal draws with the width of their interval, independent
-of all others (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal
-50). Independence makes their differences look less certain than on common tasks, so that the test separates
-too few pairs rather than too many.
+Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) are
+part of the same family of tests. Instead of resamples they have independent normal draws with the width of
+their interval (the parametric case of the same test: Hothorn, Bretz and Westfall 2008, Biometrical Journal
+50). Because these draws ignore common tasks, the test may separate too few pairs, but not too many.
 
-The work of the step-down grows with the square of the rows, so larger boards (``TESTED_TOGETHER``) use the
-critical value of Tukey and Kramer instead: the 95 % quantile of the studentized range of as many independent
-normal estimates (Tukey 1953; Kramer 1956, Biometrics 12; the familywise error is at most 5 %: Hayter 1984,
-Annals of Statistics 12), for the number of rows rounded up to a power of two. Common tasks and the missing
-step-down make it separate too few pairs rather than too many.
+The cost of the step-down procedure grows with the square of the number of rows. Boards with more than
+``TESTED_TOGETHER`` rows use the critical value of Tukey and Kramer instead: the 95 % quantile of the
+studentized range of as many independent normal estimates (Tukey 1953; Kramer 1956, Biometrics 12; the
+familywise error is at most 5 %: Hayter 1984, Annals of Statistics 12), for the number of rows rounded up to a
+power of two. It too may separate too few pairs, but not too many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -57,17 +55,17 @@ DESIGN_EFFECTS: Final = MappingProxyType(
     {"precision": 1.6, "recall": 1.85, "f1": 1.85, "accuracy": 1.6, "npv": 1.85, "tnr": 1.45, "fpr": 1.45,
      "balanced_accuracy": 1.75, "kappa": 1.7}
 )  # fmt: skip
-"""The variance over tasks divided by the variance of independent rows. The values are means over AER-C,
-NNetNav and the rule-based judge, whose real test verdicts give 1.5 to 1.8 for precision and 1.3 to 2.2 for
-the others."""
+"""The variance over tasks, divided by the variance of independent rows. The values are means over AER-C,
+NNetNav and the rule-based judge. Their real verdicts on test give 1.5 to 1.8 for precision, and 1.3 to 2.2
+for other metrics."""
 
 RANKED_METRICS: Final = tuple(DESIGN_EFFECTS)
 
 TESTED_TOGETHER: Final = 128
 RESAMPLED_IN_FULL: Final = 40
-"""Boards with more rows use fewer resamples, since the work of the step-down grows with rows squared."""
+"""Boards with more rows use fewer resamples, because the cost grows with the square of the rows."""
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
-"""With 1,000 resamples, a standard error is off by 2 % (one standard deviation)."""
+"""With 1,000 resamples, a standard error is precise to about 2 %."""
 
 _SMALLEST_SHARE: Final = 0.0005
 """Shares without counts are compared as if they were at least this far from 0 and 1."""
@@ -78,11 +76,11 @@ _ONE = 2.0**20
 
 @dataclass(frozen=True)
 class Contender:
-    """A row to be ranked: its value (higher is better), the 95 % interval, and resamples if it has verdicts.
+    """A row to be ranked: its value (higher is better) and its 95 % interval, None if unknown.
 
-    All three are on the scale on which rows are compared (`compared_value`). ``samples`` has shape
-    (n_resamples,), over the same resamples for all contenders of one split; it is NaN if the metric is
-    undefined. ``metric`` is the metric itself, which puts the rows in order; by default it is the value.
+    If the row has verdicts, ``samples`` has the value on each resample, (n_resamples,), NaN if undefined. All
+    contenders have the same resamples. Value, interval and samples are on the scale of `compared_value`.
+    ``metric`` is the metric itself, which puts the rows in order; by default it is the value.
     """
 
     value: float
@@ -97,14 +95,14 @@ class Contender:
 
 @dataclass(frozen=True)
 class Rank:
-    """A ``place`` in the order, and the range of places, ``low`` to ``high``, that the data allow."""
+    """A row's ``place`` on the board, and the range of places, ``low`` to ``high``, that the data allow."""
 
     place: int
     low: int
     high: int
 
     def range_text(self, separator: str = " to ") -> str:
-        """Return the range as text: "3" for a single place, else "2 to 5" with the separator."""
+        """Return the range as text, such as "2 to 5", or "3" if it is a single place."""
         return str(self.low) if self.low == self.high else f"{self.low}{separator}{self.high}"
 
 
@@ -142,10 +140,11 @@ def compared_share(metric: str, value: float) -> float:
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Return each judge's metric over resamples of tasks, as `compared_value` gives it; NaN if undefined.
+    """Return each judge's `compared_value` on resamples of tasks, (n_resamples,); NaN if undefined.
 
-    ``judges`` have counts of the same tasks: (tasks, 2) with TP, FP, which is enough for precision, or
-    (tasks, 4) with TP, FP, FN, TN. Drawing takes most of the time, so 50 judges take little longer than one.
+    ``judges`` has each judge's counts on the same tasks: (tasks, 4) with TP, FP, FN, TN, or (tasks, 2) with
+    TP, FP, which is enough for precision. Drawing the resamples takes most of the time, so 50 judges take
+    little longer than one.
     """
     if not judges:
         return []
@@ -163,12 +162,12 @@ def metric_samples(
 
 
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
-    """Return the approximate 95 % interval of a metric from its counts; None if it is undefined.
+    """Return the approximate 95 % interval of a metric from counts, or None if it is undefined.
 
-    Shares have Wilson's interval, and F1 = 2 J / (1 + J) that of the share J = TP / (TP + FP + FN). Balanced
-    accuracy adds the errors of recall and TNR in squares (Zou and Donner 2008). Kappa has the large-sample
-    error of Fleiss, Cohen and Everitt 1969. The design effect of the metric shrinks the number of rows in all
-    of them.
+    Shares have Wilson's interval. F1 is 2 J / (1 + J), so its interval follows from that of the share
+    J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in squares (Zou and
+    Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the number
+    of rows is divided by the metric's design effect.
     """
     effect = DESIGN_EFFECTS[metric]
     shares = {
@@ -197,7 +196,7 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
 
 
 def _kappa_interval(table: np.ndarray) -> list[float] | None:
-    """Return kappa's interval from a 2 x 2 table with a row per label, or None if it would have no width."""
+    """Return kappa's interval from a 2 x 2 table with one row per label, or None if it has no width."""
     n = table.sum()
     if not n:
         return None
@@ -215,11 +214,11 @@ def _kappa_interval(table: np.ndarray) -> list[float] | None:
 
 
 def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
-    """Return whether row ``i`` is separated above row ``j``, for all pairs: bool of shape (n, n).
+    """Return whether row ``i`` is better than row ``j`` and separated from it: bool of shape (n, n).
 
-    Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by their
-    intervals, with the errors on the facing sides added in squares (Newcombe 1998, method 10). A row with
-    neither is separated from no row, and two rows with the same verdicts are not separated.
+    Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by the
+    facing ends of their intervals, with the errors added in squares (Newcombe 1998, method 10). A row that
+    has neither is not separated from any row, nor are two rows with the same verdicts from each other.
     """
     n = len(contenders)
     values, order = _values_and_order(contenders)
@@ -249,7 +248,7 @@ def _values_and_order(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.n
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples vary and so measure an error; those of a judge that is never wrong do not."""
+    """Return whether resamples vary. Those of a judge that is never wrong do not, and measure no error."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -257,7 +256,7 @@ def _varies(samples: np.ndarray | None) -> bool:
 
 
 def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
-    """Return rows' resamples minus their estimates, or normal draws: (n, n_resamples), NaN if undefined."""
+    """Return resamples minus estimates, or normal draws for rows without resamples: (n, n_resamples)."""
     paired: list[tuple[int, np.ndarray]] = []
     drawing: list[tuple[float, float, float, int]] = []
     for place, contender in enumerate(contenders):
@@ -270,7 +269,7 @@ def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np
     errors = np.zeros((len(values), size))
     for place, samples in paired:
         errors[place] = samples[:size] - values[place]
-    # Draw in the order of the figures, so that the order of the rows makes no difference.
+    # Rows are drawn in the order of their figures, so that the result does not depend on their order.
     generator = np.random.default_rng(len(drawing))
     for _, low, high, place in sorted(drawing):
         errors[place] = generator.standard_normal(size) * (high - low) / (2 * NORMAL_QUANTILE)
@@ -284,7 +283,7 @@ def _standard_errors(errors: np.ndarray) -> np.ndarray:
     squares = filled**2 @ defined.T
     compared = defined @ defined.T
     total = squares + squares.T - 2 * (filled @ filled.T)
-    total[total <= 1e-12 * (squares + squares.T)] = 0.0  # what rounding leaves of two judges that are alike
+    total[total <= 1e-12 * (squares + squares.T)] = 0.0  # rounding errors of two judges with equal verdicts
     return np.sqrt(np.divide(total, compared, out=np.zeros_like(total), where=compared > 0))
 
 
@@ -307,7 +306,7 @@ def _interval_statistics(
 def _step_down(
     statistics: np.ndarray, errors: np.ndarray, scale: np.ndarray, family: np.ndarray
 ) -> np.ndarray:
-    """Return the separated pairs of ``family`` (bool, upper triangle); see the module for the source."""
+    """Return the pairs of ``family`` (bool, upper triangle) that are separated, as the module describes."""
     separated = np.zeros_like(family)
     while True:
         maxima = _maxima(errors, scale, family)
@@ -320,10 +319,10 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return the largest difference of any pair, divided by its standard error, per resample: (n_resamples,).
+    """Return the largest difference of any pair on each resample, in standard errors: (n_resamples,).
 
-    If a row is undefined on a resample, its error counts as 0 there. That is less than it could be, but such
-    a row has a large standard error.
+    A row that is undefined on a resample has error 0 there. This may be too small, but such a row has a large
+    standard error.
     """
     found = np.zeros(errors.shape[1], dtype=np.float32)
     for first, row in enumerate(pairs):
@@ -338,8 +337,8 @@ def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndar
 def critical_value(n: int) -> float:
     """Return the 95 % quantile of the largest |difference| / standard error among ``n`` estimates.
 
-    It is the studentized range q of n standard normals, divided by sqrt 2, where P(range <= q) is the
-    integral of n phi(z) (Phi(z) - Phi(z - q))**(n - 1) over z. Bisection finds it.
+    It is q / sqrt(2), where q is the 95 % quantile of the range of n standard normals. P(range <= q) is the
+    integral of n phi(z) (Phi(z) - Phi(z - q))**(n - 1) over z; q is found by bisection.
     """
     if n < 2:
         return 0.0
@@ -347,7 +346,7 @@ def critical_value(n: int) -> float:
     z = np.arange(-9, 18 + step, step)
     density = n * np.exp(-z * z / 2) / sqrt(2 * np.pi) * step
     below = np.array([(1 + erf(point / sqrt(2))) / 2 for point in z])
-    low, high = 0, len(z) // 2  # in steps, so that Phi(z - q) is Phi shifted by a number of points
+    low, high = 0, len(z) // 2  # q in steps of z, so that Phi(z - q) is Phi shifted by whole points
     while high - low > 1:
         shift = (low + high) // 2
         moved = np.concatenate([np.zeros(shift), below[: len(below) - shift]])
@@ -359,11 +358,11 @@ def critical_value(n: int) -> float:
 
 
 def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
-    """Return how many rows are separated above, and below, each row of a large board.
+    """Return the number of rows separated above each row, and below it, on a large board.
 
-    Two rows with resamples are compared on these: difference**2 > critical**2 * variance of the difference.
-    All other pairs are compared by the facing ends of their intervals (Newcombe 1998, method 10). Errors are
-    rounded to whole multiples of 2**-20, so that sums of their products are exact in float64 in any order.
+    Two rows with resamples are separated if difference**2 > critical**2 * variance of the difference. All
+    other pairs are compared by the facing ends of their intervals (Newcombe 1998, method 10). Errors are
+    rounded to multiples of 2**-20, so that sums of their products are exact in float64 in any order.
     """
     n = len(contenders)
     values, order = _values_and_order(contenders)
@@ -396,10 +395,10 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
 
 
 def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
-    """Return the rank of each contender; ``contenders`` are in the board's order, best first.
+    """Return the rank of each contender; ``contenders`` are in the order of the board, best first.
 
-    The range of a row starts one place below the rows that are separated above it, and ends one place above
-    those separated below it, so rows that cannot be separated share places.
+    A row's range begins after the rows that are separated above it, and ends before those separated below
+    it. So rows that are not separated share places.
     """
     n = len(contenders)
     if n > TESTED_TOGETHER:
@@ -412,11 +411,11 @@ def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
 
 @dataclass(frozen=True, repr=False)
 class RankingData:
-    """The data that ranks need in addition to the rows; it reveals much about labels and stays on the server.
+    """Data needed for ranking in addition to the rows. It reveals labels, so it must not leave the server.
 
-    ``counts_by_task`` has [TP, FP] of every task by row id and label, ``labels_by_task`` has [positives,
-    negatives] of every task by label. ``hidden`` has the cells, by row id and label, that rank a row instead
-    of those shown.
+    ``counts_by_task`` has [TP, FP] of every task, by row id and label. ``labels_by_task`` has [positives,
+    negatives] of every task, by label. ``hidden`` has the cells of the hidden half of the tasks, by row id
+    and label, for rows that are ranked by it.
     """
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -425,10 +424,7 @@ class RankingData:
 
 
 def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return ranks by row id. ``cells`` has the rows' cells by id, best first.
-
-    The metric must be defined in every cell.
-    """
+    """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric."""
     labelled = data.labels_by_task.get(label)
     counts = {}
     for name in cells:
@@ -436,7 +432,7 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
         if found is not None and metric == "precision":
             counts[name] = found
         elif found is not None and labelled:
-            # Under the policy `strict` a missing verdict is a "no": FN = positives - TP, TN = negatives - FP.
+            # Under the policy `strict`, no verdict counts as no: FN = positives - TP, TN = negatives - FP.
             counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
     size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
@@ -467,7 +463,7 @@ def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.
 
 
 def _counts_of(cell: Cell) -> tuple[int, int, int, int] | None:
-    """Return TP, FP, FN and TN, or None if one is unknown, or noisy: their interval would leave it out."""
+    """Return TP, FP, FN and TN, or None if they are unknown or noisy; an interval would ignore the noise."""
     tp, fp, fn, tn = cell.get("tp"), cell.get("fp"), cell.get("fn"), cell.get("tn")
     if "noise" in cell or tp is None or fp is None or fn is None or tn is None:
         return None

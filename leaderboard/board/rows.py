@@ -1,7 +1,7 @@
-"""The rows of a board: the values of each row, and the order of rows.
+"""The rows of a board, and their order.
 
-Scored rows have intervals over tasks. For published rows only counts are known, derived from the printed
-figures, so their intervals are approximate.
+Rows that were scored here have intervals over tasks. For published rows, only counts derived from the printed
+figures are known, so their intervals are approximate.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from leaderboard.paper.published_files import INFERRED, PublishedRow
 from leaderboard.score import Cell, Score, metric_of
 
 STRICT: Final = "strict: no verdict counts as no"
-"""The protocol of rows that are scored here."""
+"""The protocol of rows that were scored here."""
 
 Order = tuple[float, float, str, str]
 """The sort key of a row: metric, second metric, date, id."""
@@ -36,16 +36,16 @@ class ScoredRecord:
     is_verified: bool = False
     is_label_exposed: bool = False
     ranking: Mapping[str, Cell] | None = field(default=None, repr=False)
-    """Overall cells by label that rank the row instead of the report's: those of a half that is not shown."""
+    """Overall cells by label on the hidden half of the tasks, by which the row is ranked, or None."""
     keeps_version: bool = False
-    """Whether it stays on boards of later label versions with its own report, because labels are private."""
+    """Whether the row stays on boards of later label versions with its old report (if labels are private)."""
 
     @property
     def label_version(self) -> str:
         return self.report["label_version"]
 
     def is_current(self, label_version: str | None) -> bool:
-        """Return whether the record belongs on a board of these labels, or has to wait for a new score."""
+        """Return whether the record belongs on a board of these labels; if not, it waits to be re-scored."""
         return self.keeps_version or self.label_version == label_version
 
 
@@ -54,9 +54,9 @@ class BoardRow(JudgeInfo):
     """A row of the board, with public values only.
 
     ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
-    ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` say how the figures were made; they are
-    empty or None if the source does not say. ``evidence`` is a key of `arb.core.vocabulary.EVIDENCE`.
-    ``cost`` is the result of `leaderboard.costs.cost_of`.
+    ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` (the number of trajectories) say how the
+    figures were measured; they are empty or None if the source does not say. ``evidence`` is a key of
+    `arb.core.vocabulary.EVIDENCE`. ``cost`` is the result of `leaderboard.costs.cost_of`.
     """
 
     id: str
@@ -83,9 +83,9 @@ class BoardRow(JudgeInfo):
         return found
 
     def with_ranks(self, ranks: Mapping[str, Mapping[str, Rank | None]]) -> "BoardRow":
-        """Return the row with its ranks from ``ranks``, which has them by label and row id.
+        """Return a copy of the row with its ranks. ``ranks`` maps a label and a row id to a rank.
 
-        A row with an entry is the best one of its judge. The entry is None if its metric is undefined.
+        Only the best row of each judge has an entry, which is None if the metric is undefined.
         """
         labels: dict[str, Score | None] = {}
         for label, found in self.labels.items():
@@ -96,9 +96,9 @@ class BoardRow(JudgeInfo):
 
     @property
     def why_not_comparable(self) -> str:
-        """Why its figures cannot be compared with those of other rows; empty if they can.
+        """Why the figures cannot be compared with those of other rows; empty if they can.
 
-        A submission that declares the use of test labels is compared and ranked nevertheless.
+        Submissions are always compared and ranked, even if they declare the use of test labels.
         """
         if self.provenance in ("scored", "reference"):
             return ""
@@ -146,7 +146,7 @@ def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -
 
 
 def is_rankable(row: BoardRow) -> bool:
-    """Return whether a row may be ranked: scored here, or published on test and not tuned on it."""
+    """Return whether a row may be ranked: it was scored here, or published for test and not tuned on it."""
     is_published = row.provenance == "published" and row.split == "test" and row.is_comparable
     return row.provenance == "scored" or is_published
 
@@ -163,9 +163,9 @@ def published_row(row: PublishedRow) -> BoardRow:
 
 
 def ranking_order(row: BoardRow, cell: Cell | None, metric: str = "precision") -> Order:
-    """Return the sort key of a row: the metric, then precision or recall, then date and id.
+    """Return the sort key of a row: the metric, a second metric, date and id.
 
-    The second metric is recall if precision ranks, else precision. Undefined metrics come last.
+    The second metric is precision, or recall if the metric is precision. Undefined metrics come last.
     """
     sign = 1 if metric in LOWER_IS_BETTER else -1
     second = "recall" if metric == "precision" else "precision"
@@ -178,7 +178,7 @@ def _sorted_by(cell: Cell | None, metric: str, sign: int) -> float:
 
 
 def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
-    """Return the row's cells in ``group`` (``by_benchmark`` or ``by_agent``) by name."""
+    """Return the row's cells by benchmark or agent; ``group`` is ``by_benchmark`` or ``by_agent``."""
     score = row.labels.get(label)
     if score is None:
         return {}
@@ -186,12 +186,12 @@ def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
 
 
 def judge_of(row: BoardRow) -> tuple[str, str]:
-    """Return the key that rows of one judge share: account and judge's name, or a published row's id."""
+    """Return the identity of a row's judge: account and name, or the row id if it was not scored here."""
     return (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
 
 
 def is_ranked_by_half(row: BoardRow, label: str) -> bool:
-    """Return whether the row is ranked on a label by figures that are not shown."""
+    """Return whether the row is ranked by the hidden half of the tasks."""
     score = row.labels.get(label)
     return score is not None and "ranked_by" in score
 
@@ -199,9 +199,10 @@ def is_ranked_by_half(row: BoardRow, label: str) -> bool:
 def order_on_board(
     row: BoardRow, label: str = "success", metric: str = "precision"
 ) -> tuple[bool, bool, float, float, float, str, str]:
-    """Return the sort key of a row: comparable rows first, best first, references last.
+    """Return the sort key of a row on the board: comparable rows, then other rows, then references.
 
-    A row that is ranked by figures that are not shown is ordered by its rank, other rows by their figures.
+    Within each group, rows that are ranked by the hidden half of the tasks are sorted by their rank, and
+    other rows by their figures.
     """
     score = row.labels.get(label)
     first = 0.0

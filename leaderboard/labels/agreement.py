@@ -1,7 +1,7 @@
-"""Agreement between annotators of one trajectory (paper, section 3.3): coefficients, and a report by group.
+"""Agreement between annotators of the same trajectory (paper, section 3.3): coefficients, and a report.
 
-A double is two annotations of one trajectory by two people; three people make three doubles. An answer is
-missing if it is Unsure or was not given; then the double does not count for that question.
+A double is two annotations of one trajectory by two people, so three people make three doubles. An answer is
+missing if it is Unsure or was not given. A double with a missing answer does not count for that question.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -33,13 +33,16 @@ MISSING: Final = -1
 
 @dataclass(frozen=True)
 class Agreement:
-    """Coefficients of agreement on a question; None if undefined.
+    """Agreement on a question. Undefined values are None.
 
-    ``percent`` is the share of equal answers as a fraction, ``kappa`` is Cohen's, and ``alpha`` is
-    Krippendorff's: nominal, or ordinal for ordered answers such as optimality's. ``ac1`` is Gwet's, for
-    questions that nearly always get the same answer. ``pairs`` is the number of doubles in which both people
-    answered, ``left_out`` the number of the other doubles. The intervals, [low, high], are 95 % over tasks,
-    or None if they were not requested or cannot be computed.
+    Attributes:
+        pairs: The number of doubles in which both people answered.
+        percent: The share of equal answers, as a fraction.
+        kappa: Cohen's kappa.
+        alpha: Krippendorff's alpha; ordinal for ordered answers (optimality), else nominal.
+        left_out: The number of doubles with a missing answer.
+        ac1: Gwet's AC1, for questions to which nearly all answers are the same.
+        kappa_ci: The 95 % interval [low, high] over tasks, None if not requested; so are the other ones.
     """
 
     pairs: int
@@ -55,13 +58,18 @@ class Agreement:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Doubles:
-    """Annotations and the doubles among them.
+    """Annotations and the doubles among them, as arrays.
 
-    ``units`` (annotations,) has the number of each annotation's trajectory, ``tasks`` (trajectories,) the
-    number of each trajectory's task. ``codes`` maps each question to int64 of shape (annotations,): the place
-    of the answer in its ``values``, -1 if missing. ``first`` and ``second`` (doubles,) are the places of the
-    earlier and the later annotation. Each double has a benchmark, a pair of annotators in order of name (None
-    if one is unknown) and a period; ``swapped`` says whether its annotators are in the opposite order.
+    Attributes:
+        units: The number of each annotation's trajectory, (annotations,).
+        tasks: The number of each trajectory's task, (trajectories,).
+        codes: Answers by question, int64 of shape (annotations,): the index in ``Question.values``, or -1.
+        first: The index of each double's earlier annotation, (doubles,).
+        second: The index of each double's later annotation, (doubles,).
+        benchmarks: The benchmark of each double.
+        pairs: The annotators of each double, sorted by name, or None if one is unknown.
+        periods: The week or batch of each double.
+        swapped: Whether the earlier annotation is by the second annotator of the pair, (doubles,).
     """
 
     units: np.ndarray
@@ -81,7 +89,7 @@ def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
 
 
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
-    """Return every two annotations of one trajectory by two people, in the order of the later annotation.
+    """Return all pairs of annotations of one trajectory by two people, sorted by the later annotation.
 
     ``questions`` are those of the suite, by default those of the paper.
     """
@@ -98,16 +106,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
     asked = _by_name(questions)
     ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
     doubles = [(counted[one], counted[other]) for one, other in places]
-    pairs: list[tuple[str, str] | None] = []
-    swapped = []
-    for one, other in doubles:
-        who, partner = one.person, other.person
-        if who is None or partner is None:
-            pairs.append(None)
-            swapped.append(False)
-        else:
-            pairs.append((min(who, partner), max(who, partner)))
-            swapped.append(who > partner)
+    annotators = [(one.person, other.person) for one, other in doubles]
     return Doubles(
         units=np.array(units, dtype=np.int64),
         tasks=numbered([f"{each.benchmark}/{each.task}" for each in ids]),
@@ -116,9 +115,9 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question
         first=first,
         second=second,
         benchmarks=[ids[units[place]].benchmark for place, _ in places],
-        pairs=pairs,
+        pairs=[(min(a, b), max(a, b)) if a is not None and b is not None else None for a, b in annotators],
         periods=_periods(doubles),
-        swapped=np.array(swapped, dtype=bool),
+        swapped=np.array([a is not None and b is not None and a > b for a, b in annotators], dtype=bool),
     )
 
 
@@ -138,7 +137,7 @@ def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation,
 
 
 def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
-    """Return a number from 0 for each name, int64 of shape (n,); equal names have equal numbers."""
+    """Return a number for each name, int64 of shape (n,) from 0; equal names have equal numbers."""
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
@@ -155,11 +154,11 @@ def agreement_of(
     swapped: np.ndarray | None = None,
     n_resamples: int = 0,
 ) -> Agreement:
-    """Return the agreement on a question over all doubles, or the ``chosen`` ones: bool of shape (doubles,).
+    """Return the agreement on a question over all doubles, or over the chosen ones.
 
-    Percent and kappa are over doubles. The first rater of kappa gave the earlier annotation, or the later one
-    if ``swapped`` (bool of the same shape) is true. Alpha is over trajectories, with every annotation that
-    belongs to one of these doubles. Without ``n_resamples`` there are only point estimates.
+    ``chosen`` and ``swapped`` are bool of shape (doubles,). Percent and kappa are over doubles; kappa's first
+    rater gave the earlier annotation, or the later one where ``swapped`` is true. Alpha is over trajectories,
+    with every annotation of these doubles. Without ``n_resamples`` there are no intervals.
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
@@ -168,7 +167,7 @@ def agreement_of(
     one, other = codes[first], codes[second]
     if swapped is not None:
         one, other = np.where(swapped[chosen], other, one), np.where(swapped[chosen], one, other)
-    # Number only the trajectories and tasks of these doubles, so that the tables stay small.
+    # To keep the tables small, only the trajectories and tasks of these doubles are numbered.
     rows = np.unique(np.concatenate([first, second]))
     units, numbers = np.unique(doubles.units[rows], return_inverse=True)
     tasks = numbered(doubles.tasks[units])
@@ -180,36 +179,27 @@ def agreement_of(
     coincidences = coincidence_matrices(counts, tasks, n_tasks)
     level: Level = "ordinal" if asked.ordered else "nominal"
     pairs = int(both.sum())
-    found = coefficients(tables, coincidences, level)
-    ends = agreement_intervals(tables, coincidences, level, n_resamples)
-    return Agreement(
-        pairs=pairs,
-        percent=ratio(int((one[both] == other[both]).sum()), pairs),
-        kappa=found["kappa"],
-        alpha=found["alpha"],
-        left_out=len(first) - pairs,
-        ac1=found["ac1"],
-        kappa_ci=ends["kappa_ci"],
-        alpha_ci=ends["alpha_ci"],
-        ac1_ci=ends["ac1_ci"],
-    )
+    values: dict[str, Any] = dict(coefficients(tables, coincidences, level))
+    values |= agreement_intervals(tables, coincidences, level, n_resamples)
+    percent = ratio(int((one[both] == other[both]).sum()), pairs)
+    return Agreement(pairs=pairs, percent=percent, left_out=len(first) - pairs, **values)
 
 
 BATCH: Final = 20
-"""The number of doubles in a batch, used if annotations have no time. Smaller batches are too uncertain."""
+"""Doubles per period if annotations have no time. Smaller batches would be too uncertain."""
 GROUP_RESAMPLES: Final = 2_000
-"""The number of resamples for a group of doubles. There are many groups, and a page waits for all."""
+"""Resamples per group of doubles. They are fewer than overall, because a page waits for many groups."""
 FEWEST_DOUBLES: Final = 10
-"""The fewest doubles, with an annotator and without, for comparing the annotator with the others."""
+"""An annotator is compared with the others only if both sides have at least this many doubles."""
 
 
 @dataclass(frozen=True, slots=True)
 class AnnotatorAgreement:
     """How often one annotator agrees with others, and how often the others agree with each other.
 
-    Shares are fractions; a share of 0 doubles is None. ``difference_ci`` is the interval, [low, high], of the
-    first share minus the second; all such intervals of a report hold together in 95 of 100 reports. It is
-    None with fewer than ``FEWEST_DOUBLES`` on either side, so always with two annotators.
+    ``percent`` and ``others_percent`` are fractions, or None without doubles. ``difference_ci`` is the
+    interval (low, high) of the first minus the second. In 95 of 100 reports, all such intervals together are
+    right. The interval is None if either side has fewer than ``FEWEST_DOUBLES``.
     """
 
     annotator: str
@@ -221,7 +211,7 @@ class AnnotatorAgreement:
 
     @property
     def needs_training(self) -> bool:
-        """Whether the annotator agrees with the others less than they do with each other, beyond chance."""
+        """Whether the annotator agrees with others less than they agree with each other, beyond chance."""
         return self.difference_ci is not None and self.difference_ci[1] < 0
 
 
@@ -229,10 +219,10 @@ class AnnotatorAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
-    ``by_pair`` is by two annotators in order of name, the first of whom is kappa's first rater. ``over_time``
-    is by week of the later annotation (``2026-W07``, ISO, UTC), or by batch of doubles (``1-20``).
-    ``confusion`` counts doubles by both answers in the order of the question's ``values``, with a row per
-    answer of the earlier annotation. ``wanted`` has the result of `doubles_wanted` for each coefficient.
+    ``by_pair`` is by two annotators, sorted by name, of whom the first is kappa's first rater. ``over_time``
+    is by ISO week of the later annotation in UTC (``2026-W07``), or by batch of doubles (``1-20``).
+    ``confusion`` has the number of doubles by both answers, in the order of the question's ``values``; rows
+    are the answers of earlier annotations. ``wanted`` has the result of `doubles_wanted` by coefficient.
     """
 
     question: Question
@@ -247,10 +237,10 @@ class QuestionAgreement:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenItem:
-    """A trajectory whose label is open: people gave different answers, or somebody was unsure.
+    """A trajectory to discuss, because annotators gave different answers or were unsure.
 
     ``disagreeing`` and ``unsure`` name the questions. ``answers`` maps every question to the answers in the
-    order of ``annotators`` and of the file. An item reveals labels, so show it only if these may be seen.
+    order of ``annotators``. An item reveals labels, so show it only to people who may see them.
     """
 
     trajectory_id: str
@@ -266,7 +256,7 @@ class OpenItem:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """Agreement on every question, with counts of annotations, trajectories, annotators and doubles.
+    """Agreement on every question, with the numbers of annotations, trajectories, annotators and doubles.
 
     ``doubled`` is the number of trajectories with at least two annotations.
     """
@@ -282,10 +272,10 @@ class AgreementReport:
 def agreement_report(
     annotations: Sequence[Annotation], questions: Sequence[Question] = ()
 ) -> AgreementReport:
-    """Report the agreement of the annotations of one split or suite, which are in the order of their file.
+    """Return the agreement report of the annotations of a split or suite, which are in file order.
 
-    ``questions`` are those of the suite, by default those of the paper. Agreement over time is by week
-    if every annotation of a double has a time, else by batches of ``BATCH`` doubles.
+    ``questions`` are those of the suite, by default those of the paper. Agreement over time is by week if
+    every double has a time, else by batches of ``BATCH`` doubles.
     """
     annotations = answered(annotations)
     doubles = find_doubles(annotations, questions)
@@ -303,7 +293,7 @@ def agreement_report(
 
 
 def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> tuple[OpenItem, ...]:
-    """Return the trajectories to discuss, by id: those with different answers, and those with any Unsure."""
+    """Return the trajectories with different answers, or with any Unsure, sorted by id."""
     names = tuple(_by_name(questions))
     by_id: dict[str, list[Annotation]] = {}
     for annotation in first_of_each_person(annotations):
@@ -324,13 +314,13 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] 
 
 
 def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
-    """Return the report as one JSON object; ``items`` is None if the labels may not be seen."""
+    """Return the report as JSON. ``items`` are the trajectories to discuss, or None if labels are hidden."""
     questions = {name: _question_json(result) for name, result in report.questions.items()}
     fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-    listed = []
-    for item in items or ():
-        about = {name: getattr(item, name) for name in fields}
-        listed.append({**about, "answers": dict(item.answers)})
+    listed = [
+        {**{name: getattr(item, name) for name in fields}, "answers": dict(item.answers)}
+        for item in items or ()
+    ]
     return {**vars(report), "questions": questions, "items": None if items is None else listed}
 
 
@@ -361,12 +351,6 @@ def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
     return [f"{start + 1}-{min(start + BATCH, len(pairs))}" for start in starts]
 
 
-def _order_of_period(name: str) -> tuple[int, str]:
-    """Return the sort key of a period: weeks sort as text, batches by their first number."""
-    start = name.partition("-")[0]
-    return len(start), name
-
-
 def _where(groups: Sequence[object], name: object) -> np.ndarray:
     return np.array([group == name for group in groups], dtype=bool)
 
@@ -382,7 +366,8 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
         return agreement_of(doubles, question, _where(groups, name), swapped, n_resamples)
 
     pairs = sorted({both for both in doubles.pairs if both is not None})
-    periods = sorted(set(doubles.periods), key=_order_of_period)
+    # Weeks sort as text, and batches by their first number.
+    periods = sorted(set(doubles.periods), key=lambda name: (name.find("-"), name))
     intervals = {"kappa": overall.kappa_ci, "alpha": overall.alpha_ci, "ac1": overall.ac1_ci}
     return QuestionAgreement(
         question=asked,
@@ -399,7 +384,7 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
 
 
 def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ...]:
-    """Compare each known annotator with the others. Doubles with an unknown annotator are left out."""
+    """Compare each annotator with the others. Doubles with an unknown annotator are left out."""
     one, other = (doubles.codes[question][places] for places in (doubles.first, doubles.second))
     counted = (one >= 0) & (other >= 0) & ~_where(doubles.pairs, None)
     tasks = doubles.tasks[doubles.units[doubles.first]]

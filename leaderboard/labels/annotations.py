@@ -1,14 +1,14 @@
-"""The content of files with annotations, as text and bytes; `labels` opens the files.
+"""The formats of annotation files. This module parses and writes their content; `labels` opens the files.
 
-- The released ``annotations.csv``. Only this module knows its columns and words. A row is an annotation, and
-  the first row of a trajectory is the primary one.
-- Our Parquet format, which also has comments, times and durations.
-- A template to fill in without the page.
-- A suite's published dev labels, which never contain a label of test.
+- The CSV format of the released ``annotations.csv``. Each row is an annotation; the first row of a trajectory
+  is the primary one. Only this module knows the columns and words of this format.
+- A Parquet format, which also has comments, times and durations.
+- A CSV template for annotators who work offline.
+- A suite's published dev labels.
 
-In each of these, a suite's own questions have a column with their name. ``questions`` are always those of the
-suite, by default the paper's four. A file may contain answers to released questions that the suite
-does not ask.
+In all of them, each question that a suite adds has a column of its name. ``questions`` are always those of
+the suite, by default the paper's four. A file may also answer questions of the paper that the suite does not
+ask.
 """
 
 import csv
@@ -16,11 +16,11 @@ import hashlib
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -32,11 +32,11 @@ from arb.core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Questio
 
 COMMENT_LENGTH: Final = 10_000
 MOST_ANNOTATIONS: Final = 9
-"""The most annotations that a trajectory may have in a file of dev labels."""
+"""The maximum number of annotations per trajectory in a file of dev labels."""
 
 
 class AnnotationsInvalid(ValueError):
-    """Raised when annotations cannot be used; ``problems`` names rows and fields, but never an answer."""
+    """Raised if annotations are invalid. ``problems`` name rows and fields, but never an answer."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -48,12 +48,12 @@ def _own(questions: Sequence[Question]) -> tuple[Question, ...]:
 
 
 def _known(questions: Sequence[Question]) -> dict[str, Question]:
-    """Return the questions that a file may answer: those of the paper and the suite's own, by name."""
+    """Return the questions that a file may answer, by name: those of the paper and those of the suite."""
     return {question.name: question for question in (*default_questions(), *_own(questions))}
 
 
 def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> list[str]:
-    """Return the problems of an annotation, field by field. No message repeats an answer."""
+    """Return the problems of an annotation, each beginning with a field's name. None repeats an answer."""
     problems = []
     try:
         TrajectoryId.parse(annotation.trajectory_id)
@@ -62,33 +62,31 @@ def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> l
     for name in ("annotator", "experiment"):
         text = getattr(annotation, name)
         if text is not None and not text.isprintable():
-            problems.append(f"{name}: holds line breaks or invisible characters; write it on one line")
+            problems.append(f"{name}: contains line breaks or invisible characters; remove them")
     if annotation.annotator is not None and not annotation.annotator.strip():
-        problems.append("annotator: is blank; leave it out if it is not known")
+        problems.append("annotator: is blank; leave it out if it is unknown")
     known = _known(questions)
     problems += [
-        f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
+        f"{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
         for question in known.values()
         if not question.accepts(annotation.answers.get(question.name))
     ]
-    problems += [
-        f"{name[:40]}: there is no such question" for name in annotation.answers if name not in known
-    ]
+    problems += [f"{name[:40]}: is not a question" for name in annotation.answers if name not in known]
     if len(annotation.comment) > COMMENT_LENGTH:
-        problems.append(f"comment: is over {COMMENT_LENGTH:,} characters; shorten it")
+        problems.append(f"comment: is longer than {COMMENT_LENGTH:,} characters; shorten it")
     if annotation.at is not None and annotation.at.utcoffset() is None:
-        problems.append("at: has no time zone; write it with one, such as +00:00")
+        problems.append("at: has no time zone; add one, such as +00:00")
     if annotation.seconds is not None and not (math.isfinite(annotation.seconds) and annotation.seconds >= 0):
-        problems.append("seconds: write 0 or a greater number")
+        problems.append("seconds: use 0 or a positive number")
     if annotation.step is not None and annotation.step < 0:
-        problems.append("step: write the number of a step, counted from 0")
+        problems.append("step: use the number of a step, counted from 0")
     return problems
 
 
 def with_opaque_annotators(annotations: Iterable[Annotation], prefix: str = "annotator-") -> list[Annotation]:
-    """Return the annotations with ``annotator-1``, ``annotator-2`` … as names, by first appearance.
+    """Return the annotations with the names replaced by ``annotator-1``, ``annotator-2`` … in file order.
 
-    Names that differ only in blanks around them are one person. Rows of decisions stay unchanged.
+    Names that differ only in surrounding spaces are one person. Rows of decisions are not changed.
     """
     ids: dict[str, str] = {}
     found = []
@@ -137,7 +135,10 @@ def is_released_header(line: str) -> bool:
 
 
 def _answers_by_word(question: Question) -> dict[str, str]:
-    """Return answers by word in lower case. The words of own questions are their titles and values."""
+    """Return the answer for each word of a file, in lower case.
+
+    For questions that the suite adds, both the titles and the values of choices are words.
+    """
     if not question.is_own:
         return {word.lower(): answer for answer, word in _WORDS[question.name].items()}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
@@ -147,14 +148,14 @@ def _answers_by_word(question: Question) -> dict[str, str]:
 def parse_released(
     text: str, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row of a released file as an annotation, in the order of the file.
+    """Return every row of a CSV file as an annotation, in file order.
 
-    Words may be in any case and have blanks around them. Names of annotators and experiments stay as written.
-    ``annotator_name``, ``exp_name`` and the columns of own questions may be absent. If a suite has questions
-    other than the paper's, only the column of success is required, since a file may be older than a
-    question. Unknown columns are ignored, and so are answers that an own question does not have (any more).
-    With ``is_strict``, for files that people write, these and missing columns and answers are errors. Raises
-    AnnotationsInvalid with every bad cell; rows count from 2, after the header.
+    Words may be in any case and have spaces around them. Names of annotators and experiments stay as written.
+    ``annotator_name`` and ``exp_name`` may be absent. If a suite has questions other than the paper's, only
+    the column of success is required, because a file may be older than a question. Unknown columns are
+    ignored, and so are answers that the suite no longer has. With ``is_strict``, for files that people write,
+    unknown and missing columns and answers are errors. Raises AnnotationsInvalid with every bad cell; rows
+    count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
     needed = {*_ID_COLUMNS, *(_COLUMNS.get(name, name) for name in _needed(questions, is_strict))}
@@ -176,9 +177,7 @@ def parse_released(
                 answer = words[column].get((cell or "").strip().lower())
                 if answer is not None:
                     answers[question.name] = answer
-                elif (
-                    is_strict or not question.is_own or cell is None
-                ):  # a cell is None if the row is too short
+                elif is_strict or not question.is_own or cell is None:  # None if the row is too short
                     what = "answers to this question" if question.is_own else "words of the released format"
                     problems.append(f"row {number}, {column}: not one of the {what}")
             spelled = "/".join((row[name] or "").strip() for name in _ID_COLUMNS)
@@ -192,7 +191,7 @@ def parse_released(
 
 
 def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
-    """Return the names of the questions that a file must have. Unless strict, it may lack newer ones."""
+    """Return the names of the questions that a file must have. Unless strict, newer ones may be missing."""
     questions = tuple(questions) or default_questions()
     if is_strict or questions == default_questions():
         return [question.name for question in questions]
@@ -201,20 +200,18 @@ def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
 
 def _unknown_columns(names: Iterable[str], questions: Sequence[Question]) -> list[str]:
     known = ", ".join((*_COLUMNS.values(), *(question.name for question in _own(questions))))
-    return [
-        f"the column {name[:40]!r} is unknown; answers are in the columns {known}" for name in sorted(names)
-    ]
+    return [f"the column {name[:40]!r} is unknown; use {known} for answers" for name in sorted(names)]
 
 
 def write_released(
     annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Question] = ()
 ) -> str:
-    """Return the annotations as a released file, with its column order, words and line ends (CR LF).
+    """Return the annotations as CSV, with the column order, words and line ends (CR LF) of the released file.
 
-    Own questions follow as columns with their values; a cell is empty if the question was not asked.
-    Comments, times and durations are not written. Raises AnnotationsInvalid for an id without three parts,
-    and for a released question without an answer, since the format has no word for it. With ``may_be_open``
-    such a cell stays empty: the file is a form to fill in.
+    Questions that the suite adds follow as further columns, which may be empty. Comments, times and durations
+    are not written. Raises AnnotationsInvalid for an id without three parts, and for a question of the paper
+    without an answer, because the format has no word for that. With ``may_be_open`` such a cell is left
+    empty, for a file to fill in.
     """
     questions = questions or default_questions()
     asked = {question.name for question in questions}
@@ -228,7 +225,7 @@ def write_released(
         answers = annotation.answers
         words = [_WORDS[name].get(answers.get(name, "")) for name in released]
         problems += [
-            f"annotation {number}, {name}: has no answer; answer it, or write Parquet, which allows that"
+            f"annotation {number}, {name}: has no answer; add one, or write Parquet, where it may be missing"
             for name, word in zip(released, words, strict=True)
             if word is None and not may_be_open
         ]
@@ -245,9 +242,9 @@ def write_released(
 
 
 def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annotation:
-    """Return the annotation with Unsure for the suite's released questions that it does not answer.
+    """Return the annotation with Unsure for questions of the paper that the suite added later.
 
-    They were added to the suite later. The released format has no other word for an unanswered question.
+    The released format has no other word for an unanswered question.
     """
     asked = {question.name: UNSURE for question in questions if not question.is_own}
     return annotation.with_answers({**asked, **annotation.answers})
@@ -271,9 +268,9 @@ _ABOUT_FIELDS: Final = ("trajectory_id", "annotator", "comment", "at", "seconds"
 
 
 def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> bytes:
-    """Return the annotations as Parquet, in their order, with times in UTC to the microsecond.
+    """Return the annotations as Parquet, in the given order, with times in UTC to the microsecond.
 
-    Raises AnnotationsInvalid with every problem of every annotation.
+    Raises AnnotationsInvalid with every problem.
     """
     _refuse_bad(annotations, questions)
     rows = [{**{name: getattr(each, name) for name in _ABOUT_FIELDS}, **each.answers} for each in annotations]
@@ -285,27 +282,24 @@ def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Questio
 def parse_parquet(
     content: bytes, questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return every row of a trusted Parquet file as an annotation, in the order of the file.
+    """Return every row of a trusted Parquet file as an annotation, in file order.
 
-    Only the columns of the id and the answers are required. Own questions and ``is_strict`` work as in
-    `parse_released`. Raises AnnotationsInvalid with every bad row; rows count from 1.
+    Only the columns of the id and of the paper's questions are required. ``is_strict`` and missing questions
+    are as in `parse_released`. Raises AnnotationsInvalid with every bad row; rows count from 1.
     """
     known = _known(questions)
     schema = _schema(_own(questions))
     try:
         table = pq.read_table(io.BytesIO(content))
-        needed = [
-            "trajectory_id",
-            *(name for name in _needed(questions, is_strict) if not known[name].is_own),
-        ]
-        if missing := [name for name in needed if name not in table.column_names]:
+        needed = [name for name in _needed(questions, is_strict) if not known[name].is_own]
+        if missing := [name for name in ("trajectory_id", *needed) if name not in table.column_names]:
             raise AnnotationsInvalid([f"the columns {', '.join(missing)} are missing"])
         if is_strict and (unknown := set(table.column_names) - set(schema.names)):
             raise AnnotationsInvalid(_unknown_columns(unknown, questions))
         kept = pa.schema([field for field in schema if field.name in table.column_names])
         rows = table.select(kept.names).cast(kept).to_pylist()
     except (pa.ArrowException, OSError) as problem:
-        # Give only the type of the problem, since its text may quote a value.
+        # The message has only the type of the error, because its text may quote a value.
         what = type(problem).__name__
         raise AnnotationsInvalid(
             [f"cannot be read as Parquet annotations ({what}); export it again"]
@@ -313,29 +307,18 @@ def parse_parquet(
     found = []
     for row in rows:
         answers = {name: row[name] for name in known if row.get(name) is not None}
-        if not is_strict:  # drop answers that an own question does not have (any more)
-            answers = {
-                name: answer
-                for name, answer in answers.items()
-                if not known[name].is_own or known[name].accepts(answer)
-            }
-        found.append(_record(row, answers))
+        if not is_strict:  # drop answers that the suite no longer has
+            for name in [name for name in answers if known[name].is_own]:
+                if not known[name].accepts(answers[name]):
+                    del answers[name]
+        about = {name: row.get(name) for name in _ABOUT_FIELDS}
+        for name in ("trajectory_id", "comment", "experiment"):
+            about[name] = about[name] or ""
+        if about["at"] is not None:
+            about["at"] = about["at"].astimezone(UTC)
+        found.append(Annotation(**about, answers=answers))
     _refuse_bad(found, questions)
     return tuple(found)
-
-
-def _record(row: Mapping[str, Any], answers: Mapping[str, str]) -> Annotation:
-    at = row.get("at")
-    return Annotation(
-        trajectory_id=row.get("trajectory_id") or "",
-        annotator=row.get("annotator"),
-        answers=answers,
-        comment=row.get("comment") or "",
-        at=None if at is None else at.astimezone(UTC),
-        seconds=row.get("seconds"),
-        experiment=row.get("experiment") or "",
-        step=row.get("step"),
-    )
 
 
 def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]) -> None:
@@ -349,9 +332,9 @@ def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]
 
 
 def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
-    """Draw a share of the trajectories (at least one) by a hash of the seed and the id.
+    """Return a random share of the trajectories, at least one, in their original order.
 
-    The result keeps their order. Raises ValueError if the share is not above 0 and at most 1.
+    The same seed always selects the same ones. Raises ValueError unless the share is above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ValueError(f"the share must be above 0 and at most 1, such as 0.2; got {share}")
@@ -362,17 +345,17 @@ def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> 
 
 
 def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Question] = ()) -> str:
-    """Return a released file with one row per trajectory, the runs on one task together, and no answers."""
+    """Return a CSV file to fill in, with one row per trajectory, sorted by task."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
     open_ones = [Annotation(t.trajectory_id, annotator) for t in by_task]
     return write_released(open_ones, may_be_open=True, questions=questions)
 
 
 def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annotation]:
-    """Return the annotations of the suite's dev trajectories, numbered from 1 (the primary one).
+    """Return the annotations of the suite's dev trajectories with opaque annotators.
 
-    Annotators get opaque ids by their first appearance among all annotations. Raises AnnotationsInvalid if a
-    trajectory has more than `MOST_ANNOTATIONS`.
+    Those of one trajectory are numbered from 1, the primary one. Raises AnnotationsInvalid if a trajectory
+    has more than `MOST_ANNOTATIONS`.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
     numbers: Counter[str] = Counter()
@@ -382,7 +365,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
             numbers[annotation.trajectory_id] += 1
             found.append(replace(annotation, annotation=numbers[annotation.trajectory_id]))
     if problems := [
-        f"{trajectory_id}: has {number} annotations; dev labels may have {MOST_ANNOTATIONS}"
+        f"{trajectory_id}: has {number} annotations; remove all but {MOST_ANNOTATIONS}"
         for trajectory_id, number in numbers.items()
         if number > MOST_ANNOTATIONS
     ]:
@@ -399,5 +382,5 @@ def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str
             who = annotation.person
             first = seen.setdefault((who, annotation.trajectory_id), name)
             if who and first != name:
-                problems.append(f"{annotation.trajectory_id}: {who} has a row in {first} and one in {name}")
+                problems.append(f"{annotation.trajectory_id}: {who} has rows in both {first} and {name}")
     return problems

@@ -1,7 +1,7 @@
-"""Coefficients of agreement, their 95 % intervals over resamples of tasks, and how many doubles are needed.
+"""Coefficients of agreement, their 95 % intervals over tasks, and how many doubles are needed.
 
-Categories are whole numbers from 0, in their order if they have one. A value below 0 is missing and is left
-out. A coefficient is None if it is undefined.
+Categories are whole numbers from 0, in order if the answers are ordered. Values below 0 are missing and are
+left out. A coefficient is None if it is undefined.
 """
 
 import math
@@ -16,11 +16,11 @@ from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_interv
 
 Level = Literal["nominal", "ordinal"]
 HALF_WIDTH: Final = 0.1
-"""The half-width that a coefficient's interval should have."""
+"""The intended half-width of a coefficient's interval."""
 
 
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
-    """Count the pairs of answers: int64 of shape (n_categories, n_categories), with a row per first answer.
+    """Count pairs of answers: int64 of shape (n_categories, n_categories), with one row per first answer.
 
     ``first`` and ``second`` are whole numbers of shape (n,). Pairs with a missing answer are left out.
     """
@@ -30,15 +30,14 @@ def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) ->
 
 
 def percent_agreement(table: np.ndarray) -> float | None:
-    """Return the share of equal answers in a confusion table as a fraction, or None if it is empty."""
+    """Return the share of equal answers in a confusion table, as a fraction, or None if it is empty."""
     return ratio(int(np.trace(table)), int(table.sum()))
 
 
 def cohen_kappa(table: np.ndarray) -> float | None:
     """Return Cohen's unweighted kappa of a confusion table, (p_o - p_e) / (1 - p_e), in [-1, 1].
 
-    It is None if the table is empty, or if all answers of both annotators are the same, since then p_e is 1.
-    Source: Cohen 1960.
+    It is None if the table is empty, or if all answers are the same, so that p_e is 1. Source: Cohen 1960.
     """
     return _defined(_kappas(table[None]))
 
@@ -55,11 +54,11 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
 
 
 def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
-    """Return Krippendorff's alpha of ``rating_counts``: 1 is full agreement, 0 is chance; may be below 0.
+    """Return Krippendorff's alpha from `rating_counts`: 1 is full agreement, 0 is chance level.
 
-    A unit may have any number of annotators; units with fewer than two values are left out. Under
-    ``ordinal``, categories that are farther apart differ more. Alpha is None if no unit has two values, or if
-    all values are equal, since no chance disagreement is then possible. Source: Krippendorff 2011, C and E.
+    A unit may have any number of annotators; units with fewer than two values are left out. With level
+    ``ordinal``, categories that are farther apart disagree more. Alpha is None if no unit has two values, or
+    if all values are equal, since chance cannot disagree then. Source: Krippendorff 2011, C and E.
     """
     coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
     return _defined(_alphas(coincidences, level))
@@ -69,15 +68,15 @@ def gwet_ac1(table: np.ndarray) -> float | None:
     """Return Gwet's AC1 of a confusion table, or None if the table is empty.
 
     AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
-    mean share of both annotators' answers. If nearly all answers are equal, kappa falls towards 0 no matter
-    how often people agree; AC1 does not. Report both. Source: Gwet 2008, British Journal of
-    Mathematical and Statistical Psychology 61.
+    share of both annotators' answers. If nearly all answers are the same, kappa is close to 0 no matter how
+    often annotators agree, but AC1 is not. Report both. Source: Gwet 2008, British Journal of Mathematical
+    and Statistical Psychology 61.
     """
     return _defined(_ac1s(table[None]))
 
 
 def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
-    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks, from each task's counts, (tasks, c, c)."""
+    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks. For the arguments see `agreement_intervals`."""
     values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
     return {name: _defined(value) for name, value in values.items()}
 
@@ -85,12 +84,12 @@ def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> 
 def agreement_intervals(
     tables: np.ndarray, coincidences: np.ndarray, level: Level, n_resamples: int = N_RESAMPLES, seed: int = 0
 ) -> dict[str, list[float] | None]:
-    """Return ``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high] from the counts of each task.
+    """Return ``kappa_ci``, ``alpha_ci`` and ``ac1_ci`` as [low, high], or None.
 
-    Tasks are resampled, since annotators answer the runs of several agents on one task alike. An interval is
-    None with fewer than two tasks, or if every resample gives the same value, which measures no error.
-    ``tables`` has the confusion table of each task, ``coincidences`` is from `coincidence_matrices`; both are
-    of shape (tasks, c, c).
+    Tasks are resampled, because the runs of several agents on one task get similar answers. There is no
+    interval with fewer than two tasks, or if all resamples give the same value. ``tables`` has the confusion
+    table of each task, and ``coincidences`` is the result of `coincidence_matrices`; both are of shape
+    (tasks, c, c).
     """
     rests_on = int((tables.sum(axis=(1, 2)) > 0).sum())
     if rests_on < 2 or not n_resamples:
@@ -110,10 +109,10 @@ def _coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) ->
 
 
 def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
-    """Return how many more doubles narrow an interval of ``pairs`` doubles to ``HALF_WIDTH`` on both sides.
+    """Return how many more doubles are needed to narrow the interval to a half-width of ``HALF_WIDTH``.
 
-    The width shrinks with the square root of the number, if further doubles resemble those so far, also in
-    how many share a task. The result is 0 if the interval is narrow enough, and None if there is no interval.
+    ``interval`` is that of ``pairs`` doubles. The estimate assumes that further doubles are like those so
+    far, so that the width shrinks with the square root of their number. It is None without an interval.
     """
     if interval is None:
         return None
@@ -126,10 +125,10 @@ def difference_of_shares(
 ) -> tuple[float, float]:
     """Return the interval (low, high) of the share of equal answers in one group minus that in the rest.
 
-    An equal and an unequal row, each with its own task, are added to both sides, so that a few equal rows
-    do not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``
-    (whole numbers from 0), to first order (Kish and Frankel 1974). ``error`` is how often the interval may
-    miss: 0.05 divided by the number of comparisons.
+    One equal and one unequal row, each on a new task, are added to both sides, so that a few equal rows do
+    not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``
+    (whole numbers from 0) and linearized (Kish and Frankel 1974). ``error`` is the probability that the
+    interval is wrong: 0.05 divided by the number of comparisons.
     """
     is_equal = np.concatenate([is_equal, [True, False, True, False]])
     is_theirs = np.concatenate([is_theirs, [True, True, False, False]])
@@ -148,11 +147,11 @@ def difference_of_shares(
 
 
 def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) -> np.ndarray:
-    """Return Krippendorff's coincidences of each task from ``rating_counts``: float64 of (n_tasks, c, c).
+    """Return Krippendorff's coincidence matrix of each task, float64 of shape (n_tasks, c, c).
 
-    ``tasks`` (units,) is the task of each unit as a number from 0.
+    ``counts`` is the result of `rating_counts`. ``tasks`` (units,) is the number of each unit's task.
     """
-    # Each unit adds n_i n_j / (n - 1) pairs of values, without the pairs of a value with itself.
+    # Each unit adds n_i n_j / (n - 1) pairs of values, but no pairs of a value with itself.
     n = counts.sum(axis=1)
     weighted = counts / np.maximum(n - 1, 1)[:, None] * (n > 1)[:, None]
     of_units = weighted[:, :, None] * counts[:, None, :]
@@ -168,7 +167,7 @@ def _defined(values: np.ndarray) -> float | None:
 
 
 def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa of each table, (resamples, c, c); NaN if undefined."""
+    """Return Cohen's kappa of each of the tables, (resamples, c, c); NaN if undefined."""
     n = tables.sum(axis=(1, 2))
     by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -186,7 +185,7 @@ def _ac1s(tables: np.ndarray) -> np.ndarray:
 def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
     """Return alpha of each matrix, (resamples, c, c).
 
-    The ordinal distance is the number of values between two categories, with half of each end.
+    The ordinal distance of two categories is the number of values between them, plus half of their own.
     """
     totals = coincidences.sum(axis=2)
     places = np.arange(totals.shape[1])

@@ -1,7 +1,7 @@
-"""The labels. Only this module opens a label file, and labels leave it only as arrays for the scorer.
+"""Loading labels. Only this module opens label files.
 
-Messages name rows and fields but never a value, and a label set's repr shows no label, so that neither an
-error nor a log can reveal one.
+So that neither errors nor logs reveal a label, messages name rows and fields but never values, and the
+``repr`` of a label set shows no label.
 """
 
 import hashlib
@@ -38,18 +38,18 @@ PARQUET: Final = ".parquet"
 
 
 class LabelsInvalid(Exception):
-    """Raised when a label file cannot be used; the message lists every problem by row and field."""
+    """Raised if a label file is invalid. The message lists all problems by row and field."""
 
 
 @dataclass(frozen=True, repr=False)
 class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
-    ``primary``, ``first`` and ``second`` map questions to int8 arrays of shape (n,). Success, side_effect and
-    repetition are 1 true, 0 false, -1 unsure or not annotated. Optimality is 1 to 4, or 0 if not answered. A
-    suite's own question has the index of the answer in ``Question.values``, or -1. ``primary`` has the
-    labels: the decision if there is one, else the first annotator's answer (``first``). ``annotated_twice``
-    is bool of shape (n,).
+    ``first`` and ``second`` have the first and second annotators' answers, and ``primary`` has the labels:
+    the decision if there is one, else the first answer. All three map questions to int8 arrays of shape (n,).
+    Success, side_effect and repetition are 1 for yes, 0 for no, and -1 if unsure or not annotated. Optimality
+    is 1 to 4, or 0 if not answered. For questions that the suite adds, the number is the index of the answer
+    in ``Question.values``, or -1. ``annotated_twice`` is bool of shape (n,).
     """
 
     suite: str
@@ -69,10 +69,10 @@ class LabelSet:
 def load_labels(
     suite: Suite, split: str, settings: Settings, fetch: bool = True, version_key: bytes | None = None
 ) -> LabelSet:
-    """Return the labels of a split: dev from the suite's published file if it has one, else from the source.
+    """Load the labels of a split from the source in ARB_LABELS, or from the suite's published dev labels.
 
-    With ``version_key`` the version is an HMAC, so that it does not confirm a guess of the labels. Raises
-    LabelsUnavailable if the source is not available, and LabelsInvalid if it cannot be used.
+    With ``version_key`` the version is an HMAC, which does not confirm guesses of the labels. Raises
+    LabelsUnavailable if the source cannot be reached, and LabelsInvalid if its content is invalid.
     """
     if split == "dev" and suite.dev_labels_path.is_file():
         return make_label_set(suite, split, _published(suite), "published")
@@ -83,43 +83,39 @@ def load_labels(
 
 
 def load_annotations(
-    suite: Suite,
-    settings: Settings,
-    split: str | None = None,
-    file: Path | None = None,
+    suite: Suite, settings: Settings, split: str | None = None, file: Path | None = None,
     is_strict: bool = False,
-) -> tuple[Annotation, ...]:
-    """Return every annotation of a split, or of the whole suite, with released ids, in the order of the file.
+) -> tuple[Annotation, ...]:  # fmt: skip
+    """Return all annotations of a split, or of the whole suite if it is None, in file order.
 
-    They come from ``file`` (released CSV or our Parquet) if it is given, else from the places that
-    `load_labels` reads. Annotations of the whole suite come only from the source, where a person has one
-    name. ``is_strict`` is that of `annotations.parse_released`. Raises the same exceptions as `load_labels`.
+    They come from ``file`` (CSV or Parquet) if it is given, else from where `load_labels` reads. For the
+    whole suite that is only the source in ARB_LABELS, because published dev labels have other names for
+    annotators. ``is_strict`` is that of `annotations.parse_released`. Raises the exceptions of `load_labels`.
     """
-    if file is not None:
-        annotations = read_annotation_file(file, file.name, suite.questions, is_strict)
-        first_row = _first_row(file)
-    elif split == "dev" and suite.dev_labels_path.is_file():
+    name = "labels" if file is None else file.name
+    if file is None and split == "dev" and suite.dev_labels_path.is_file():
         annotations, first_row = _published(suite), 1
     else:
-        path = locate_labels(settings)
-        annotations = read_annotation_file(path, questions=suite.questions)
+        path = file or locate_labels(settings)
+        annotations = read_annotation_file(path, name, suite.questions, is_strict and file is not None)
         first_row = _first_row(path)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
-    found = _in_suite(suite, annotations, first_row, "labels" if file is None else file.name)
+    found = _in_suite(suite, annotations, first_row, name)
     return tuple(a for a in found if a.trajectory_id in wanted)
 
 
 def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: bytes | None = None) -> str:
-    """Return 12 hex digits that identify the annotations of all trajectories of a suite, dev and test."""
+    """Return 12 hexadecimal digits that identify the annotations of a suite, on dev and test."""
     return _version(suite.trajectories, _by_trajectory(suite, suite.trajectories, annotations), version_key)
 
 
 def write_annotations(
     annotations: Sequence[Annotation], path: Path, questions: Sequence[Question] = ()
 ) -> None:
-    """Write annotations atomically: our Parquet if the name ends in ``.parquet``, else the released CSV.
+    """Write annotations as Parquet if the file name ends in ``.parquet``, else as CSV.
 
-    Only its owner may read the file. Raises AnnotationsInvalid if the format cannot store them, and OSError.
+    The file is written atomically, and only its owner can read it. Raises AnnotationsInvalid if the format
+    cannot represent the annotations, and OSError.
     """
     if path.suffix == PARQUET:
         content = write_parquet(annotations, questions)
@@ -138,10 +134,10 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 def read_annotation_file(
     path: Path, name: str = "labels", questions: Sequence[Question] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
-    """Return the annotations in a file. Its ending tells if it is the wheel, our Parquet or released CSV.
+    """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
 
-    Ids stay as written, and any trajectory is accepted. ``questions`` are those of the suite. Raises
-    LabelsUnavailable and LabelsInvalid.
+    Ids stay as written and need not be in a suite. ``questions`` are those of the suite. Raises
+    LabelsUnavailable, LabelsInvalid.
     """
     try:
         if path.suffix == PARQUET:
@@ -159,19 +155,19 @@ def _text_of(path: Path) -> str:
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             return wheel.read(ANNOTATIONS_IN_WHEEL).decode("utf-8")
-    with path.open(encoding="utf-8-sig", newline="") as file:  # newline: a name may hold a line break
+    with path.open(encoding="utf-8-sig", newline="") as file:  # names may contain line breaks
         return file.read()
 
 
 def _first_row(path: Path) -> int:
-    """Return the number of a file's first row in messages: 2 for CSV, whose header is row 1, else 1."""
+    """Return the number of a file's first row in messages: 2 for CSV, which has a header, else 1."""
     return 1 if path.suffix == PARQUET else 2
 
 
 def _in_suite(
     suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
 ) -> tuple[Annotation, ...]:
-    """Return the annotations with ids as the suite spells them. Raises LabelsInvalid for unknown ids."""
+    """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids."""
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)
@@ -181,18 +177,14 @@ def _in_suite(
         else:
             found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
     if unknown and not found:
-        raise LabelsInvalid(f"{name}: has no trajectory of the suite {suite.name}; check ARB_SUITE")
+        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check ARB_SUITE")
     if unknown:
         raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
     return tuple(found)
 
 
-def _values(annotation: Annotation) -> list[int]:
-    """Return an annotation's answers as the codes of a label set, in the order of RELEASED_ANSWERS."""
-    return [_code(name, values, annotation) for name, values in RELEASED_ANSWERS.items()]
-
-
 def _code(question: str, values: Sequence[str], annotation: Annotation | None) -> int:
+    """Return the answer to a question as the number that stands for it in a `LabelSet`."""
     answer = annotation.answers.get(question) if annotation else None
     if answer is None or answer not in values:
         return nothing_of(question)
@@ -204,7 +196,7 @@ def _code(question: str, values: Sequence[str], annotation: Annotation | None) -
 
 
 def nothing_of(question: str) -> int:
-    """Return the code that stands for a missing answer to a question in a label set."""
+    """Return the number that means a missing answer to a question in a label set."""
     return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
 
 
@@ -216,12 +208,14 @@ def make_label_set(
     first_row: int = 1,
     version_key: bytes | None = None,
 ) -> LabelSet:
-    """Make the labels of a split from annotations; raises LabelsInvalid if none belongs to the split."""
+    """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
     trajectories = suite.split(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
-        what = f"{split} split of the suite {suite.name}; check ARB_SUITE and ARB_LABELS"
-        raise LabelsInvalid(f"labels ({source}): there is no label of the {what}")
+        raise LabelsInvalid(
+            f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; check "
+            "ARB_SUITE and ARB_LABELS"
+        )
     annotations = _by_trajectory(suite, trajectories, rows, first_row)
     answers = [answered(found) for found in annotations]
     return LabelSet(
@@ -240,7 +234,7 @@ def make_label_set(
 def _by_trajectory(
     suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
 ) -> list[list[Annotation]]:
-    """Return the annotations of each trajectory in the order of the file; the first is the primary one."""
+    """Return the annotations of each trajectory in file order; the first one is primary."""
     by_id: dict[str, list[Annotation]] = {}
     for annotation in _in_suite(suite, rows, first_row):
         by_id.setdefault(annotation.trajectory_id, []).append(annotation)
@@ -248,7 +242,7 @@ def _by_trajectory(
 
 
 def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Mapping[str, np.ndarray]:
-    """Return the codes of one annotation per trajectory, by released question, then by the suite's own."""
+    """Return one annotation's answers per trajectory as arrays, by question."""
     values = dict(RELEASED_ANSWERS) | {question.name: question.values for question in own}
     arrays = {
         name: np.array([_code(name, answers, each) for each in chosen], dtype=np.int8)
@@ -262,18 +256,18 @@ def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Map
 def _version(
     trajectories: Sequence[Trajectory], annotations: Sequence[Sequence[Annotation]], key: bytes | None
 ) -> str:
-    """Return 12 hex digits of the SHA-256, or HMAC, of every annotation in id order.
+    """Return 12 hexadecimal digits of the SHA-256 or HMAC of all annotations.
 
-    The same content gives the same version. Answers to own questions are added only if there are any, so that
-    a new question in a suite does not change existing versions. A decision replaces the first annotator's
-    answer.
+    A decision replaces the first annotator's answer. Answers to questions that the suite adds are included
+    only if there are any, so that a new question does not change existing versions.
     """
     content_of = []
     for trajectory, found in zip(trajectories, annotations, strict=True):
         rows: list[list[Any]] = []
         for annotation in (*found[:1], *answered(found)[1:]):
             own = sorted(item for item in annotation.answers.items() if item[0] not in RELEASED_ANSWERS)
-            rows.append([*_values(annotation), *([own] if own else [])])
+            released = [_code(name, values, annotation) for name, values in RELEASED_ANSWERS.items()]
+            rows.append([*released, *([own] if own else [])])
         content_of.append([trajectory.trajectory_id, rows])
     content = json.dumps(content_of, separators=(",", ":")).encode()
     digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)

@@ -1,15 +1,14 @@
 """The quality of the labels: the ceiling that they set for judges, and how noise in them affects precision.
 
-The ceiling scores second annotators as a judge of the first, with the same metric. A judge that is as good as
-they are cannot be distinguished from a perfect one.
+The ceiling is the score of second annotators, evaluated like a judge against first annotators. A judge that
+reaches it cannot be distinguished from a perfect one.
 
-The noise is simulated: a judge's verdicts stay, every label is flipped with the probability with which two
-annotators differ, as if another person had given the labels, and precision is computed again. A yes and a no
-have separate rates: a second person changed 6 of 39 yes and 6 of 66 no of the official labels. Since so few
-doubles leave the rates uncertain, each draw also draws the rates, from a Beta distribution with Jeffreys'
-prior (Brown, Cai and DasGupta 2001, Statistical Science 16). The flips do not depend on the judge. If people
-and judges make errors on the same trajectories, another person's labels would cost the judge less than this
-band says.
+Label noise is simulated as if another person had given the labels: every label is flipped with the
+probability with which two annotators differ, and the judge's precision is computed again. A yes and a no have
+separate rates: in the official labels, second annotators changed 6 of 39 yes and 6 of 66 no. Because so few
+doubles leave the rates uncertain, each simulation also draws the rates, from a Beta distribution with
+Jeffreys' prior (Brown, Cai and DasGupta 2001, Statistical Science 16). Flips are independent of the judge. If
+people and judges tend to be wrong on the same trajectories, the real effect is smaller than simulated.
 """
 
 from collections.abc import Mapping, Sequence
@@ -34,11 +33,11 @@ from leaderboard.score import Score
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
 ) -> dict[str, Score | None]:
-    """Return, by label, the score of second annotations against first ones, without cells by agent.
+    """Return, by label, the score of second annotations evaluated against first ones.
 
-    It covers the trajectories of all the sets (such as dev and test of a suite) that two people annotated,
-    with 95 % intervals over tasks. A trajectory is left out if one of the two was unsure (policy
-    ``published``). The score is None if no trajectory has two answers.
+    It covers the trajectories of all label sets (such as dev and test) that two people annotated, except
+    those on which one of them was unsure. The score has 95 % intervals over tasks, but no cells by agent. It
+    is None if no trajectory has two answers.
     """
     twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
     benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
@@ -52,30 +51,22 @@ def second_annotator_scores(
             found[label] = None
             continue
         scores = judge_scores(
-            second,
-            first,
-            benchmarks=benchmarks,
-            clusters=tasks,
-            policy="published",
-            n_resamples=n_resamples,
-            seed=SEED,
-        )
+            second, first, benchmarks=benchmarks, clusters=tasks, policy="published",
+            n_resamples=n_resamples, seed=SEED,
+        )  # fmt: skip
         found[label] = score_from(scores)
     return found
 
 
 def ceiling_row(
-    label_sets: Sequence[LabelSet],
-    date: str,
-    authors: str = "",
-    link: str = "",
+    label_sets: Sequence[LabelSet], date: str, authors: str = "", link: str = "",
     n_resamples: int = N_RESAMPLES,
-) -> BoardRow | None:
-    """Return the second annotators as a reference row of the board, or None if nobody annotated twice.
+) -> BoardRow | None:  # fmt: skip
+    """Return the second annotators as a reference row of the board, or None if there are none.
 
-    It has the id of the shipped row of the official suite, which it replaces on a board. Its intervals are
-    over tasks. ``date`` is the day of the labels (ISO). It has no breakdown by agent, which would rest on a
-    handful of trajectories each.
+    The row has the id of the published row of the official suite, which it replaces on a board. Its intervals
+    are over tasks. It has no cells by agent, which would have only a few trajectories each. ``date`` is the
+    ISO date of the labels.
     """
     scores = second_annotator_scores(label_sets, n_resamples)
     if not any(scores.values()):
@@ -96,7 +87,7 @@ def ceiling_row(
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
-    """Return a dict with the counts of trajectories, tasks and positives, and the annotators' agreement."""
+    """Return the numbers of trajectories, tasks and positives, and the annotators' agreement."""
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
     agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
@@ -124,12 +115,9 @@ def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
 
 
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
-    """Return the agreement of first and second annotations on a question of the paper.
-
-    It is over the trajectories of the label set that have both.
-    """
+    """Return the agreement of first and second annotations on a question of the paper."""
     twice = labels.annotated_twice
-    lowest = 1 if question == "optimality" else 0  # the lowest code; a lower one means "not answered"
+    lowest = 1 if question == "optimality" else 0  # lower numbers mean "not answered"
     codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.first, labels.second)]
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
@@ -141,8 +129,8 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles for an answer takes the rate of all benchmarks, since a single double would
-move its own rate by 3 %."""
+"""A benchmark with fewer doubles for an answer has the rate of all benchmarks, since a single double would
+change its own rate by 3 %."""
 
 N_DRAWS: Final = 10_000
 
@@ -156,15 +144,15 @@ class DisagreementCount:
 
     @property
     def rate(self) -> float | None:
-        """The share of doubles that differ, as a fraction, or None if there are no doubles."""
+        """The share of doubles with different answers, as a fraction; None without doubles."""
         return self.differing / self.doubles if self.doubles else None
 
 
 @dataclass(frozen=True)
 class DisagreementRates:
-    """How often two annotators differ on a label: overall, by benchmark, and by the first one's answer.
+    """How often two annotators differ on a label: overall, by benchmark, and by the first annotator's answer.
 
-    ``by_answer`` maps (benchmark, 1 or 0) and, for all benchmarks, (None, 1 or 0).
+    The keys of ``by_answer`` are (benchmark, 1 or 0), and (None, 1 or 0) for all benchmarks together.
     """
 
     overall: DisagreementCount
@@ -172,7 +160,7 @@ class DisagreementRates:
     by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
     def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
-        """Return the counts to simulate with: the benchmark's own if there are enough, else those of all."""
+        """Return the counts of a benchmark, or those of all benchmarks if it has too few doubles."""
         own = self.by_answer.get((benchmark, answer))
         if own is not None and own.doubles >= FEWEST_DOUBLES:
             return own
@@ -181,7 +169,7 @@ class DisagreementRates:
 
 @dataclass(frozen=True, slots=True)
 class NoiseBand:
-    """A judge's precision on the present labels, and the mean and middle 95 % of the draws, as fractions."""
+    """A judge's precision, and its mean and central 95 % range under simulated label noise, as fractions."""
 
     precision: float
     mean: float
@@ -190,7 +178,7 @@ class NoiseBand:
 
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
-    """Return how often annotators differ on a label, over all trajectories that two people answered."""
+    """Return how often annotators differ on a label, over all trajectories with two answers."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.first[label], labels.second[label]
@@ -216,23 +204,18 @@ def _both_answers(
 
 
 def precision_under_noise(
-    tp: np.ndarray,
-    fp: np.ndarray,
-    of_yes: Sequence[DisagreementCount],
-    of_no: Sequence[DisagreementCount],
-    n_draws: int = N_DRAWS,
-    seed: int = 0,
-) -> NoiseBand | None:
-    """Return the noise band of a judge's precision.
+    tp: np.ndarray, fp: np.ndarray, of_yes: Sequence[DisagreementCount], of_no: Sequence[DisagreementCount],
+    n_draws: int = N_DRAWS, seed: int = 0,
+) -> NoiseBand | None:  # fmt: skip
+    """Return the noise band of a judge's precision, or None if the judge never says yes or rates are unknown.
 
-    A flipped yes turns a TP into an FP, a flipped no an FP into a TP. The trajectories that the judge called
-    successful stay, so the expected precision is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). In
-    a draw the rates of all cells are high or low together: a cell may use the doubles of all benchmarks,
-    which include those of another cell, so that independent draws would count them twice.
+    A flipped yes turns a TP into an FP, and a flipped no turns an FP into a TP. The judge's verdicts do not
+    change, so the expected precision is sum(tp (1 - rate of yes) + fp rate of no) / sum(tp + fp). In each
+    draw, the rates of all cells are high together or low together. Independent draws would be wrong, because
+    cells may share doubles: small benchmarks use those of all benchmarks.
 
-    ``tp`` and ``fp`` are whole numbers of shape (cells,); ``of_yes`` and ``of_no`` have the doubles of each
-    cell by their first answer. The band is None if the judge never says yes, or if labels that count have no
-    doubles.
+    ``tp`` and ``fp`` are whole numbers of shape (cells,). ``of_yes`` and ``of_no`` count the doubles of each
+    cell whose first answer is yes or no.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))
     if not called_successful:
@@ -260,18 +243,16 @@ def precision_under_noise(
 def noise_band(score: Score | None, rates: DisagreementRates) -> NoiseBand | None:
     """Return the noise band of a judge's score on one label.
 
-    It is computed by benchmark if the cells add up to the overall counts, else overall. It is None if counts
-    or rates are not known, or if the judge never says yes.
+    It is computed from the cells by benchmark if they add up to the overall counts, else from the overall
+    cell. It is None if counts or rates are unknown, or if the judge never says yes.
     """
     if score is None or score["overall"]["tp"] is None:
         return None
     overall = score["overall"]
     names: list[str | None] = list(score["by_benchmark"])
     cells = list(score["by_benchmark"].values())
-    if (sum(cell["tp"] or 0 for cell in cells), sum(cell["fp"] or 0 for cell in cells)) != (
-        overall["tp"],
-        overall["fp"],
-    ):
+    sums = sum(cell["tp"] or 0 for cell in cells), sum(cell["fp"] or 0 for cell in cells)
+    if sums != (overall["tp"], overall["fp"]):
         names, cells = [None], [overall]
     tp = np.array([cell["tp"] or 0 for cell in cells], dtype=np.int64)
     fp = np.array([cell["fp"] or 0 for cell in cells], dtype=np.int64)

@@ -1,7 +1,7 @@
-"""Find the labels' file on this machine, or fetch it into a private folder. This module does not open it.
+"""Finding the label file on this machine, or downloading it to a private folder. It is not opened here.
 
-A source is ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the released
-format), ``hub:OWNER/REPO[/FILE]`` (a private dataset repository) or ``none``.
+The source in ARB_LABELS is ``wheel`` (the PyPI wheel of the released benchmark), ``csv:PATH`` (a file in the
+released format), ``hub:OWNER/REPO[/FILE]`` (a private dataset repository) or ``none``.
 """
 
 import hashlib
@@ -25,13 +25,13 @@ FETCH_TIMEOUT_SECONDS = 60
 
 
 class LabelsUnavailable(Exception):
-    """Raised when the configured source has no labels; the message says why and what to do."""
+    """Raised if the configured source has no labels. The message says why and what to do."""
 
 
 def locate_labels(settings: Settings, fetch: bool = True) -> Path:
-    """Return the path of the configured source: a CSV in the released format, or the wheel that contains one.
+    """Return the path of the configured label file: a CSV or Parquet file, or the wheel that contains a CSV.
 
-    If the file is not on this machine and ``fetch`` is true, it is fetched. Raises LabelsUnavailable.
+    With ``fetch``, a file that is not on this machine is downloaded. Raises LabelsUnavailable.
     """
     kind, _, place = settings.labels.partition(":")
     try:
@@ -46,19 +46,19 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
             return _from_hub(place, settings, fetch)
     except OSError as error:
         raise LabelsUnavailable(
-            f"the folder for fetched labels cannot be used ({error.strerror or type(error).__name__}); "
-            "set ARB_CACHE_DIR to a folder that you may write to"
+            f"cannot write labels to the cache ({error.strerror or type(error).__name__}); set "
+            "ARB_CACHE_DIR to a folder that you may write to"
         ) from error
     if kind == "none":
         raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'), so test cannot be scored")
     raise LabelsUnavailable(
-        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none; the Space and "
-        "`python -m submissions` also take records[:VERSION]"
+        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none (the Space "
+        "and `python -m submissions` also accept records[:VERSION])"
     )
 
 
 def private_folder(folder: Path) -> Path:
-    """Return the folder after creating it, if necessary, and making it accessible only to its owner."""
+    """Create the folder if necessary, make it accessible only to its owner, and return it."""
     folder = folder.expanduser()
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     if folder.stat().st_mode & 0o777 != 0o700:
@@ -67,7 +67,7 @@ def private_folder(folder: Path) -> Path:
 
 
 def _installed_annotations() -> Path | None:
-    """Return the path of the annotations in an installed agent-reward-bench of the known version, or None."""
+    """Return the path of the annotations in an installed agent-reward-bench 0.1.2, or None."""
     try:
         if importlib.metadata.version("agent-reward-bench") != "0.1.2":
             return None
@@ -92,8 +92,8 @@ def _cached_wheel(cache: Path, fetch: bool) -> Path:
         fetched = _pip_download(Path(folder))
         if _sha256(fetched) != WHEEL_SHA256:
             raise LabelsUnavailable(
-                f"the wheel fetched for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 differs) "
-                "and was not used; check which package index pip uses"
+                f"the wheel downloaded for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 "
+                "differs), so it was not used; check which package index pip uses"
             )
         fetched.replace(wheel)
     return wheel
@@ -145,19 +145,19 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
         status = error.response.status_code if error.response is not None else "no"
         reason = f"the Hub answered {status}; check the name, the revision and that HF_TOKEN may read it"
     except errors.HTTPError:  # type: ignore[attr-defined] # the library imports it for its callers
-        reason = "the connection to the Hub broke off; try again"
+        reason = "the connection to the Hub was interrupted; try again"
     except errors.HFValidationError:
-        reason = "that is not the name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
+        reason = "not a valid name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
     else:
         return Path(path)
     raise LabelsUnavailable(f"labels from {owner}/{repo}, file {file_name}: {reason}")
 
 
 def _folder_for(token: str, repo: str, settings: Settings) -> Path:
-    """Return the folder for files that were fetched with this token.
+    """Return the folder for files that were downloaded with this token.
 
-    When the Hub refuses a token, its client returns the copy on disk. So a shared cache, or one folder for
-    all tokens, would give labels to people who may not read them.
+    If the Hub rejects a token, its client returns a copy on disk. If all tokens had one folder, people who
+    may not read the labels could get them from there.
     """
     cache = private_folder(settings.cache_dir)
     reader = hashlib.sha256(token.encode()).hexdigest()[:12]

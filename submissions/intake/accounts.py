@@ -1,6 +1,6 @@
-"""Actors, and the limits of accounts: their minimum age, and their test files per day and per year.
+"""Actors, and the limits of accounts: minimum age, and test files per day and per year.
 
-The limits count the files of all judges of an account together.
+An account's limits count the files of all its judges together.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,13 @@ How = Literal["local", "session", "token"]
 class Actor:
     """The person behind a request, as identified by the server.
 
-    ``name`` is the account's name in the records; ``hub_name`` is its present name on the Hub if that differs
-    (see `submissions.records.queries.account_of`). ``subject`` is the account's id on the Hub, which stays
-    the same when it is renamed. ``since`` is the day on which it was created, None if unknown. ``how`` says
-    how they identified themselves: by a name given on the machine itself (``local``), by signing in with
-    Hugging Face (``session``), or by a bearer token that the Hub confirmed (``token``).
+    Attributes:
+        name: The account's name in the records.
+        since: The day on which the account was created, or None if unknown.
+        how: How the person was identified: by a name given on the server's own machine (``local``), by
+            signing in with Hugging Face (``session``), or by a bearer token (``token``).
+        subject: The account's id on the Hub, which stays the same when the account is renamed.
+        hub_name: The current name on the Hub, if it differs; see `submissions.records.queries.account_of`.
     """
 
     name: str
@@ -39,23 +41,21 @@ class Actor:
 
 
 def is_same_name(name: str, other: str) -> bool:
-    """Return whether two names belong to one account; case is ignored, as in names on the Hub."""
+    """Return whether two names belong to one account. As on the Hub, case is ignored."""
     return name.casefold() == other.casefold()
 
 
 def require_maintainer(actor: Actor, to_do: str = "do this") -> None:
-    """Raise PermissionDenied unless the actor is a maintainer; ``to_do`` completes the message."""
+    """Raise PermissionDenied ("only maintainers may ``to_do``") unless the actor is a maintainer."""
     if not actor.is_maintainer:
         raise PermissionDenied(f"only maintainers may {to_do}")
 
 
 def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
-    """Check the fields of a declaration, and return it under the actor's name together with the actor.
+    """Check the fields of a declaration, and return it with the actor's account, and the actor.
 
-    If ``actor`` is None (on a local Space), the account named in the fields becomes the actor.
-
-    Raises:
-        DeclarationError: Lists every problem, including an account in the fields that is not the actor's.
+    If ``actor`` is None, as on a local Space, the account named in the fields becomes the actor. Raises
+    DeclarationError with every problem, such as an account in the fields that is not the actor's.
     """
     if actor is None:
         declared = declare(**fields)
@@ -76,10 +76,10 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
 
 
 def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
-    """Return the first day on which the account may submit (``today`` if it may already), or None.
+    """Return the first day on which the account may submit, or None if its age is unknown.
 
-    None means that the age of the account is unknown. The age does not matter if the suite has no minimum,
-    for maintainers, for accounts that the suite exempts, and for names given on the server's own machine.
+    If it may submit already, this is ``today``. That is so for maintainers, for accounts that the suite
+    exempts, for names given on the server's own machine, and for everyone if the suite has no minimum age.
     """
     is_exempt = actor.is_maintainer or any(is_same_name(actor.name, name) for name in rules.age_exempt)
     if is_exempt or rules.account_age_days == 0 or actor.how == "local":
@@ -90,7 +90,7 @@ def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
 
 
 def age_problem(actor: Actor, rules: SuiteRules, today: date) -> str | None:
-    """Return why the account may not submit yet and what to do, or None if it may."""
+    """Return the reason why the account may not submit yet, and what to do, or None if it may submit."""
     day = qualifies_on(actor, rules, today)
     if day == today:
         return None
@@ -98,7 +98,7 @@ def age_problem(actor: Actor, rules: SuiteRules, today: date) -> str | None:
     if day is None:
         return (
             f"{asked}, and the Hub did not say when yours was created; sign in again, try later, or ask a "
-            "maintainer to exempt it (age_exempt in the suite's rules)"
+            "maintainer to exempt your account (age_exempt in the suite's rules)"
         )
     return f"{asked}; yours was created on {actor.since} and may submit from {day}"
 
@@ -109,10 +109,11 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """How many test files an account may still send, and when it may send the next (``next_at``, None: now).
+    """How many test files an account may still send.
 
-    ``is_suite_full`` says that the shared leak budget is used up, rather than the account's own limits.
-    ``is_reserved`` says that the rest of that budget is reserved for confirmed accounts.
+    ``next_at`` is when it may send the next file, or None if it may send one now. ``is_suite_full`` says that
+    the shared leak budget is used up, not the account's own limits. ``is_reserved`` says that the rest of the
+    shared budget is reserved for confirmed accounts.
     """
 
     left_today: int
@@ -123,9 +124,9 @@ class AccountQuota:
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
-    """Return how many more files the rules allow to an account that sent files at these times, in any order.
+    """Return how many more files an account may send that sent files at these times, in any order.
 
-    A day is the last 24 hours, a year the last 365 days.
+    A day is the last 24 hours, and a year the last 365 days.
     """
     left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
     left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
@@ -136,7 +137,7 @@ def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: da
 def _left(
     submitted_at: Sequence[datetime], window: timedelta, most: int, now: datetime
 ) -> tuple[int, datetime | None]:
-    """Return how many more files the window allows, and if that is 0, when the next one may be sent."""
+    """Return how many more files the window allows, and when the next one may be sent (None: now)."""
     inside = sorted(moment for moment in submitted_at if moment > now - window)
     left = max(0, most - len(inside))
     if left:
@@ -147,7 +148,7 @@ def _left(
 
 
 def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
-    """Raise RateLimited if the account may send no file now; the message says when it may send the next."""
+    """Raise RateLimited if the account may not send a file now. The message says when it may."""
     if found.next_at is None:
         return
     when = "this suite accepts no test files"
@@ -161,7 +162,7 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
 
 
 def suite_full_message(is_reserved: bool) -> str:
-    """Return the message that the shared leak budget is used up, or its part for unconfirmed accounts."""
+    """Return the message that the shared leak budget, or its part for unconfirmed accounts, is used up."""
     if is_reserved:
         return (
             "unconfirmed accounts have used up their part of this suite's leak budget for the year; ask a "

@@ -1,7 +1,7 @@
 """Signed receipts, and submissions as their owners and maintainers see them.
 
-A receipt is signed with Ed25519 (RFC 8032) over the facts in `SIGNED` as canonical JSON, so that anyone can
-check it without asking the server. The private key is derived from the server's secret; the public key is on
+A receipt has an Ed25519 signature (RFC 8032) over the facts in `SIGNED` as canonical JSON, so that anyone can
+check it without asking the server. The private key is derived from the server's secret. The public key is on
 the About page.
 """
 
@@ -21,19 +21,19 @@ SIGNED: Final = (
     "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
     "record", "record_hash",
 )  # fmt: skip
-"""The facts that are signed; they never change."""
+"""The facts that are signed, which never change."""
 
 Status = Literal["accepted", "waiting", "held"]
-"""``accepted``: the record is durable. ``waiting``: the record is written but not durable yet.
-``held``: the record is durable, and a maintainer reviews the file before it is scored."""
+"""``waiting``: the record is not stored durably yet. ``accepted``: the record is stored durably. ``held``: it
+is stored durably, but a maintainer has to review the file before it is scored."""
 WAITING: Final = (
-    "It is recorded and waits to be stored permanently. Its page shows when it is accepted, and its metrics "
-    "from then on."
+    "It is recorded but not stored permanently yet. Its page shows when it is accepted, and its metrics from "
+    "then on."
 )
 
 
 def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
-    """Return a sentence about the status of a receipt; ``reasons`` say why the file is held."""
+    """Return one or two sentences about a status. ``reasons`` say why the file is held."""
     match status:
         case "accepted":
             return "It is accepted and stored permanently."
@@ -41,12 +41,12 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
             return WAITING
         case "held":
             why = "; ".join(reason.rstrip(".") for reason in reasons if reason) or "no reason was recorded"
-            return f"It is held until a maintainer has reviewed it, and scored after that. Reason: {why}."
+            return f"It is held until a maintainer has reviewed it, and is scored after that. Reason: {why}."
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """A submitter's receipt; ``record`` and ``record_hash`` locate the submission in the event log."""
+    """A receipt for a submission. ``record`` and ``record_hash`` identify its event in the log."""
 
     submission_id: str
     suite: str
@@ -67,7 +67,7 @@ class Receipt:
         return {**facts, "submitted_at": self.submitted_at.isoformat(timespec="microseconds")}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the receipt as JSON: the signed facts, the signature and the present status."""
+        """Return the receipt as JSON: the signed facts, the signature and the current status."""
         now = {"signature": self.signature, "is_new": self.is_new, "status": self.status}
         return {**self.facts(), **now}
 
@@ -76,10 +76,9 @@ class Receipt:
 class SubmissionView:
     """A submission as its owner or a maintainer sees it.
 
-    ``report`` is None while the file has no score or is held, or its record is not durable yet.
-    ``appears_at`` is when its row appears on the board, if it is public and the suite's labels are private.
-    ``are_figures_withdrawn`` says that the figures of its score are withdrawn, because the server's secret
-    was replaced.
+    ``report`` is None as long as the file has no score or is held, or its record is not stored durably. In a
+    suite with private labels, ``appears_at`` is when a public row appears on the board.
+    ``are_figures_withdrawn`` says that the figures are hidden because the server's secret was replaced.
     """
 
     receipt: Receipt
@@ -114,7 +113,7 @@ class Signer:
 
     @property
     def public_key(self) -> str:
-        """The key to check receipts with, as 64 hexadecimal digits."""
+        """The public key for checking receipts, as 64 hexadecimal digits."""
         return self._key.public_key().public_bytes_raw().hex()
 
     def signature(self, receipt: Receipt) -> str:
@@ -133,7 +132,7 @@ def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -
 
 
 def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
-    """Return what is wrong with a receipt in JSON, or None if its signature is valid."""
+    """Return what is wrong with a receipt (as in `Receipt.to_json`), or None if its signature is valid."""
     absent = [name for name in (*SIGNED, "signature") if name not in receipt]
     if absent:
         return f"the receipt has no {', '.join(absent)}"

@@ -32,7 +32,7 @@ class IntakeService:
         """Called with every checked upload, every submission, and the exception of any failed submission."""
 
     def check(self, content: bytes, file_name: str, split: str, apart: bool = False) -> Upload:
-        """Check a prediction file against a split and return the upload; see `read_upload` for ``apart``."""
+        """Check a prediction file against a split. See `read_upload` for ``apart``."""
         app = self._app
         upload = read_upload(
             content, file_name, app.settings, suite=app.suite, split=split, parsers=app.parsers, apart=apart
@@ -43,7 +43,7 @@ class IntakeService:
     def dry_run(self, upload: Upload) -> dict[str, Any]:
         """Return the full score report of an acceptable dev file without recording it.
 
-        Raises SubmissionError for any other file, or if there are no dev labels.
+        Raises SubmissionError if the file is not acceptable, or not for dev, or if there are no dev labels.
         """
         verdicts = upload.check.aligned
         if verdicts is None or upload.check.split != "dev":
@@ -56,10 +56,10 @@ class IntakeService:
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record and score an acceptable test file, and return the submission as its owner sees it.
 
-        One transaction checks the limits and records the file; a second one records the score. The receipt
-        says ``waiting`` while the record is not durable; call `RecordsService.submission` to see when it is
-        accepted. Sending the same file of the same judge again makes no second submission. Without an actor
-        the declared account becomes the actor, which callers may allow only on loopback.
+        One transaction checks the limits and records the file, and a second one records the score. The
+        receipt says ``waiting`` until the record is stored durably; call `RecordsService.submission` to see
+        when it is accepted. Sending the same file for the same judge again adds no second submission. If
+        ``actor`` is None, which callers may allow only on loopback, the declared account becomes the actor.
 
         Raises SubmissionError, PermissionDenied, RateLimited.
         """
@@ -87,7 +87,7 @@ class IntakeService:
             raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
         if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
-        app.secret  # noqa: B018 - its first use stores its check value with the records
+        app.secret  # noqa: B018 - reading it stores its check value in the records
         app.files.keep(upload.content)
         reasons: tuple[str, ...] = ()
         if not app.suite.labels_are_public:
@@ -107,7 +107,7 @@ class IntakeService:
         return scorer.finish_scoring(self._app)
 
     def _finish_later(self) -> None:
-        """Start a thread that scores the unscored submissions once the database answers again."""
+        """Start a thread that scores the unscored submissions when the database is available again."""
         with self._lock:
             if self._finishing is None or not self._finishing.is_alive():
                 self._finishing = threading.Thread(target=self._finish, name="late scoring", daemon=True)
@@ -126,17 +126,17 @@ class IntakeService:
 
     @property
     def read_only_reason(self) -> str | None:
-        """Why nothing can be submitted, as a public message; None if submitting is possible."""
+        """The reason why nothing can be submitted, as a public message, or None if submitting is possible."""
         app = self._app
         return app.durability_problem or app.durability.closed or app.labels.why_none("test")
 
     @property
     def is_off(self) -> bool:
-        """Whether the settings rule out submitting; this reads neither the Hub nor the labels."""
+        """Whether the settings make submitting impossible. This reads neither the Hub nor the labels."""
         return self._app.durability_problem is not None or self._app.settings.labels == "none"
 
     @property
     def is_closed_for_now(self) -> bool:
-        """Whether nothing can be recorded now for a reason that will pass by itself."""
+        """Whether nothing can be recorded for a temporary reason."""
         is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
         return is_waiting and self._app.durability_problem is None

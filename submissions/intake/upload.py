@@ -27,8 +27,8 @@ _UNNAMED: Final = "predictions"
 class Upload:
     """An uploaded file and the result of its check.
 
-    ``sha256`` is the hexadecimal hash of ``content``. Both are empty if a file on disk is over the size
-    limit; such a file is not acceptable. ``file_name`` is safe to print and to store.
+    ``sha256`` is the hexadecimal hash of ``content``. Both are empty if a file on disk is too large, which is
+    a finding of the check. ``file_name`` is safe to print and to store.
     """
 
     file_name: str
@@ -49,9 +49,9 @@ def read_upload(
 ) -> Upload:
     """Read a file, given by its content or path, and check it against a split of a suite.
 
-    Problems in the file are findings of the check. A server passes its worker processes as
-    ``parsers``; with ``apart`` one of them reads even a small file. Raises OSError if the path cannot be
-    read, and SuiteError if the split does not exist.
+    Problems in the file become findings of the check. A server passes its worker processes as ``parsers``,
+    which read large files, and with ``apart`` also small ones. Raises OSError if the path cannot be read, and
+    SuiteError if the split does not exist.
     """
     limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
     if isinstance(source, bytes):
@@ -70,7 +70,7 @@ def read_upload(
 
 
 def safe_file_name(name: str) -> str:
-    """Return the last part of an untrusted file name, made printable and at most 120 characters long."""
+    """Return the last part of an untrusted file name, printable and at most 120 characters long."""
     base = PurePosixPath(name.replace("\\", "/")).name
     printable = "".join(character for character in base if character.isprintable()).strip()
     if printable.strip(".") == "":
@@ -84,12 +84,12 @@ def safe_file_name(name: str) -> str:
 def reasons_to_hold(
     verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
 ) -> tuple[str, ...]:
-    """Return the reasons why a maintainer has to review a file, one sentence each; most files have none.
+    """Return the reasons why a maintainer has to review a file, one sentence each. Most files have none.
 
     ``trajectories`` are those of the split in the order of the verdicts. Only verdicts on ``success`` are
-    examined. Side effects are rare, and an honest judge may report few of them or all on one benchmark, so
-    only the noise protects figures on them. A file that calls many likely failures on all benchmarks
-    successful passes, since only the labels would give it away.
+    examined: side effects are so rare that an honest judge may report only a few, or all on one benchmark.
+    A file that says yes to likely failures on all benchmarks is not held, because only the labels could
+    reveal it.
     """
     called = np.asarray(verdicts.success) == 1
     count = int(called.sum())

@@ -1,10 +1,10 @@
-"""The annotation service of a suite, for pages and commands: state, actions, agreement, publishing labels.
+"""The actions of annotators and maintainers: invite, assign, answer, decide, publish labels.
 
-Every action adds an event; the newest one counts, and none is overwritten. All answers, even partial ones,
-are checked before they are recorded. Messages name questions and fields, never answers.
+Every action adds an event. The newest event counts, and no event is overwritten. All answers, even incomplete
+ones, are checked before they are recorded. Messages name questions and fields, never answers.
 
-A label set contains the annotations that were made here. Trajectories without such an annotation keep those
-of the previous label set.
+A published label set contains the annotations recorded here. Trajectories without such an annotation keep the
+annotations of the previous label set.
 """
 
 import threading
@@ -50,17 +50,17 @@ from submissions.records.event_log import (
 from submissions.scoring.rescore import publish
 
 EARLIER: Final = "earlier-"
-"""The prefix of annotator ids of an earlier label set, which tells them from annotators invited here."""
+"""The prefix of annotator ids from an earlier label set, to distinguish them from annotators invited here."""
 REASON_LENGTH: Final = 1_000
-NOT_YOURS: Final = "this trajectory is not assigned to you, or does not exist"
+NOT_YOURS: Final = "this trajectory does not exist or is not assigned to you"
 SAVED_ELSEWHERE: Final = "this annotation was changed in another window or on another device; load it again"
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """Return the annotations of the next label set: the first one of each trajectory by id, then all others.
+    """Return the rows of the next label set: each trajectory's first annotation, by id, then all others.
 
-    ``before`` are the annotations of the previous label set, used for trajectories without a finished
-    annotation here. Questions of the paper that were added after an annotation are answered Unsure in it.
+    Trajectories without a finished annotation keep their rows from ``before``, the previous label set.
+    Questions of the paper that were added after an annotation was made are answered Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.trajectory_id for annotation in finished}
@@ -76,9 +76,10 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
 
 
 def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
-    """Return the annotations of the newest published label set, or of the served one if ARB_LABELS is a file.
+    """Return the annotations of the previous label set, or none if this is the first one.
 
-    The result is empty if no set was published yet. Raises SubmissionError if annotations cannot be read.
+    It is the newest published set, or the served one if ARB_LABELS names a file. Raises SubmissionError if
+    the annotations cannot be read.
     """
     known = published_versions(service.engine, service.suite.name)
     is_of_records = serves_records(service.settings) or service.settings.labels == "none"
@@ -97,7 +98,7 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
 
 @dataclass(frozen=True)
 class AnnotatorProgress:
-    """The progress of an annotator, for maintainers; ``seconds`` is the median per trajectory, if known."""
+    """The progress of an annotator. ``seconds`` is the median time per trajectory, None if unknown."""
 
     annotator: str
     account: str
@@ -108,18 +109,15 @@ class AnnotatorProgress:
 
 
 def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
-    """Return the progress of everybody who was ever invited, in the order of their ids."""
+    """Return the progress of everyone who was ever invited, in the order of their ids."""
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
         done = [task.saved for task in tasks if task.saved and task.is_done]
         took = [saved.seconds for saved in done if saved.seconds]  # 0 if answers came from a file
-        found.append(
-            AnnotatorProgress(
-                annotator, account, annotator in state.active, len(done), len(tasks),
-                median(took) if took else None,
-            )
-        )  # fmt: skip
+        seconds = median(took) if took else None
+        is_active = annotator in state.active
+        found.append(AnnotatorProgress(annotator, account, is_active, len(done), len(tasks), seconds))
     return found
 
 
@@ -138,12 +136,12 @@ class AnnotationService:
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     def now(self) -> AnnotationState:
-        """Return the present state, including events of other processes."""
+        """Return the current state, including events of other processes."""
         with snapshot(self.engine) as session:
             return self._state_at(session)
 
     def _state_at(self, session: Session) -> AnnotationState:
-        """Return the state as of the session's snapshot or later; only new events are read."""
+        """Return the state at the time of the session or later. Only new events are read."""
         last = number_of_events(session)
         with self._lock:
             sequence, state = self._known
@@ -171,7 +169,7 @@ class AnnotationService:
             return annotator
 
     def uninvite(self, account: str, actor: Actor) -> Event:
-        """End an invitation and return the event. Finished annotations stay; others can be reassigned."""
+        """End an invitation and return the event. Only unfinished trajectories can then be reassigned."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             annotator = self._state(session).annotator_of(account.strip())
@@ -181,19 +179,13 @@ class AnnotationService:
             return self._add(session, "uninvited", actor, {"account": name})
 
     def assign(
-        self,
-        split: str,
-        most: int | None,
-        share: float,
-        seed: int,
-        available: Collection[str],
-        actor: Actor,
-        gold_share: float = 0.0,
-    ) -> int:
+        self, split: str, most: int | None, share: float, seed: int, available: Collection[str],
+        actor: Actor, gold_share: float = 0.0,
+    ) -> int:  # fmt: skip
         """Assign trajectories of a split, or of "both", and return the number of new assignments.
 
-        ``most`` limits the new trajectories, which are spread over benchmarks in proportion to their sizes.
-        ``available`` are the trajectories that annotators can open. See `assign_trajectories` for the other
+        At most ``most`` new trajectories are assigned, in proportion to the sizes of the benchmarks.
+        ``available`` has the trajectories that annotators can open. See `assign_trajectories` for the other
         arguments.
         """
         assigned = self.now().assigned
@@ -212,22 +204,22 @@ class AnnotationService:
     ) -> int:
         """Assign trajectories to the annotators and return the number of new assignments.
 
-        ``share`` (0 to 1) is the share of trajectories that get a second annotation, ``gold_share`` (0 to 1)
-        the share of additional gold items; see `assignment`.
+        ``share`` (0 to 1) is the share of trajectories that get a second annotator. ``gold_share`` (0 to 1)
+        is the share of additional gold items; see `assignment`.
         """
         require_maintainer(actor)
         for what, value in (("second annotations", share), ("gold items", gold_share)):
             if not 0 <= value <= 1:
                 raise SubmissionError(f"the share of {what} must be a number from 0 to 1")
         found = [self.suite.find(name) for name in trajectories]
-        if None in found:
-            raise SubmissionError("some of these trajectories are not in the suite; use its ids")
+        ids = [trajectory.trajectory_id for trajectory in found if trajectory]
+        if len(ids) != len(found):
+            raise SubmissionError("some of these trajectories are not in the suite; use ids of the suite")
         with transaction(self.engine) as session:
             state = self._state(session)
             if not state.active:
                 raise SubmissionError("nobody is invited yet; invite annotators first")
             finished = {key for key, saved in state.saved.items() if saved.is_done}
-            ids = [trajectory.trajectory_id for trajectory in found if trajectory]
             assignments = new_assignments(ids, sorted(state.active), state.assigned, finished, share, seed)
             assignments = with_gold(state, assignments, gold_share, seed)
             if assignments:
@@ -235,12 +227,12 @@ class AnnotationService:
             return len(assignments)
 
     def save(self, trajectory_id: str, draft: Draft, seen: int, actor: Actor) -> int:
-        """Save an annotator's answers on one of their trajectories and return the number of the event.
+        """Save an annotator's answers on an assigned trajectory and return the number of the event.
 
         ``seen`` is the event number of the saved answers that the draft is based on, or 0 if there were none.
-        The draft is refused if other answers were saved since, unless the same client saved them and missed
-        the response. Saving the same answers again adds no event, except that skipping a trajectory again
-        moves it to the end of the queue.
+        If other answers were saved since then, the draft is refused, unless the same client saved them, which
+        may have missed the response. Saving the same answers again adds no event, but skipping a trajectory
+        again moves it to the end of the queue.
         """
         body = draft.body(self.suite.questions)
         with transaction(self.engine) as session:
@@ -256,13 +248,13 @@ class AnnotationService:
                     raise SubmissionError(SAVED_ELSEWHERE)
                 if state.is_closed(trajectory_id, annotator):
                     raise SubmissionError(
-                        "this annotation is closed, since you can see others' answers; use the discussion"
+                        "this annotation is closed, because you can see others' answers; use the discussion"
                     )
             whole = {"trajectory_id": trajectory_id, "annotator": annotator, **body}
             return self._add(session, "annotated", actor, whole).sequence
 
     def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
-        """Make a finished trajectory a gold item with its current answers, or undo that; return the event."""
+        """Mark a finished trajectory as a gold item with its current answers, or undo that."""
         require_maintainer(actor)
         with transaction(self.engine) as session:
             state = self._state(session)
@@ -275,20 +267,20 @@ class AnnotationService:
             return self._add(session, "gold_marked", actor, body)
 
     def import_answers(self, annotations: Sequence[Annotation], actor: Actor) -> int:
-        """Record finished annotations that were made in another tool; return how many were new.
+        """Record finished annotations that were made in another tool, and return how many were new.
 
-        The ``annotator`` of each annotation is an invited account or its opaque id. A trajectory that is not
-        assigned to that annotator is assigned first. Answers that are recorded already add nothing. All
-        annotations or none are recorded: SubmissionError lists every problem, including different answers
-        here.
+        The ``annotator`` of each annotation is an invited account or its opaque id. Trajectories that are not
+        assigned to the annotator yet are assigned first. If there is any problem, such as different answers
+        that are already recorded, nothing is recorded, and SubmissionError lists all problems.
         """
         require_maintainer(actor)
         with transaction(self.engine) as session:
             state = self._state(session)
-            annotators = {each.person or "": self._invited(state, each.person or "") for each in annotations}
+            names = dict.fromkeys(each.person or "" for each in annotations)
+            annotators = {name: name if name in state.active else state.annotator_of(name) for name in names}
             problems = [
-                f"{person or 'an annotation without a name'}: no account of this name is invited; "
-                "invite it, or name the account with --person NAME=ACCOUNT"
+                f"{person or 'an annotation without a name'}: no invited account has this name; invite "
+                "it, or name the account with --person NAME=ACCOUNT"
                 for person, annotator in annotators.items()
                 if annotator is None
             ]
@@ -301,7 +293,9 @@ class AnnotationService:
                 if before is not None and before.is_same(draft):
                     continue
                 if before is not None and before.is_done:
-                    problems.append(f"{name}, {each.person}: already has other answers here, which stay")
+                    problems.append(
+                        f"{name}, {each.person}: other answers are already recorded; remove this annotation"
+                    )
                 try:
                     body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.questions)}
                 except SubmissionError as problem:
@@ -322,15 +316,11 @@ class AnnotationService:
                 self._add(session, "annotated", actor, body)
         return len(bodies)
 
-    @staticmethod
-    def _invited(state: AnnotationState, person: str) -> str | None:
-        return person if person in state.active else state.annotator_of(person)
-
     def resolve(self, trajectory_id: str, question: str, answer: str, reason: str, actor: Actor) -> Event:
-        """Decide a question of a trajectory and return the event; an earlier decision stays in the log.
+        """Decide a question on a trajectory and return the event. The newest decision counts.
 
-        The actor has to be allowed to see the answers. Annotators may decide open questions, maintainers any
-        question of an annotated trajectory.
+        The actor must be allowed to see the answers. Annotators may decide only open questions, maintainers
+        any question on an annotated trajectory.
         """
         with transaction(self.engine) as session:
             body = self._decision(self._state(session), (trajectory_id, question, answer, reason), actor)
@@ -339,8 +329,8 @@ class AnnotationService:
     def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
         """Decide many questions and return their number.
 
-        Each decision is a sequence of trajectory id (in any spelling), question, answer and reason. All
-        decisions or none are recorded: SubmissionError lists every problem with the number of its decision.
+        Each decision is a sequence of trajectory id (in any spelling), question, answer and reason. If any
+        decision is invalid, none is recorded, and SubmissionError lists all problems.
         """
         problems, bodies = [], []
         with transaction(self.engine) as session:
@@ -349,7 +339,7 @@ class AnnotationService:
                 trajectory = self.suite.find(name)
                 try:
                     if trajectory is None:
-                        raise SubmissionError("the suite has no such trajectory")
+                        raise SubmissionError("this trajectory is not in the suite; use ids of the suite")
                     bodies.append(self._decision(state, (trajectory.trajectory_id, *rest), actor))
                 except SubmissionError as problem:
                     problems.append(f"decision {number}, {name[:200]}: {problem}")
@@ -364,7 +354,7 @@ class AnnotationService:
         trajectory_id, question, answer, reason = decision
         asked = self.suite.question(question)
         if asked is None or not answer or not asked.accepts(answer):
-            raise SubmissionError("name a question of the suite, and one of its answers or unsure")
+            raise SubmissionError("name a question of the suite, and one of its answers (or unsure)")
         why = checked_line(reason, f"give a reason of up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         annotator = state.annotator_of(actor.name)
         if not state.may_see_answers(trajectory_id, annotator, actor.is_maintainer):
@@ -376,23 +366,23 @@ class AnnotationService:
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
-        """Return the agreement of the annotators' own answers, before any decision."""
+        """Return how far the annotators' answers agree, before any decision."""
         state, known = self.now(), self._agreement
-        if known is None or known[0] is not state:  # computing it can take a second
+        if known is None or known[0] is not state:  # cached, because the report can take a second
             known = (state, agreement_report(finished_annotations(state), state.questions))
             self._agreement = known
         return known[1]
 
     def publish(self, actor: Actor, why: str) -> LabelVersion:
-        """Publish the annotations as a new label version, with the corrections of disputes that wait.
+        """Publish the finished annotations and all decisions on them as a new label version.
 
-        Of a correction and a decision of the discussion, the newer one counts. Raises
-        PermissionDenied, SubmissionError.
+        Decisions come from the discussion and from accepted disputes; the newest one on a question counts.
+        Raises PermissionDenied, SubmissionError.
         """
         require_maintainer(actor, "publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
-            raise SubmissionError("there is nothing to publish, since nobody has finished an annotation yet")
+            raise SubmissionError("there is nothing to publish: nobody has finished an annotation yet")
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]

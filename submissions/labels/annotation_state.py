@@ -1,6 +1,6 @@
 """The state of annotation: annotators, assignments, answers, decisions and open questions.
 
-The state is computed from the events. It contains answers, so no ``repr`` shows them.
+The state is computed from the event log. It contains answers, which no ``repr`` shows.
 """
 
 import math
@@ -24,8 +24,8 @@ from submissions.records.database import Event
 
 LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 FIRST, SECOND, GOLD = 1, 2, 0
-"""The places of an assignment: the first annotation, the second one (to measure agreement), and that of a
-gold item, which is compared with known answers (see `assignment`)."""
+"""The places of an assignment: first annotation, second annotation (to measure agreement), and gold item (to
+compare with known answers; see `assignment`)."""
 FLAG_LENGTH: Final = 1_000
 HIGHEST_STEP: Final = 100_000
 CLIENT_LENGTH: Final = 64
@@ -33,39 +33,36 @@ CLIENT_LENGTH: Final = 64
 
 @dataclass(frozen=True, repr=False)
 class Draft:
-    """Answers on one trajectory so far; unanswered questions are left out."""
+    """An annotator's answers on one trajectory, which may be incomplete."""
 
     answers: Annotated[
-        Mapping[str, str | None], Field(description="The answer to each question of the suite, or unsure.")
+        Mapping[str, str | None], Field(description="The answer to each question, or `unsure`.")
     ] = field(default_factory=dict)
     comment: Annotated[str, Field(description="A comment for the other annotators.")] = ""
     seconds: Annotated[float, Field(description="Seconds spent on the trajectory so far.")] = 0.0
-    is_done: Annotated[bool, Field(description="Whether it is finished and every question answered.")] = False
+    is_done: Annotated[bool, Field(description="Whether the annotation is finished.")] = False
     step: Annotated[int | None, Field(description="Number of the step that decided success.")] = None
-    flag: Annotated[str, Field(description="Why maintainers should look at it, if they should.")] = ""
-    is_skipped: Annotated[bool, Field(description="Whether it moves to the end of the queue.")] = False
+    flag: Annotated[str, Field(description="Why maintainers should look at this trajectory.")] = ""
+    is_skipped: Annotated[bool, Field(description="Whether to move it to the end of the queue.")] = False
     client: Annotated[
-        str, Field(description="A random text per page, so that the page may save again after an error.")
+        str, Field(description="Random text that identifies the open page, so that it can repeat a save.")
     ] = ""
 
     def __repr__(self) -> str:
-        return f"{type(self).__name__}()"  # no answers, since it may end up in a log
+        return f"{type(self).__name__}()"  # without answers, because logs may contain it
 
     def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
-        """Return the body of an ``annotated`` event; ``questions`` are the suite's, by default the paper's.
+        """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
 
-        Raises SubmissionError with every problem.
+        ``questions`` are those of the suite, by default those of the paper.
         """
         questions = questions or default_questions()
         if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
-        # Optional fields of the event are left out if they are empty.
+        # Empty optional fields are left out of the event.
         more = {
-            "step": self.step,
-            "flag": self.flag.strip(),
-            "is_skipped": self.is_skipped,
-            "client": self.client,
-        }
+            "step": self.step, "flag": self.flag.strip(), "is_skipped": self.is_skipped, "client": self.client
+        }  # fmt: skip
         return {
             "answers": {question.name: self.answers.get(question.name) for question in questions},
             "comment": self.comment.strip(),
@@ -78,35 +75,35 @@ class Draft:
         problems = []
         names = [question.name for question in questions]
         if self.answers.keys() - set(names):
-            problems.append(f"a question is unknown; use {', '.join(names)}")
+            problems.append(f"answers: a question is unknown; the questions are {', '.join(names)}")
         problems += [
-            f"{question.name}: write {', '.join(question.values)}, {UNSURE} or nothing"
+            f"{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
             for question in questions
             if not question.accepts(self.answers.get(question.name))
         ]
         if len(self.comment) > COMMENT_LENGTH:
-            problems.append(f"comment: it is longer than {COMMENT_LENGTH:,} characters; shorten it")
+            problems.append(f"comment: longer than {COMMENT_LENGTH:,} characters; shorten it")
         if not is_utf8(self.comment):
-            problems.append("comment: it contains invalid Unicode; write it again")
+            problems.append("comment: contains invalid Unicode; write it again")
         if not (math.isfinite(self.seconds) and 0 <= self.seconds <= LONGEST_SECONDS):
-            problems.append(f"seconds: write a number from 0 to {LONGEST_SECONDS:.0f} (a week)")
+            problems.append(f"seconds: use a number from 0 to {LONGEST_SECONDS:.0f} (a week)")
         if len(self.flag) > FLAG_LENGTH or not is_utf8(self.flag):
             problems.append(f"flag: write a reason of up to {FLAG_LENGTH:,} characters")
         if self.step is not None and not 0 <= self.step <= HIGHEST_STEP:
-            problems.append("step: write the number of a step of the trajectory")
+            problems.append("step: use the number of a step of the trajectory")
         if len(self.client) > CLIENT_LENGTH or not (self.client.isascii() and self.client.isprintable()):
-            problems.append(f"client: write up to {CLIENT_LENGTH} letters and digits")
+            problems.append(f"client: use up to {CLIENT_LENGTH} ASCII characters")
         if self.is_done and self.is_skipped:
             problems.append("is_skipped: a finished trajectory cannot be skipped")
         missing = [question.title for question in questions if not self.answers.get(question.name)]
         if self.is_done and missing:
-            problems.append(f"not answered yet: {', '.join(missing)}; answer, or choose Unsure")
+            problems.append(f"not answered yet: {', '.join(missing)}; choose an answer or Unsure")
         return problems
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SavedAnswers(Draft):
-    """The last saved answers of one annotator on one trajectory; unanswered questions are left out.
+    """The last saved answers of one annotator on one trajectory, without unanswered questions.
 
     ``seconds`` is the total time. ``sequence`` is the event number, which the next save passes as ``seen``.
     """
@@ -116,7 +113,7 @@ class SavedAnswers(Draft):
     sequence: int
 
     def is_same(self, draft: Draft) -> bool:
-        """Return whether a draft differs at most in ``seconds`` and ``client``, which need no event."""
+        """Return whether a draft is the same, apart from ``seconds`` and ``client``."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
         same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
@@ -138,7 +135,7 @@ class AssignedTask:
 
     @property
     def order(self) -> int:
-        """The sort key in a queue: the event number if the task was skipped, which puts it last, else 0."""
+        """The sort key in a queue: the event number for a skipped task, so that it comes last, else 0."""
         return self.saved.sequence if self.saved is not None and self.saved.is_skipped else 0
 
 
@@ -146,13 +143,17 @@ class AssignedTask:
 class AnnotationState:
     """The state of annotation at one moment.
 
-    ``accounts`` maps every annotator's opaque id to the account; ``active`` has the ids that are invited now.
-    ``assigned`` maps a trajectory to the annotator at each place, ``saved`` a trajectory and annotator to the
-    answers, and ``decisions`` a trajectory and question to all decisions, the newest last. ``queues`` maps an
-    annotator to every trajectory ever assigned to them, in order. ``gold`` maps gold items to their known
-    answers, and ``gold_tasks`` has pairs of gold item and annotator. ``last_done`` maps an annotator who has
-    open tasks to the trajectory that they finished last: they can undo it, without seeing the answers of
-    others, until they finish the next one.
+    Attributes:
+        accounts: The account of every annotator, by opaque id.
+        active: The opaque ids of the annotators who are invited now.
+        assigned: The annotator at each place, by trajectory.
+        saved: Answers, by trajectory and annotator.
+        decisions: All decisions, the newest last, by trajectory and question.
+        queues: Every trajectory ever assigned to an annotator, in order, by annotator.
+        gold: The known answers of gold items, by trajectory.
+        gold_tasks: Pairs of gold item and annotator.
+        last_done: The trajectory that an annotator with open tasks finished last. Until they finish the next
+            one, they can undo it, and do not see the answers of others on it.
     """
 
     accounts: Mapping[str, str] = field(default_factory=dict)
@@ -174,12 +175,12 @@ class AnnotationState:
         return next((who for who, name in self.accounts.items() if is_same_name(name, account)), None)
 
     def annotator_of(self, account: str) -> str | None:
-        """Return the opaque id of an account that is invited now, else None."""
+        """Return the opaque id of an account if it is invited now, else None."""
         found = self.id_of(account)
         return found if found in self.active else None
 
     def place_of(self, trajectory_id: str, annotator: str) -> int | None:
-        """Return an annotator's place for a trajectory, or None if it is not in their queue."""
+        """Return FIRST, SECOND, GOLD or a later place of an annotator, or None if it is not their task."""
         places = self.assigned.get(trajectory_id, {})
         found = next((place for place, who in places.items() if who == annotator), None)
         return GOLD if found is None and (trajectory_id, annotator) in self.gold_tasks else found
@@ -199,7 +200,7 @@ class AnnotationState:
         return found is not None and found.is_done
 
     def is_closed(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether an annotation is final: it is done, and other answers or decisions can be seen."""
+        """Return whether an annotation is final: it is done, and others' answers or decisions are visible."""
         if self.can_undo(trajectory_id, annotator):
             return False
         others = {who for who, _ in self.finished(trajectory_id)} - {annotator}
@@ -207,7 +208,7 @@ class AnnotationState:
         return self.is_done(trajectory_id, annotator) and is_seen
 
     def can_undo(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether this is the last trajectory that the annotator finished, which may be undone."""
+        """Return whether the annotator finished this trajectory last and may still undo it."""
         return self.last_done.get(annotator) == trajectory_id
 
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
@@ -220,14 +221,13 @@ class AnnotationState:
         return tuple(sorted(tasks, key=lambda task: task.order))
 
     def has_open(self, annotator: str) -> bool:
-        """Return whether an annotator has anything left to finish."""
         return any(
             self.is_assigned(name, annotator) and not self.is_done(name, annotator)
             for name in reversed(self.queues.get(annotator, ()))
         )
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """Return the trajectories to show blind, because the annotator has yet to finish or may undo them."""
+        """Return the trajectories that the annotator has not finished or can undo, and must see blind."""
         return frozenset(
             task.trajectory_id
             for task in self.queue(annotator)
@@ -235,7 +235,7 @@ class AnnotationState:
         )
 
     def finished(self, trajectory_id: str) -> tuple[tuple[str, SavedAnswers], ...]:
-        """Return (annotator, answers) per finished annotation except gold: first, second, then others."""
+        """Return (annotator, answers) for each finished annotation except gold items, in order of place."""
         places = self.assigned.get(trajectory_id, {})
         annotators = dict.fromkeys((places.get(FIRST), places.get(SECOND), *self.accounts))
         return tuple(
@@ -245,15 +245,15 @@ class AnnotationState:
         )
 
     def decided(self, trajectory_id: str) -> Mapping[str, Decision]:
-        """Return the newest decision by question, for the questions on a trajectory that were decided."""
+        """Return the newest decision on each decided question of a trajectory."""
         found = ((q.name, self.decisions.get((trajectory_id, q.name))) for q in self.questions)
         return {question: decisions[-1] for question, decisions in found if decisions}
 
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
         """Return whether a person may see the answers of others on a trajectory.
 
-        Annotators have to finish their own annotation first. Unless they are maintainers, they never see the
-        answers on their gold items, so that they do not learn which items are gold.
+        Annotators have to finish their own annotation first. On their gold items only maintainers see other
+        answers, so that annotators do not learn which items are gold.
         """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
             if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):
@@ -268,9 +268,9 @@ def fold_annotations(
     events: Iterable[Event],
     knows: Callable[[str], bool] = lambda trajectory_id: True,
 ) -> AnnotationState:
-    """Return the state after the next events; events that are not about annotation are ignored.
+    """Apply further events to a state and return the new one. Other kinds of events are ignored.
 
-    ``knows`` says whether a trajectory belongs to the suite, since the events of all suites share one log.
+    ``knows`` tells whether a trajectory belongs to the suite, because all suites share one event log.
     """
     accounts, active = dict(before.accounts), set(before.active)
     assigned, saved, decisions = dict(before.assigned), dict(before.saved), dict(before.decisions)
@@ -334,8 +334,8 @@ def _saved_answers(event: Event) -> SavedAnswers:
 class DiscussionItem:
     """A trajectory in the discussion.
 
-    ``open`` are the questions that wait for a decision. ``comments`` are in the order of
-    ``item.annotators``. ``decisions`` maps a question to its decisions, the newest last.
+    ``open`` names the questions to decide. ``comments`` are in the order of ``item.annotators``.
+    ``decisions`` maps a question to its decisions, the newest last.
     """
 
     item: OpenItem
@@ -348,9 +348,9 @@ class DiscussionItem:
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
-    """Return the finished annotations of one or all trajectories, sorted by id and place (first, second).
+    """Return the finished annotations of one or all trajectories, sorted by trajectory id and place.
 
-    An answer is left out if the suite no longer has its question or its value.
+    Answers to questions that the suite no longer asks are left out, as are answers that it no longer allows.
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     return tuple(
@@ -371,7 +371,7 @@ def _still_asked(questions: Iterable[Question], answers: Mapping[str, str]) -> d
 def discussion_items(
     state: AnnotationState, annotator: str | None, is_maintainer: bool
 ) -> tuple[DiscussionItem, ...]:
-    """Return the items of the discussion whose answers the reader may see."""
+    """Return the trajectories in the discussion whose answers the reader may see."""
     return tuple(
         _discussion_item(state, item)
         for item in open_items(finished_annotations(state), state.questions)

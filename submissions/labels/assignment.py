@@ -1,12 +1,12 @@
-"""Assigning trajectories to annotators, spread over benchmarks and people, by pure functions with a seed.
+"""Assignment of trajectories to annotators, spread evenly over benchmarks and people.
 
-Some trajectories are assigned twice. An assignment stays as long as the annotator is invited or has finished
-it.
+All functions are pure: the same seed gives the same assignments. Some trajectories are assigned twice. An
+assignment is kept while the annotator is invited, and a finished one is always kept.
 
-Gold items are finished trajectories with known answers, mixed into queues to see how well annotators do. The
-known answers are those of the first annotation with decisions applied, as of when a maintainer marks the
-trajectory. Annotators cannot tell gold items from other trajectories. Answers on gold items do not count as
-second annotations and are in no label set; only maintainers see how far they agree with the known answers.
+Gold items are finished trajectories with known answers. They are mixed into queues to check annotators, who
+cannot recognize them. When a maintainer marks a trajectory as gold, its known answers are those of the first
+annotation with all decisions applied. Answers on gold items are not second annotations and never become
+labels; only maintainers see how well they agree with the known answers.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ from submissions.labels.annotation_state import (
 )
 
 Assignment = tuple[str, str, int]
-"""A trajectory, an annotator, and the place: FIRST, SECOND or GOLD."""
+"""A trajectory id, an annotator's opaque id, and the place: FIRST, SECOND or GOLD."""
 
 
 def new_assignments(
@@ -43,12 +43,12 @@ def new_assignments(
     share: float,
     seed: int,
 ) -> list[Assignment]:
-    """Return the missing assignments in the order in which annotators should get them.
+    """Return the missing assignments, in the order in which annotators should get them.
 
-    The first annotation of a trajectory goes to the annotator with the fewest open first annotations in its
-    benchmark. A share of all trajectories (0 to 1, rounded half up, spread over the benchmarks) gets a second
-    annotation by another annotator. ``current`` maps a trajectory to the annotator at each place;
-    ``finished`` has pairs of trajectory and annotator.
+    Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``share``
+    (0 to 1) is the share of trajectories, in each benchmark, that a second annotator gets too; their number
+    is rounded half up. ``current`` maps a trajectory to the annotator at each place. ``finished`` has pairs
+    of trajectory and annotator.
     """
     if not annotators:
         return []
@@ -91,7 +91,7 @@ def _seconds(
         open_ids = [trajectory_id for trajectory_id in ids if SECOND not in kept[trajectory_id]]
         missing = quotas[name] - (len(ids) - len(open_ids))
         for _ in range(missing):
-            # Choosing the trajectory whose second annotator has the least to do spreads the work evenly.
+            # To spread the work evenly, take the trajectory whose second annotator has the least to do.
             offers = []
             for place, trajectory_id in enumerate(open_ids):
                 second = dealer.second(trajectory_id, kept[trajectory_id].values())
@@ -108,7 +108,7 @@ def _seconds(
 
 
 class _Dealer:
-    """A counter of the open assignments of each annotator, which chooses who gets the next one."""
+    """A dealer that gives each trajectory to the annotator with the fewest open assignments."""
 
     def __init__(self, annotators: Sequence[str], finished: Collection[tuple[str, str]], seed: int) -> None:
         self._seed, self._finished = seed, frozenset(finished)
@@ -117,7 +117,7 @@ class _Dealer:
         self._open_in: Counter[tuple[str, str, int]] = Counter()
 
     def draw(self, text: str) -> str:
-        """Return a sort key for ``text`` that gives a random order, depending only on the seed."""
+        """Return a sort key for ``text``; the keys give a random order that depends only on the seed."""
         return _draw(self._seed, text)
 
     def count(self, trajectory_id: str, who: str, place: int) -> None:
@@ -130,18 +130,19 @@ class _Dealer:
 
     def first(self, trajectory_id: str, others: Collection[str]) -> str | None:
         benchmark = _benchmark(trajectory_id)
-        free = [who for who in self._annotators if self._is_free(who, trajectory_id, others)]
+        free = self._free(trajectory_id, others)
         who = min(free, key=lambda w: (self._open_in[w, benchmark, FIRST], self._open[w]), default=None)
         if who is not None:
             self.count(trajectory_id, who, FIRST)
         return who
 
     def second(self, trajectory_id: str, others: Collection[str]) -> str | None:
-        free = [who for who in self._annotators if self._is_free(who, trajectory_id, others)]
+        free = self._free(trajectory_id, others)
         return min(free, key=lambda who: self.load(who, trajectory_id), default=None)
 
-    def _is_free(self, who: str, trajectory_id: str, others: Collection[str]) -> bool:
-        return who not in others and (trajectory_id, who) not in self._finished
+    def _free(self, trajectory_id: str, others: Collection[str]) -> list[str]:
+        rest = (who for who in self._annotators if who not in others)
+        return [who for who in rest if (trajectory_id, who) not in self._finished]
 
 
 def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
@@ -152,7 +153,7 @@ def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def _quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Split ``total`` in proportion to the sizes; the rest goes to the largest remainders."""
+    """Split ``total`` in proportion to the sizes, by the method of largest remainders."""
     whole = sum(sizes.values())
     if not whole:
         return dict.fromkeys(sizes, 0)
@@ -172,7 +173,10 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """Return the current answers by question. Raises SubmissionError if unfinished or still open."""
+    """Return the answers on a finished trajectory, by question, with decisions applied.
+
+    Raises SubmissionError if nobody finished the trajectory, or if a question about it is open.
+    """
     finished = state.finished(trajectory_id)
     if not finished:
         raise SubmissionError("nobody has finished this trajectory, so its answers are not known")
@@ -186,7 +190,7 @@ def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
 
 
 def gold_candidates(state: AnnotationState) -> list[str]:
-    """Return the ids of trajectories that can become gold: finished, no open question, and not gold yet."""
+    """Return the ids of trajectories that can become gold items: finished, and without open questions."""
     items = discussion_items(state, None, is_maintainer=True)
     open_ids = {each.item.trajectory_id for each in items if each.open}
     names = {name for name, who in state.saved if state.is_done(name, who) and not state.is_gold(name, who)}
@@ -198,16 +202,15 @@ def with_gold(
 ) -> list[Assignment]:
     """Return new assignments with gold items mixed in, in random order.
 
-    Each annotator gets as many additional gold items as ``share`` (0 to 1) of their new assignments, rounded
-    half up, or fewer if there are not enough gold items that they have not met before.
+    The number of an annotator's additional gold items is ``share`` (0 to 1) of their new assignments, rounded
+    half up. It is smaller if there are not enough gold items that are new to the annotator.
     """
     found = list(assignments)
     for who in sorted({each[1] for each in assignments}):
-        unmet = [name for name in state.gold if not state.has_met(name, who)]
-        unmet = [name for name in unmet if not any(each[:2] == (name, who) for each in assignments)]
+        new = [name for name, annotator, _ in assignments if annotator == who]
+        unmet = [name for name in state.gold if name not in new and not state.has_met(name, who)]
         unmet.sort(key=lambda name: _draw(seed, f"{who} {name}"))
-        n_new = sum(each[1] == who for each in assignments)
-        found += [(name, who, GOLD) for name in unmet[: int(share * n_new + 0.5)]]
+        found += [(name, who, GOLD) for name in unmet[: int(share * len(new) + 0.5)]]
     return sorted(found, key=lambda each: _draw(seed, f"{each[2]} {each[0]}"))
 
 
@@ -215,11 +218,11 @@ def with_gold(
 class GoldAgreement:
     """The agreement of one annotator with the known answers of gold items.
 
-    ``done`` is the number of gold items that they finished. ``equal`` maps a question to the number of
-    answers that equal the known one (Unsure only equals Unsure). ``needs_training`` names
-    the questions on which their share of equal answers is credibly below the share of all other annotators:
-    both have at least ``FEWEST_DOUBLES`` items, and the interval of the difference is below 0, at a
-    confidence of 95 % for all intervals together.
+    ``done`` is the number of gold items that the annotator finished. ``equal`` maps a question to the number
+    of answers that equal the known answer; Unsure equals only Unsure. ``needs_training`` names the questions
+    on which the annotator's share of equal answers is credibly below that of all other annotators: both sides
+    have at least ``FEWEST_DOUBLES`` items, and the interval of the difference is below 0. All intervals
+    together have a confidence of 95 %.
     """
 
     annotator: str
@@ -230,7 +233,7 @@ class GoldAgreement:
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
-    """Return the agreement of each annotator who finished a gold item, sorted by id; for maintainers only."""
+    """Return how far each annotator agrees with gold items, sorted by id. Only maintainers may see this."""
     done = [
         (who, name)
         for who in state.accounts

@@ -1,4 +1,4 @@
-"""The commands `python -m submissions annotate …`, which manage annotation in the records on this machine."""
+"""The commands `python -m submissions annotate …`, which work on the records on this machine."""
 
 from __future__ import annotations
 
@@ -42,11 +42,10 @@ if TYPE_CHECKING:
     from submissions.intake.accounts import Actor
     from submissions.labels.annotation_service import AnnotationService
     from submissions.labels.annotation_state import DiscussionItem
-    from submissions.privacy.server_secret import ServerSecret
 
 app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names of the accounts, as used to sign in.")]
-WhyOption = Annotated[str, typer.Option(help="Say what changed and why; shown with the version.")]
+WhyOption = Annotated[str, typer.Option(help="Explain publicly what changed and why.")]
 Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Use the trajectories of this split.")]
 BUILD_IT = "build it with `python -m dataset_script build`"
 DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
@@ -54,9 +53,9 @@ DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 
 @app.callback()
 def annotate() -> None:
-    """Manage annotation: invite annotators, assign trajectories, decide, publish.
+    """Manage annotation: invite annotators, assign trajectories, decide open questions, publish labels.
 
-    The page /discuss offers the same actions. A Space with the same records sees every change at once.
+    Maintainers can do the same on the page /discuss. A Space that uses these records shows every change.
     """
 
 
@@ -66,13 +65,11 @@ def invite(
 ) -> None:
     """Invite accounts to annotate.
 
-    Each account gets an opaque id, which it keeps if it is invited again.
+    Each account gets an opaque id. An account that is invited again keeps its id.
     """
-    with _annotation_as(maintainer) as (annotations, actor):
-        found, problems = _of_each(accounts, lambda name: annotations.invite(name, actor))
-    _report(found, problems, as_json)
+    _for_each(accounts, lambda service, name, actor: service.invite(name, actor), maintainer, as_json)
     if not as_json:
-        next_step("assign trajectories to them", "submissions", "annotate", "assign")
+        next_step("assign trajectories", "submissions", "annotate", "assign")
 
 
 @app.command()
@@ -81,11 +78,9 @@ def uninvite(
 ) -> None:
     """Withdraw the invitations of accounts.
 
-    Finished annotations stay. The next assignment gives unfinished trajectories to others.
+    Finished annotations are kept. The next `assign` gives unfinished trajectories to other annotators.
     """
-    with _annotation_as(maintainer) as (annotations, actor):
-        found, problems = _of_each(accounts, lambda name: annotations.uninvite(name, actor))
-    _report(dict.fromkeys(found), problems, as_json)
+    _for_each(accounts, lambda service, name, actor: service.uninvite(name, actor), maintainer, as_json)
 
 
 @app.command()
@@ -107,7 +102,7 @@ def assign(
 ) -> None:
     """Assign trajectories of the built dataset to annotators.
 
-    They are spread evenly over benchmarks and annotators. Earlier assignments stay.
+    Trajectories are spread evenly over benchmarks and annotators. Earlier assignments are kept.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         available = _ids_in_dataset(annotations.service)
@@ -124,7 +119,7 @@ def assign(
 def status(as_json: JsonOption = False) -> None:
     """Show the progress of annotators and the open questions.
 
-    Open questions are printed with the answers, which are labels, so keep the output private.
+    Keep the output private: it contains the annotators' answers to open questions, which are labels.
     """
     service = open_records()
     state = annotation_service.AnnotationService(service).now()
@@ -155,52 +150,51 @@ def status(as_json: JsonOption = False) -> None:
         console.print(table)
         first = items[0]
         chosen = (first.item.trajectory_id, first.open[0], "ANSWER", *flags(reason="WHY"))
-        next_step("decide it, or all with --decisions FILE", "submissions", "annotate", "resolve", *chosen)
+        next_step("decide one, or many with --decisions FILE", "submissions", "annotate", "resolve", *chosen)
     elif finished:
         next_step("publish them as labels", "submissions", "annotate", "publish", *flags(why="WHY"))
 
 
 def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
-    """Return a dict per open question with the answer of each annotator, a dash if it is missing."""
-    return [
-        {
-            "trajectory_id": each.item.trajectory_id,
-            "question": question,
-            "answers": {
-                who or "not known": answer or "–"
-                for who, answer in zip(each.item.annotators, each.item.answers[question], strict=True)
-            },
-        }
-        for each in items
-        for question in each.open
-    ]
+    """Return one dict per open question, with each annotator's answer or a dash if it is missing."""
+    found = []
+    for each in items:
+        for question in each.open:
+            pairs = zip(each.item.annotators, each.item.answers[question], strict=True)
+            answers = {who or "not known": answer or "–" for who, answer in pairs}
+            found.append({"trajectory_id": each.item.trajectory_id, "question": question, "answers": answers})
+    return found
 
 
 @app.command()
 def resolve(
     trajectory_id: Annotated[str | None, typer.Argument(help="Trajectory to decide on.")] = None,
     question: Annotated[str | None, typer.Argument(help="Question, such as success.")] = None,
-    answer: Annotated[str | None, typer.Argument(help="Right answer, or unsure.")] = None,
+    answer: Annotated[str | None, typer.Argument(help="Correct answer, or unsure.")] = None,
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")] = "",
     decisions: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help=f"Read a CSV file: {', '.join(DECISION_COLUMNS)}."),
+        typer.Option(exists=True, dir_okay=False, help=f"Read a CSV with {', '.join(DECISION_COLUMNS)}."),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Decide questions that annotators answered differently.
 
-    Name one question and its answer, or a file with --decisions. The newest decision counts, and the answers
-    stay. If any row of a file has a problem, nothing is decided.
+    Pass one question with its correct answer, or a file with --decisions. If any row of the file is invalid,
+    no decision is recorded. The annotators' own answers do not change, and you can decide a question again.
     """
     rows: list[Sequence[str]] = []
     if trajectory_id is not None and question is not None and answer is not None:
         rows.append((trajectory_id, question, answer, reason))
     if (decisions is None) == (not rows):
-        stop("name a trajectory, a question and an answer with --reason, or a file with --decisions")
+        stop("pass a trajectory, a question, an answer and --reason, or a file with --decisions")
     if decisions is not None:
-        rows = _decisions(decisions)
+        try:
+            read = core_suite.read_rows(decisions, DECISION_COLUMNS)
+        except (core_suite.SuiteError, OSError) as problem:
+            stop(str(problem), code=1)
+        rows = [[(row[name] or "").strip() for name in DECISION_COLUMNS] for row in read]
     with _annotation_as(maintainer) as (annotations, actor):
         found = annotations.resolve_all(rows, actor)
     if as_json:
@@ -210,20 +204,11 @@ def resolve(
         next_step("see the open questions", "submissions", "annotate", "status")
 
 
-def _decisions(path: Path) -> list[Sequence[str]]:
-    """Return the rows of a CSV file of decisions; end the command if the file is invalid."""
-    try:
-        rows = core_suite.read_rows(path, DECISION_COLUMNS)
-    except (core_suite.SuiteError, OSError) as problem:
-        stop(str(problem), code=1)
-    return [tuple((row[name] or "").strip() for name in DECISION_COLUMNS) for row in rows]
-
-
 @app.command()
 def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False) -> None:
-    """Publish the annotations as a new label version.
+    """Publish the finished annotations as a new label version.
 
-    If the new version is served, everything is scored under it.
+    If the Space uses the new version, all submissions are scored again.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         version = annotations.publish(actor, why)
@@ -235,7 +220,7 @@ def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json
         return
     print_version(version)
     if rescored is None:
-        next_step("set ARB_LABELS=records and score everything under it", "submissions", "rescore")
+        next_step("set ARB_LABELS=records, then score all submissions", "submissions", "rescore")
     else:
         print_rescoring(rescored)
         next_step("export the labels to a file", "submissions", "export-labels", *flags(out="labels.csv"))
@@ -250,34 +235,36 @@ def export_items(
     split: Split = "both",
     images: Annotated[
         str | None,
-        typer.Option(help="Give the address where images/ is served; Argilla requires it."),
+        typer.Option(help="Load pictures from the address that serves images/. Required for Argilla."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the items to annotate for Label Studio or Argilla.
+    """Write trajectories and questions to annotate in Label Studio or Argilla.
 
-    The suite's questions are included. Items are blind: they have no agent, label, verdict or reward. For
-    Label Studio, move the folder into its LOCAL_FILES_DOCUMENT_ROOT, so that it shows images/; create a
-    project with config.xml and import tasks.json. For Argilla, load the folder with
+    The files are blind: they contain no agent, label, verdict or reward.
+
+    For Label Studio, move the folder into LOCAL_FILES_DOCUMENT_ROOT, which makes the pictures visible. Then
+    create a project with config.xml and import tasks.json. For Argilla, load the folder with
     argilla.Dataset.from_disk(OUT).
     """
     service = open_records()
     if file_format == "argilla" and images is None:
-        stop("Argilla loads pictures from an address; name that of the folder images/ with --images")
+        stop("Argilla loads pictures from the web; pass the address that serves images/ with --images")
     suite = service.suite
     ids = {t.trajectory_id for name in SPLITS if split in (name, "both") for t in suite.split(name)}
     dataset = next((each for each in _datasets(service) if each.suite == suite.name), None)
     if dataset is None:
         stop(f"ARB_DATA_DIR has no dataset of {suite.name}; {BUILD_IT}", code=1)
     there = dataset.table("trajectories", columns=["trajectory_id"])[0].to_pylist()
-    items = exchange.read_items(dataset, ids & set(there), _secret(service).key("annotation-item"))
+    with ends_on(RecordsUnavailable):
+        key = service.secret.key("annotation-item")
+    items = exchange.read_items(dataset, ids & set(there), key)
+    texts = suite.questions, suite.guidelines
     try:
         if file_format == "argilla":
-            found = exchange.write_argilla(
-                out, suite.name, items, suite.questions, suite.guidelines, images or ""
-            )
+            found = exchange.write_argilla(out, suite.name, items, *texts, images or "")
         else:
-            found = exchange.write_label_studio(out, items, suite.questions, suite.guidelines, images)
+            found = exchange.write_label_studio(out, items, *texts, images)
     except OSError as problem:
         stop(str(problem), code=1)
     missing = len(ids - set(there))
@@ -292,32 +279,32 @@ def export_items(
 
 @app.command("import")
 def import_answers(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="Answers from the tool.")],
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help="File that the tool exported.")],
     file_format: Annotated[
         Literal["label-studio", "argilla", "csv"],
-        typer.Option("--format", help="Name the tool; csv is released CSV or our Parquet."),
+        typer.Option("--format", help="Name the tool, or csv for a CSV or Parquet label file."),
     ],
     person: Annotated[
-        list[str] | None, typer.Option(help="Map a name to an account: NAME=ACCOUNT. Repeat to add more.")
+        list[str] | None, typer.Option(help="Map a name in the file: NAME=ACCOUNT. Repeat to add more.")
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Write to this new CSV or Parquet file instead."),
+        typer.Option(dir_okay=False, help="Write to this new CSV or Parquet file, not to the records."),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Import answers that annotators gave in another tool.
 
-    They are recorded for invited accounts, or written to --out, where annotators have opaque ids. Skipped and
-    unfinished items are left out and listed. If there is any problem, nothing is imported and all problems
-    are listed.
+    Answers are recorded for the accounts of invited annotators, or written to --out with opaque annotator
+    ids. Skipped and unfinished items are listed but not imported. If anything in the file is wrong, nothing
+    is imported, and all problems are listed.
     """
     names = dict(each.partition("=")[::2] for each in person or [])
     if not all(names.values()):
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
-        stop(f"{out} exists already; name a new file")
+        stop(f"{out} already exists; choose another name")
     if out is None:
         with _annotation_as(maintainer) as (annotations, actor), _ends_if_refused(file):
             found, left_out = _read_answers(annotations.service, file, file_format, names)
@@ -343,36 +330,40 @@ def import_answers(
 
 @contextmanager
 def _ends_if_refused(file: Path) -> Iterator[None]:
-    """End the command with every problem if the block refuses the answers in ``file``."""
+    """End the command and list all problems if the block raises an error about ``file``."""
     errors = (released.AnnotationsInvalid, labels.LabelsInvalid, source.LabelsUnavailable, SubmissionError)
     try:
         yield
     except errors as problem:
         lines = problem.problems if isinstance(problem, released.AnnotationsInvalid) else [str(problem)]
-        stop("\n".join([f"nothing was imported from {file.name}; correct this first:", *lines]), code=1)
+        stop("\n".join([f"nothing was imported from {file.name}; fix these problems first:", *lines]), code=1)
     except OSError as problem:
         stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
 
 
 @contextmanager
 def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
-    """Yield the annotation service and the actor; a refusal ends the command with its message."""
+    """Open the records, and yield the annotation service with ``maintainer`` as the actor."""
     with records_to_write() as service:
         yield annotation_service.AnnotationService(service), as_maintainer(maintainer)
 
 
-def _of_each(names: Iterable[str], act: Callable[[str], Any]) -> tuple[dict[str, Any], list[str]]:
-    """Call ``act`` for each name; return the results by name, and a message for each refused name."""
-    found, problems = {}, []
-    for name in dict.fromkeys(names):
-        try:
-            found[name] = act(name)
-        except SubmissionError as problem:
-            problems.append(f"{name}: {problem}")
-    return found, problems
-
-
-def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_json: bool) -> None:
+def _for_each(
+    names: Iterable[str],
+    act: Callable[[AnnotationService, str, Actor], object],
+    maintainer: str,
+    as_json: bool,
+) -> None:
+    """Call ``act`` for each account and print the results, then end the command if any was refused."""
+    annotators: dict[str, str | None] = {}
+    problems = []
+    with _annotation_as(maintainer) as (service, actor):
+        for name in dict.fromkeys(names):
+            try:
+                result = act(service, name, actor)
+                annotators[name] = result if isinstance(result, str) else None
+            except SubmissionError as problem:
+                problems.append(f"{name}: {problem}")
     if as_json:
         accounts = [{"account": account, "annotator": who} for account, who in annotators.items()]
         print_json({"accounts": accounts, "problems": problems})
@@ -384,7 +375,7 @@ def _report(annotators: Mapping[str, str | None], problems: Sequence[str], as_js
 
 
 def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
-    """Return the ids in the built dataset and the sample; end the command if none belongs to the suite."""
+    """Return the trajectory ids in the built dataset and the sample. At least one must be in the suite."""
     ids = {
         trajectory_id
         for dataset in _datasets(service)
@@ -400,26 +391,18 @@ def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
 
 
 def _datasets(service: SubmissionsApp) -> list[Any]:
-    own, shipped = service.settings.data_dir, Path(sample.__file__).parent / "data"
+    folders = (service.settings.data_dir, Path(sample.__file__).parent / "data")
     try:
-        return [
-            published.PublishedDataset(folder)
-            for folder in (own, shipped)
-            if (folder / published.MANIFEST).is_file()
-        ]
+        built = [folder for folder in folders if (folder / published.MANIFEST).is_file()]
+        return [published.PublishedDataset(folder) for folder in built]
     except base.SourceError as problem:
         stop(str(problem), code=1)
-
-
-def _secret(service: SubmissionsApp) -> ServerSecret:
-    with ends_on(RecordsUnavailable):
-        return service.secret
 
 
 def _read_answers(
     service: SubmissionsApp, file: Path, file_format: str, names: Mapping[str, str]
 ) -> tuple[list[Annotation], list[str]]:
-    """Return the annotations in a file of answers, and a line for each item that was left out.
+    """Return the annotations in an exported file, and one line per item that was left out.
 
     ``names`` maps names in the file to accounts. Raises AnnotationsInvalid, LabelsInvalid, OSError.
     """
@@ -431,9 +414,9 @@ def _read_answers(
         annotations = answered(labels.load_annotations(suite, service.settings, file=file))
         found = [each.with_answers(unasked) for each in annotations]
     else:
-        # Versions up to commit 7d56a80 named exported items with the older key.
-        secret = _secret(service)
-        keys = [secret.old_key("annotation-item"), secret.key("annotation-item")]
+        # Exports made before commit 7d56a80 have tokens from the old key.
+        with ends_on(RecordsUnavailable):
+            keys = [service.secret.old_key("annotation-item"), service.secret.key("annotation-item")]
         ids = {
             exchange.item_token(key, each.trajectory_id): each.trajectory_id
             for key in keys

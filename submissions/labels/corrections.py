@@ -1,8 +1,8 @@
 """Accepted corrections of labels, and the next label version that contains them.
 
-A dispute that was decided as ``corrected`` names the right answer. The correction waits as long as the served
-labels lack it; no list of waiting corrections is kept. So a correction waits again if a new label file lacks
-it, does not wait if the file has it already, and publishing twice changes nothing.
+A dispute that was decided as ``corrected`` names the correct answer. The correction is pending as long as the
+served labels have another answer. This is computed from the labels and stored nowhere, so that a correction
+becomes pending again if a new label file lacks it, and publishing twice changes nothing.
 """
 
 from dataclasses import dataclass
@@ -40,9 +40,10 @@ from submissions.scoring.rescore import publish
 
 
 def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
-    """Return the newest accepted correction of each answer, oldest first, even if the labels have it already.
+    """Return the newest accepted correction of each answer, oldest first.
 
-    A correction is left out if the discussion decided the question later, or if the suite no longer asks it.
+    The served labels may already contain it. A correction is left out if the annotators' discussion decided
+    the question later, or if the suite no longer asks the question.
     """
     events = events_after(session, kinds=DISPUTE_KINDS | {"resolved"})
     disputed = corrections_of(disputes_in(events, suite.name).values())
@@ -56,10 +57,11 @@ def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
 
 @dataclass(frozen=True, repr=False, kw_only=True)
 class NextLabels(DecidedAnnotations):
-    """The next label version as it would be published now.
+    """The label version that would be published now.
 
-    ``digest`` identifies its content, so that a maintainer publishes only what they reviewed. ``served`` and
-    ``test`` are the test labels before and after. ``sequence`` is the number of the last event that was read.
+    ``digest`` identifies its content, so that maintainers publish exactly what they reviewed. ``served`` and
+    ``test`` are the test labels before and after; ``base`` is as in `LabelVersion`. ``sequence`` is the
+    number of the last event that was read.
     """
 
     digest: str
@@ -75,7 +77,10 @@ class NextLabels(DecidedAnnotations):
 
 
 def next_labels(service: SubmissionsApp) -> NextLabels:
-    """Return the served labels with all accepted corrections. Raises SubmissionError if none can be read."""
+    """Return the served labels with all accepted corrections.
+
+    Raises SubmissionError if the labels cannot be read.
+    """
     with snapshot(service.engine) as session:
         sequence = number_of_events(session)
         corrections = waiting_corrections(session, service.suite)
@@ -102,27 +107,29 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
 def publish_corrections(
     service: SubmissionsApp, actor: Actor, why: str = "", expected: str | None = None
 ) -> LabelVersion:
-    """Publish and return the next label version: the served labels with the corrections that wait.
+    """Publish the served labels with all pending corrections, and return the new label version.
 
-    It is served from then on; call `rescore` to score everything under it. Nothing is published if its digest
-    is not ``expected``. Raises PermissionDenied, SubmissionError.
+    The new version is served from then on; call `rescore` to update the scores. Raises PermissionDenied, and
+    SubmissionError, also if the new version's digest is not ``expected``.
     """
     require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:
         raise SubmissionError(
-            f"ARB_LABELS={service.settings.labels} serves that version whatever is published; set "
-            "ARB_LABELS=records first"
+            f"ARB_LABELS={service.settings.labels} always serves that version, so a new one would not be "
+            "used; set ARB_LABELS=records first"
         )
     found = next_labels(service)
     if expected and expected != found.digest:
-        raise SubmissionError("corrections or labels changed meanwhile; review the next version again")
+        raise SubmissionError("corrections or labels changed in the meantime; review the next version again")
     if not found.applied:
-        raise SubmissionError("no accepted correction is waiting; the served labels contain them all")
+        raise SubmissionError(
+            "there is nothing to publish: the current labels contain every accepted correction"
+        )
     try:
         content = write_released(found.annotations, questions=service.suite.questions).encode()
     except AnnotationsInvalid:
         raise SubmissionError(
-            "some trajectories have unanswered questions, which the released format cannot hold; answer them"
+            "some trajectories have unanswered questions, which a label file must not have; answer them first"
         ) from None
     return publish(
         service, content, actor, why.strip() or found.why, found.base, found.applied, found.sequence
@@ -130,7 +137,7 @@ def publish_corrections(
 
 
 def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
-    """Return the accepted corrections that the suite's published dev labels lack.
+    """Return the accepted corrections that are not in the suite's dev label file.
 
     Judges are tuned on that file. It is part of the suite, so publishing a label version does not change it.
     """

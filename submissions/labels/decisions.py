@@ -1,8 +1,7 @@
-"""Decisions about labels, made in the annotators' discussion or on disputes.
+"""Decisions about labels: from the annotators' discussion, or from disputes.
 
-A label version consists of annotators' answers and these decisions (`with_decisions`). If there are several
-decisions about the same target of an item, the newest one counts. A decision never changes an answer: it is
-a separate row before the answers (`leaderboard.labels.annotations.DECISION`).
+A label version consists of annotators' answers and of decisions, which `with_decisions` adds. The newest
+decision on a question counts. A decision never changes an answer: it is a separate row before the answers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,10 +18,11 @@ OUTCOMES: Final = get_args(Outcome)
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
 class Decision:
-    """A decision about a target (a question) of an item (a trajectory).
+    """A decision on one question (``target``) of a trajectory.
 
-    ``value`` is the right answer; None if a dispute was kept or declined. ``sequence`` is the number of the
-    event. ``before`` is the answer in the label set to which the decision was applied, None until then.
+    ``value`` is the correct answer, or None if a dispute was decided without changing the label. ``sequence``
+    is the number of the event. ``before`` is the answer that the decision replaced in a label set, or None if
+    it was not applied yet.
     """
 
     trajectory_id: str
@@ -39,10 +39,10 @@ class Decision:
     before: str | None = None
 
     def __repr__(self) -> str:
-        return f"Decision({self.origin} {self.sequence})"  # no value, since it may end up in a log
+        return f"Decision({self.origin} {self.sequence})"  # without the value, because logs may contain it
 
     def to_event(self) -> dict[str, Any]:
-        """Return a correction as it is stored in a ``labels_published`` event."""
+        """Return a correction in the form in which a ``labels_published`` event stores it."""
         return {
             "dispute_id": self.dispute_id,
             "decision": self.sequence,
@@ -56,14 +56,14 @@ class Decision:
         }
 
     def to_json(self, labels_are_public: bool) -> dict[str, Any]:
-        """Return the correction for users; if its label is hidden, only the id of the dispute."""
+        """Return the correction for users, or only the dispute id if the label is hidden."""
         if self.split == "test" and not labels_are_public:
             return {"dispute_id": self.dispute_id}
         return {name: value for name, value in self.to_event().items() if name != "decision"}
 
 
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
-    """Return a correction that `Decision.to_event` stored; ``at`` is the time of that event."""
+    """Return a correction from a ``labels_published`` event of time ``at``; see `Decision.to_event`."""
     return Decision(
         trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"], origin="dispute",
         reason=body["reason"], by=body["by"], at=at, sequence=body["decision"], split=body["split"],
@@ -93,7 +93,7 @@ class Dispute:
     decisions: tuple[Decision, ...] = ()
 
     def __repr__(self) -> str:
-        return f"Dispute({self.dispute_id!r})"  # no decision, since it may end up in a log
+        return f"Dispute({self.dispute_id!r})"  # without decisions, because logs may contain it
 
     @property
     def decided(self) -> Decision | None:
@@ -102,7 +102,7 @@ class Dispute:
 
 
 def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
-    """Return the disputes of a suite with their decisions, by dispute id in the order of filing."""
+    """Return the disputes of a suite with their decisions, by dispute id, oldest first."""
     found: dict[str, Dispute] = {}
     for event in events:
         body = event.body
@@ -124,11 +124,11 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
 
 
 def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
-    """Return a dispute with the fields that a reader may see; hidden fields are None.
+    """Return a dispute as a dict, in which fields that the reader may not see are None.
 
     If the label is hidden, nobody sees the ``answer``, and only maintainers see ``text`` and ``reason``. Only
-    maintainers see the text of a declined dispute. They send ``n_decisions`` back when they decide again, so
-    that they cannot overrule a decision that they have not seen.
+    maintainers see the text of a declined dispute. When they decide a dispute again, they send back
+    ``n_decisions``, so that they cannot overrule a decision that they have not seen.
     """
     decided = dispute.decided
     hides_labels = dispute.split == "test" and not labels_are_public
@@ -154,7 +154,7 @@ def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool)
 
 
 def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
-    """Return the newest decision about each target of each item, sorted from oldest to newest."""
+    """Return the newest decision on each question of each trajectory, oldest first."""
     newest: dict[tuple[str, str], Decision] = {}
     for decision in sorted(decisions, key=lambda each: each.sequence):
         newest[decision.trajectory_id, decision.target] = decision
@@ -168,11 +168,11 @@ def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
 
 @dataclass(frozen=True, repr=False)
 class DecidedAnnotations:
-    """Annotations with decisions applied; a decision is a row before the answers on its trajectory.
+    """Annotations with decisions applied: each decision is a row before the answers on its trajectory.
 
-    ``applied`` are the decisions that changed a label; ``before`` is its old value. ``conflicts`` are
-    decisions that were published once, but the labels now have a third value; they are left out until
-    somebody decides again. ``missing`` are decisions about trajectories that nobody has annotated.
+    ``applied`` has the decisions that changed a label, with the old label as ``before``. ``conflicts`` has
+    decisions that were published earlier but would now replace a different label; they are not applied until
+    somebody decides again. ``missing`` has decisions on trajectories that nobody has annotated.
     """
 
     annotations: tuple[Annotation, ...]
@@ -187,7 +187,7 @@ class DecidedAnnotations:
 def with_decisions(
     annotations: Sequence[Annotation], decisions: Iterable[Decision], published: Iterable[Decision] = ()
 ) -> DecidedAnnotations:
-    """Apply decisions to annotations; ``published`` are the decisions in earlier label versions."""
+    """Apply decisions to annotations. ``published`` has the decisions in earlier label versions."""
     primary: dict[str, Annotation] = {}
     for annotation in annotations:
         primary.setdefault(annotation.trajectory_id, annotation)

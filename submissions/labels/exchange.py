@@ -1,11 +1,11 @@
-"""The files that exchange items and answers with Label Studio and Argilla.
+"""Export of trajectories to Label Studio and Argilla, and import of the answers given there.
 
-An export is blind: an item has an opaque token, the goal, the steps of the agent, and pictures, but no
-agent, label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/task_format) and a labelling
-configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the folder of
-``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
+Exports are blind: an item has an opaque token, the goal, the agent's steps and the pictures, but neither the
+agent's name nor any label, verdict or reward. Label Studio reads tasks (labelstud.io/guide/task_format) and a
+labelling configuration (labelstud.io/tags), and returns tasks with annotations. Argilla reads and writes the
+folder of ``Dataset.to_disk`` (docs.argilla.io). Tested with label-studio-sdk 2.0.5 and argilla 2.8.0.
 
-Files of answers are untrusted: all problems in a file are reported together, and no message repeats an
+Imported files are untrusted. All problems in a file are reported together, and messages never quote an
 answer.
 """
 
@@ -32,7 +32,7 @@ from submissions.labels.annotation_state import LONGEST_SECONDS
 from submissions.moderation.actions import is_utf8
 
 MOST_BYTES: Final = 200_000_000
-"""The size limit of a file of answers, which also contains the items."""
+"""The size limit of an imported file, which contains the exported items too."""
 LONGEST_OBSERVATION: Final = 20_000
 """The maximum number of characters per text of a step; the middle of a longer text is left out."""
 IMAGES: Final = "images"
@@ -49,7 +49,7 @@ _KINDS: Final = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpg"), (b"RIFF", "webp"), (
 
 
 def item_token(key: bytes, trajectory_id: str) -> str:
-    """Return the opaque name of a trajectory in exports; it depends only on the key and the id."""
+    """Return the opaque id of a trajectory in exports. The same key and trajectory give the same token."""
     return hmac.new(key, f"export\0{trajectory_id}".encode(), hashlib.sha256).hexdigest()[:32]
 
 
@@ -64,7 +64,7 @@ class Item:
 
 
 def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Iterator[Item]:
-    """Yield trajectories of the dataset, sorted by token, because the order of ids would reveal agents."""
+    """Yield trajectories of the dataset, sorted by token so that their order does not reveal agents."""
     tokens = {item_token(key, trajectory_id): trajectory_id for trajectory_id in ids}
     for token, trajectory_id in sorted(tokens.items()):
         (row,) = dataset.rows_of("trajectories", trajectory_id, ("goal", "answer"))
@@ -112,8 +112,8 @@ def write_label_studio(
 ) -> int:
     """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder.
 
-    ``image_root`` is the address at which the pictures are served, by default Label Studio's local files.
-    Returns the number of items. Raises OSError.
+    ``image_root`` is the address that serves the pictures; by default, Label Studio serves them as local
+    files. Returns the number of items. Raises OSError.
     """
     root = image_root or f"{LOCAL_FILES}{quote(out.name)}/{IMAGES}"
     tasks = []
@@ -132,8 +132,8 @@ def write_label_studio(
 def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
     """Return the labelling configuration of Label Studio for the questions of a suite.
 
-    Annotators see the title of a choice, and exports contain its value (its alias). Texts of trajectories are
-    never read as markup.
+    Annotators see a choice's title; exports contain its value, as the ``alias``. Text from trajectories is
+    escaped.
     """
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined, trim_blocks=True,
@@ -148,10 +148,9 @@ def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -
 def write_argilla(
     out: Path, name: str, items: Iterable[Item], questions: Sequence[Question], guidelines: str, root: str
 ) -> int:
-    """Write a folder that `argilla.Dataset.from_disk` reads, and the pictures.
+    """Write the pictures and a folder for `argilla.Dataset.from_disk`, and return the number of items.
 
-    ``root`` is the address at which the pictures are served; a separate field shows them as Markdown. Returns
-    the number of items. Raises OSError.
+    A Markdown field shows the pictures from ``root``, the address that serves them. Raises OSError.
     """
     records = []
     with _absent_folder(out) as folder:
@@ -174,7 +173,7 @@ def write_argilla(
 
 
 def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
-    """Return the settings of an Argilla dataset; no field has the name of a question."""
+    """Return the settings of an Argilla dataset. Its fields and questions must have different names."""
     settings = json.loads((TEMPLATES / "argilla_settings.json").read_text(encoding="utf-8"))
     asked = [
         {"name": question.name, "title": question.title, "description": question.text, "required": True,
@@ -191,9 +190,9 @@ def _guide(questions: Sequence[Question], guidelines: str) -> str:
 
 
 def _absent_folder(out: Path) -> AbstractContextManager[Path]:
-    """Return the context manager `new_folder`. Raises FileExistsError if the path exists."""
+    """Call `new_folder`, but raise FileExistsError even if the path is an empty folder."""
     if out.exists():
-        raise FileExistsError(f"{out} exists already; name a new folder")
+        raise FileExistsError(f"{out} already exists; choose another folder")
     return new_folder(out)
 
 
@@ -214,9 +213,10 @@ def _write_json(path: Path, content: Any) -> None:
 
 @dataclass
 class AnswersReader:
-    """A reader of the finished annotations in one file; ``ids`` maps item tokens to trajectory ids.
+    """A reader of the finished annotations in one imported file.
 
-    ``left_out`` has a line for each annotation that was skipped, discarded or not finished.
+    ``ids`` maps item tokens to trajectory ids. ``left_out`` collects one line per annotation that was
+    skipped, discarded or not finished.
     """
 
     questions: Sequence[Question]
@@ -230,7 +230,7 @@ class AnswersReader:
         for number, task in enumerate(_objects(content, "tasks"), start=1):
             place, data = f"task {number}", task.get("data")
             if "annotations" not in task:
-                self._problems.append(f"{place}: it has no annotations; export as JSON, not as JSON-MIN")
+                self._problems.append(f"{place}: no annotations; export as JSON, not as JSON-MIN")
                 continue
             trajectory_id = self._trajectory(data.get("item") if isinstance(data, dict) else None, place)
             for annotation in self._dicts(task["annotations"], f"{place}, annotations"):
@@ -256,7 +256,7 @@ class AnswersReader:
             place, responses = f"record {number}", record.get("responses") or {}
             trajectory_id = self._trajectory(record.get("id"), place)
             if not isinstance(responses, dict):
-                self._problems.append(f"{place}, responses: this is not an object of questions; export again")
+                self._problems.append(f"{place}, responses: not a JSON object; export the file again")
                 continue
             by_person: dict[str, list[tuple[Any, Any]]] = {}
             for question, answers in responses.items():
@@ -277,25 +277,27 @@ class AnswersReader:
         found = self.ids.get(token) if isinstance(token, str) else None
         if found is None:
             self._problems.append(
-                f"{place}: its item {str(token)[:40]!r} is not in this suite; export and import with the "
-                "same suite and the same ARB_SECRET"
+                f"{place}: item {str(token)[:40]!r} is not in this suite; import with the suite and the "
+                "ARB_SECRET of the export"
             )
         return found
 
     def _person(self, value: Any, place: str) -> str | None:
-        """Return the e-mail address or id of the person who answered, or None after noting a problem."""
+        """Return the annotator's e-mail address or id; if there is none, note a problem and return None."""
         if isinstance(value, dict):
             value = value.get("email") or value.get("id")
         name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
         if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            self._problems.append(f"{place}: the person who answered is not named, or not on one line")
+            self._problems.append(
+                f"{place}: the annotator's name is missing or invalid; use one line of text"
+            )
             return None
         return name
 
     def _dicts(self, value: Any, place: str) -> list[dict[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, dict) for each in value):
             return value
-        self._problems.append(f"{place}: this is not a list of objects; export again")
+        self._problems.append(f"{place}: not a list of JSON objects; export the file again")
         return []
 
     def _add(
@@ -311,18 +313,20 @@ class AnswersReader:
             if name == "comment" and isinstance(value, str):
                 comment = value
             elif name not in known:
-                self._problems.append(f"{where}: {str(name)[:40]!r} is no question; use {', '.join(known)}")
+                self._problems.append(
+                    f"{where}: {str(name)[:40]!r} is not a question; use one of {', '.join(known)}"
+                )
             elif name in answers:
                 self._problems.append(f"{where}, {name}: answered twice; keep one answer")
             elif (answer := _answer(known[name], value)) is None:
                 words = ", ".join(choice.title for choice in known[name].choices)
-                self._problems.append(f"{where}, {name}: this is not an answer; use {words}")
+                self._problems.append(f"{where}, {name}: not a valid answer; use one of {words}")
             else:
                 answers[name] = answer
         if n_problems != len(self._problems):
             return
         if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
-            self._problems.append(f"{where}, comment: use valid text of up to {COMMENT_LENGTH:,} characters")
+            self._problems.append(f"{where}, comment: use valid Unicode, up to {COMMENT_LENGTH:,} characters")
         if missing := [question.title for question in self.questions if question.name not in answers]:
             self.left_out.append(f"{where}: not answered: {', '.join(missing)}")
             return
@@ -341,7 +345,7 @@ class AnswersReader:
 
 
 def read_export(path: Path) -> bytes:
-    """Return the content of a file of answers. Raises OSError, and AnnotationsInvalid if it is too large."""
+    """Read a file to import. Raises OSError, or AnnotationsInvalid if the file is too large."""
     if path.stat().st_size > MOST_BYTES:
         raise AnnotationsInvalid([f"the file is larger than {MOST_BYTES / 1e6:g} MB; export it in parts"])
     return path.read_bytes()
@@ -359,7 +363,7 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
 
 
 def _first(value: Any) -> Any:
-    """Return the choice or the text in a result of Label Studio, or None if it has several choices."""
+    """Return the text or the single choice in a result of Label Studio, or None if there is neither."""
     if not isinstance(value, dict):
         return None
     choices, text = value.get("choices"), value.get("text")
@@ -369,7 +373,7 @@ def _first(value: Any) -> Any:
 
 
 def _answer(question: Question, value: Any) -> str | None:
-    """Return the value of the choice with this value or title, or None."""
+    """Return the answer whose value or title is ``value``, or None if there is none."""
     word = value.strip().lower() if isinstance(value, str) else None
     return next((a.value for a in question.choices if word in (a.value, a.title.lower())), None)
 

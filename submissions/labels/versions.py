@@ -1,8 +1,8 @@
-"""The label sets of a suite over time. Each is a file with a hash, a version, and a reason for the change.
+"""The published label sets of a suite, and which one is served (used to score submissions).
 
-Published sets are events (``labels_published``), and their files are stored like uploaded files. With
-``ARB_LABELS=records`` the newest set is served, with ``records:VERSION`` an older one. If ARB_LABELS names a
-file instead, a set that was made from that file (say, with corrections) is served in its place.
+Publishing adds a ``labels_published`` event and stores the label file as if it had been uploaded.
+``ARB_LABELS=records`` serves the newest set, and ``ARB_LABELS=records:VERSION`` serves an older one. If
+ARB_LABELS names a file, and a corrected version of that file was published, the corrected version is served.
 """
 
 import logging
@@ -39,13 +39,13 @@ from submissions.records.files import FileStore
 
 logger = logging.getLogger(__name__)
 SOURCE: Final = "records"
-"""The value of ARB_LABELS that serves the published labels; a colon and a version may follow."""
+"""The value of ARB_LABELS for published labels. A colon and a version may follow it."""
 PUBLIC_SOURCES: Final = ("wheel", "none")
-"""Label sources whose problems anyone may read; problems of other sources go to the log only."""
+"""Label sources whose error messages are shown to everyone. For other sources they are only logged."""
 _AS_RECORDED: Final = (
     "version", "file_sha256", "why", "labelled", "replaces", "base", "guidelines_sha256",
 )  # fmt: skip
-"""Fields of LabelVersion that are copied unchanged from its event."""
+"""The fields of LabelVersion that have the same name and value in its event."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +53,10 @@ class LabelVersion:
     """A published label set.
 
     ``changes`` is the number of changed test labels by question. ``corrections`` are the decisions that were
-    applied to make the set; they contain answers. ``replaces`` is the version that was served before.
-    ``base`` is the `version_of` the file in ARB_LABELS if the set was made from that file and is served in
-    its place. ``guidelines_sha256`` is the hash of the questions and guidelines at the time;
-    ``questions_changed`` says whether it differs from that of the previous version.
+    applied to make the set; they contain answers. ``replaces`` is the version that was served before. If the
+    set was made from the file in ARB_LABELS, ``base`` is the version of that file (see `version_of`).
+    ``guidelines_sha256`` is the hash of the questions and guidelines at the time of publication;
+    ``questions_changed`` says whether they changed since the previous version.
     """
 
     version: str
@@ -74,7 +74,7 @@ class LabelVersion:
     questions_changed: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """Return the version as JSON without answers; corrections are listed by the ids of their disputes."""
+        """Return the version as JSON, without answers: corrections are given as dispute ids."""
         kept = ("version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed")
         return {
             **{name: getattr(self, name) for name in kept},
@@ -85,31 +85,28 @@ class LabelVersion:
 
 
 def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
-    """Return the label sets of a suite in order of publication."""
+    """Return the published label sets of a suite, oldest first."""
     with snapshot(engine) as session:
         return versions_at(session, suite)
 
 
 def versions_at(session: Session, suite: str) -> list[LabelVersion]:
-    """Return the label sets of a suite in order of publication, as of the session's snapshot."""
-    versions = []
-    before = None
+    """Return the label sets of a suite that were published at the time of the session, oldest first."""
+    versions: list[LabelVersion] = []
     for event in events_after(session, kinds=["labels_published"]):
         body = event.body
         if body["suite"] != suite:
             continue
-        corrections = tuple(recorded_correction(each, event.at) for each in body.get("corrections", ()))
         version = LabelVersion(
             **{name: body[name] for name in _AS_RECORDED if name in body},
             at=event.at,
             by=event.actor,
             changes=MappingProxyType(body["changes"]),
             sequence=event.sequence,
-            corrections=corrections,
-            questions_changed=before not in (None, body["guidelines_sha256"]),
+            corrections=tuple(recorded_correction(each, event.at) for each in body.get("corrections", ())),
+            questions_changed=bool(versions) and versions[-1].guidelines_sha256 != body["guidelines_sha256"],
         )
         versions.append(version)
-        before = version.guidelines_sha256
     return versions
 
 
@@ -124,12 +121,12 @@ def serves_records(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class LabelOrigin:
-    """The origin of the labels that are served; ``settings`` name their file.
+    """Where the served labels come from. In ``settings``, ARB_LABELS names their file.
 
     ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
-    `version_of` that file, or None if ARB_LABELS is ``records`` or no set was made from a file yet.
-    ``outdated`` is the newest set that was made from an earlier content of the file. ``through`` is the event
-    number of the newest published set.
+    version of that file (see `version_of`), or None if ARB_LABELS is ``records`` or no set was made from a
+    file yet. If the file changed since a set was made from it, ``outdated`` is the newest such set.
+    ``through`` is the event number of the newest published set.
     """
 
     settings: Settings
@@ -140,24 +137,25 @@ class LabelOrigin:
 
 
 class NotPublishedYet(LabelsUnavailable):
-    """Raised for ARB_LABELS=records before the first label set, as in every new suite."""
+    """Raised if ARB_LABELS=records, but no label set was published yet, as in every new suite."""
 
 
 def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
-    """Return the message that a suite has no ``wanted`` version, or no published label set at all."""
+    """Return the message that a suite lacks the ``wanted`` version, or any published label set."""
     if known:
         return (
             f"{suite} has no label version {wanted}; use one of {', '.join(each.version for each in known)}"
         )
-    publish = "publish one with `python -m submissions publish-labels FILE --why …`"
-    return f"no label set has been published for {suite}; {publish}"
+    return (
+        f"no label set has been published for {suite}; publish one with "
+        "`python -m submissions publish-labels FILE --why …`"
+    )
 
 
 def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
-    """Return the origin of the labels that these settings serve. Raises LabelsUnavailable, LabelsInvalid.
+    """Return where the labels come from under these settings. Raises LabelsUnavailable, LabelsInvalid.
 
-    A set that was made from the file in ARB_LABELS is served in its place until the content of the file
-    changes.
+    A set that was made from the file in ARB_LABELS replaces the file until the file's content changes.
     """
     _, _, wanted = settings.labels.partition(":")
     known = published_versions(engine, suite.name)
@@ -180,7 +178,7 @@ def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileSt
 
 
 def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: bytes | None) -> LabelSet:
-    """Return the test labels in a file, or those that ARB_LABELS names if the path is None.
+    """Load test labels from ``path``, or from the source in ARB_LABELS if ``path`` is None.
 
     Raises LabelsUnavailable, or LabelsInvalid with every bad row.
     """
@@ -205,10 +203,10 @@ NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
 
 
 class LabelStore:
-    """The label sets that are served, or the reason why they are not available. Thread-safe.
+    """The served label sets, or the reason why there are none. Thread-safe.
 
-    ``find_origin`` calls `label_origin`, and ``find_secret`` returns the server's secret. Both are called
-    when labels are first read.
+    Labels are read when they are first needed. ``find_origin`` calls `label_origin`, and ``find_secret``
+    returns the server's secret.
     """
 
     def __init__(
@@ -225,12 +223,12 @@ class LabelStore:
 
     @cached_property
     def origin(self) -> LabelOrigin:
-        """The origin of the labels. Raises the errors of `label_origin`."""
+        """Where the labels come from. Raises the errors of `label_origin`."""
         with self._reading:
             return self._find_origin()
 
     def is_older_than(self, versions: Sequence[LabelVersion]) -> bool:
-        """Return whether the newest of ``versions`` was published after the labels were read."""
+        """Return whether the newest of ``versions`` was published after this store read its labels."""
         known = self.__dict__.get("origin")
         if known is None:  # not read yet, or there was no set
             return "test" in self._read and serves_records(self._settings) and bool(versions)
@@ -238,15 +236,15 @@ class LabelStore:
 
     @property
     def base(self) -> str | None:
-        """The `version_of` the file that ARB_LABELS names, if any. Raises the errors of `origin`."""
+        """The version of the file in ARB_LABELS, or None if it names no file. Raises as `origin` does."""
         if self._settings.labels == "none" or serves_records(self._settings):
             return None
-        # No key is used, since this hash is only stored in the records, which hold labels anyway, and since a
-        # changed ARB_SECRET must not look like a changed file.
+        # This hash has no key, so that a changed ARB_SECRET does not look like a changed file. It is stored
+        # only in the records, which contain the labels anyway.
         return self.origin.base or version_of(self._suite, load_annotations(self._suite, self._settings))
 
     def annotations(self) -> tuple[Annotation, ...]:
-        """Return all served annotations, and the suite's dev labels for trajectories without annotations.
+        """Return all served annotations. Trajectories without any have the suite's published dev labels.
 
         Raises the errors of `label_origin`.
         """
@@ -263,24 +261,22 @@ class LabelStore:
                 self._read[split] = self._load(split)
             return self._read[split]
 
-    def _if_available(self, split: str) -> LabelSet | None:
-        found = self._of(split)
+    @property
+    def test(self) -> LabelSet | None:
+        found = self._of("test")
         return found if isinstance(found, LabelSet) else None
 
     @property
-    def test(self) -> LabelSet | None:
-        return self._if_available("test")
-
-    @property
     def dev(self) -> LabelSet | None:
-        return self._if_available("dev")
+        found = self._of("dev")
+        return found if isinstance(found, LabelSet) else None
 
     def why_none(self, split: str) -> str | None:
-        """Return why a split has no labels, as a public message, or None if it has labels."""
+        """Return the reason why a split has no labels, as a public message, or None if it has labels."""
         found = self._of(split)
         if isinstance(found, LabelSet):
             return None
-        # The message must reveal neither the place nor the rows of a private source.
+        # A message about a private source must reveal neither its place nor its rows.
         if isinstance(found, LabelsUnavailable) and self._settings.labels in PUBLIC_SOURCES:
             return str(found)
         return f"the labels of {self._suite.name} cannot be read; the Space's log has the details"
@@ -295,7 +291,7 @@ class LabelStore:
             return reason
 
     def version_key(self, split: str) -> bytes | None:
-        """Return the key for versions of hidden labels (a plain hash would confirm guesses), or else None."""
+        """Return the key for versions of hidden labels, since a plain hash would confirm guesses, or None."""
         if split != "test" or self._suite.labels_are_public:
             return None
         return self._find_secret().key("label-version")

@@ -40,7 +40,7 @@ REASON_LENGTH: Final = 500
 
 
 class Actions:
-    """A base class for actions that add events to the log of a suite in the name of an actor."""
+    """A base class for services whose actions add events in the name of an actor."""
 
     def __init__(self, app: Resources) -> None:
         self.app = app
@@ -50,10 +50,10 @@ class Actions:
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return a text without surrounding spaces, ready to be stored in an event.
+    """Return a text that can be stored in an event, without surrounding spaces.
 
-    Raises SubmissionError if the text is too long, invalid or empty. ``if_empty`` is the message for an empty
-    text, or None to allow it.
+    Raises SubmissionError if the text is too long or invalid. ``if_empty`` is the message for an empty text;
+    None allows it.
     """
     text = text.strip()
     if not text and if_empty is not None:
@@ -71,7 +71,7 @@ def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether UTF-8 can encode a text; JSON may contain lone surrogates, which no event can hold."""
+    """Return whether a text can be stored as UTF-8, unlike the lone surrogates that JSON may contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -89,7 +89,7 @@ class ModerationService(Actions):
     def identify(self, actor: Actor, for_good: bool = False) -> Actor:
         """Return the actor under the name that its account has in the records (`queries.account_of`).
 
-        ``for_good`` also records the account's id on the Hub and its present name there.
+        With ``for_good``, the account's id and current name on the Hub are recorded as well.
         """
         subject = actor.subject
         if subject is None:
@@ -109,7 +109,7 @@ class ModerationService(Actions):
         return replace(actor, name=account, hub_name=name)
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
-        """Take a submission off the board permanently; it stays recorded and counts towards the limits."""
+        """Remove a submission from the board permanently. It still counts towards the account's limits."""
         with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if status.is_withdrawn:
@@ -118,7 +118,7 @@ class ModerationService(Actions):
             return self._add(session, "withdrawn", actor, body)
 
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
-        """Rename a judge, which keeps its submissions; ``judge`` is its present name."""
+        """Rename a judge from ``judge`` to ``to``; it keeps its submissions."""
         with transaction(self.app.engine) as session:
             lock_event_log(session)
             found = current_statuses(session)
@@ -132,11 +132,11 @@ class ModerationService(Actions):
                 raise SubmissionError("the judge already has this name")
             taken = find_judge(session, account, found.first_name_of(account, name))
             if taken is not None and taken.id != owner.id:
-                raise SubmissionError(f"{account} already has a judge with that name; choose another")
+                raise SubmissionError(f"{account} already has a judge of that name; choose another name")
             return self._add(session, "renamed", actor, {"account": account, "judge": first, "to": name})
 
     def publish(self, submission_id: str, actor: Actor) -> Event:
-        """Make a submission's row public if the suite's labels are private. Also raises RateLimited."""
+        """Make a row public, in a suite with private labels. Also raises RateLimited."""
         if self.app.suite.labels_are_public:
             raise SubmissionError("rows of this suite are public from the start")
         with transaction(self.app.engine) as session:
@@ -149,13 +149,13 @@ class ModerationService(Actions):
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def refresh(self, submission_id: str, actor: Actor, label_version: str | None) -> Event:
-        """Show a submission's figures under the current labels, if the suite's labels are private.
+        """Show a submission's figures under the current labels, in a suite with private labels.
 
-        This costs as much leak budget as a new file and, if the row is public, as a new row in addition,
-        since every figure that is shown counts. Also raises RateLimited.
+        Showing new figures costs leak budget: as much as a new file, plus a new row if the row is public.
+        Also raises RateLimited.
         """
         if self.app.suite.labels_are_public:
-            raise SubmissionError("this suite's labels are public, so every score is shown at once")
+            raise SubmissionError("this suite's labels are public, so the current figures are shown already")
         with transaction(self.app.engine) as session:
             submission, status = self._of(session, submission_id, owner=actor)
             if not status.is_on_the_board:
@@ -163,13 +163,16 @@ class ModerationService(Actions):
             found = current_statuses(session)
             current = public_score(session, submission.id, found)
             if found.are_figures_withdrawn:
-                raise SubmissionError("metrics are withdrawn until this Space's operator shows them again")
+                raise SubmissionError(
+                    "the server's secret was replaced, so all metrics are hidden until the Space's operator "
+                    "runs `accept-charge`"
+                )
             if find_score(session, submission.id, label_version or "") is None:
                 raise SubmissionError(
-                    "it has no score under the current labels; ask a maintainer to re-score"
+                    "it has no score under the current labels yet; ask a maintainer to re-score"
                 )
             if current is not None and current.label_version == label_version:
-                raise SubmissionError("its metrics are already those under the current labels")
+                raise SubmissionError("its metrics are already computed with the current labels")
             account, rules = submission.judge.account.name, self.app.suite.rules
             require_quota(quota_of(session, self.app.suite, account, found, self.app.clock()), rules)
             if status.published_at is not None:
@@ -181,8 +184,8 @@ class ModerationService(Actions):
     def decide(self, decision: Decision, submission_id: str, actor: Actor, reason: str) -> Event:
         """Record a maintainer's decision on a submission.
 
-        Releasing a file charges its figures to the leak budget, and raises RateLimited if that is used up.
-        Rejecting a file that was not scored yet refunds it.
+        Releasing a held file charges its figures to the leak budget; if that is used up, RateLimited is
+        raised. Rejecting a file that has no score yet refunds it.
         """
         require_maintainer(actor)
         with transaction(self.app.engine) as session:
@@ -200,19 +203,14 @@ class ModerationService(Actions):
         return event
 
     def decide_account(
-        self,
-        decision: AccountChange,
-        account: str,
-        actor: Actor,
-        reason: str,
-        even_if_unknown: bool = False,
+        self, decision: AccountChange, account: str, actor: Actor, reason: str, even_if_unknown: bool = False
     ) -> Event:
         """Record a maintainer's decision on an account.
 
-        A banned account cannot submit. Figures that it was shown stay charged. Its files without a score are
-        refunded, and rows that nobody has seen yet do not become public. A confirmed account may use the
-        reserved part of the leak budget. A name that is not in the records may be misspelt and is refused,
-        unless ``even_if_unknown``.
+        A banned account cannot submit. Its files without a score are refunded, but figures that it has seen
+        stay charged, and its rows that are not public yet stay private. A confirmed account may use the
+        reserved part of the leak budget. A name that is not in the records is refused, because it may be a
+        typing error; ``even_if_unknown`` allows it.
         """
         require_maintainer(actor)
         account = account.strip()
@@ -237,7 +235,7 @@ class ModerationService(Actions):
     def _refund_account(
         self, session: Session, account: str, found: SubmissionStatuses, actor: Actor
     ) -> None:
-        """Refund the unscored files of a banned account; unpublish its rows that have not appeared yet."""
+        """Refund a banned account's unscored files, and unpublish its rows that have not appeared yet."""
         policy = DisclosurePolicy(self.app.suite, None)
         round_now = policy.round(self.app.clock())
         for submission_id in self._submissions_of(session, account):
@@ -256,7 +254,7 @@ class ModerationService(Actions):
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
     ) -> tuple[Submission, SubmissionStatus]:
-        """Lock the log, and return a submission and its status. Raises KeyError, PermissionDenied."""
+        """Lock the event log, and return a submission and its status. Raises KeyError, PermissionDenied."""
         lock_event_log(session)
         submission = session.get(Submission, submission_id)
         if submission is None or submission.suite != self.app.suite.name:
@@ -266,7 +264,7 @@ class ModerationService(Actions):
         return submission, current_statuses(session).of(submission_id)
 
     def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
-        """Raise RateLimited if ``cost`` does not fit into the account's leak budget or a shared one now."""
+        """Raise RateLimited unless ``cost`` fits into both the account's leak budget and the shared one."""
         account = submission.judge.account.name
         fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
         if fits.own > now and fits.own >= fits.shared:
@@ -285,7 +283,7 @@ class ModerationService(Actions):
         self._check_budget(session, submission, cost, now)
 
     def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
-        """Yield the times at which an account's rows were made public or got figures under newer labels."""
+        """Yield the times at which rows of an account were made public or refreshed (see `refresh`)."""
         found = current_statuses(session)
         for submission_id in self._submissions_of(session, account):
             if (at := found.of(submission_id).published_at) is not None:
@@ -299,12 +297,12 @@ class ModerationService(Actions):
 
 
 def _limited(why: str, next_at: datetime) -> RateLimited:
-    when = f"; it is possible again from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
+    when = f"; you can try again from {next_at:%Y-%m-%d %H:%M} UTC" if next_at.year < 9999 else ""
     return RateLimited(why + when, next_at)
 
 
 def _is_known(session: Session, name: str) -> bool:
-    """Return whether an account of this name has submitted or caused an event."""
+    """Return whether an account of this name has submitted a file or is the actor of an event."""
     actors = select(Event.actor).where(func.lower(Event.actor) == name.lower()).limit(1)
     return session.scalar(actors) is not None or any(
         is_same_name(known, name) for known in session.scalars(select(Account.name))
@@ -317,21 +315,13 @@ def _require_owner(account: str, actor: Actor) -> None:
 
 
 def conflict_of(decision: Decision, status: SubmissionStatus) -> str | None:
-    """Return why a decision is not possible in this status, or None if it is possible."""
-    already = {
-        "hidden": status.is_hidden,
-        "shown": not status.is_hidden,
-        "verified": status.is_verified,
-        "rejected": status.is_rejected,
-        "label_exposed": status.is_label_exposed,
-    }
+    """Return the reason why this status rules out a decision, as a message, or None if it does not."""
     if status.is_withdrawn:
         return "this submission is withdrawn"
     if decision == "released":
         return None if status.is_held else "this submission is not held"
-    if already[decision]:
-        return f"this submission is already {decision.replace('_', ' ')}"
-    return None
+    is_so = not status.is_hidden if decision == "shown" else getattr(status, f"is_{decision}")
+    return f"this submission is already {decision.replace('_', ' ')}" if is_so else None
 
 
 def _reason(text: str, if_empty: str | None = "give a reason; it is stored with the decision") -> str:

@@ -1,4 +1,4 @@
-"""The event log as owners and maintainers read it: newest first, without anything made from labels."""
+"""The event log as shown to owners and maintainers: newest first, without anything that reveals labels."""
 
 from types import MappingProxyType
 from typing import Any, Final
@@ -24,19 +24,19 @@ PUBLIC_FIELDS: Final = MappingProxyType(
         "rescored": ("from", "to", "submissions", "ranks"),
     }
 )  # fmt: skip
-"""Kind to the fields to show, for kinds whose other fields hold labels or figures that reveal labels."""
+"""The fields that may be shown, for event kinds that also have fields that reveal labels."""
 
 
 def read_log(
     session: Session, before: int | None = None, kind: str | None = None, most: int = 50
 ) -> list[dict[str, Any]]:
-    """Return up to ``most`` events before number ``before`` as JSON, newest first, optionally of one kind."""
+    """Return up to ``most`` events of a kind with numbers below ``before`` as JSON, newest first."""
     kinds = None if kind is None else [kind]
     return [event_to_response(event) for event in events_before(session, before, kinds, min(most, MOST))]
 
 
 def event_to_response(event: Event) -> dict[str, Any]:
-    """Return an event as JSON without its nonce and without fields that are made from labels."""
+    """Return an event as JSON, without its nonce and without fields that reveal labels."""
     body = {name: event.body[name] for name in PUBLIC_FIELDS.get(event.kind, tuple(event.body))}
     return {
         "sequence": event.sequence,

@@ -33,7 +33,7 @@ TITLES: Final[Mapping[str, str]] = MappingProxyType(
 
 @dataclass(frozen=True)
 class ListedSubmission:
-    """A submission in a list; ``first_name`` is the judge's original name, ``judge`` its present one."""
+    """A submission in a list. ``judge`` is the judge's current name, ``first_name`` its original one."""
 
     id: str
     account: str
@@ -47,7 +47,7 @@ class ListedSubmission:
 
 @dataclass(frozen=True)
 class Flag:
-    """A reason why a maintainer should look at a submission, in a sentence or two."""
+    """A flag on a submission for maintainers, with the reason in one or two sentences."""
 
     submission: ListedSubmission
     kind: FlagKind
@@ -61,9 +61,9 @@ def flags_of(
 ) -> list[Flag]:
     """Return the flags on submissions that need a review, held files first.
 
-    ``looked_at`` says when a maintainer last decided on a submission, and ``named_at`` when a judge (account,
-    original name) got its present name. Names and equal verdicts that a maintainer has reviewed are not
-    flagged again. Withdrawn submissions are never flagged.
+    ``looked_at`` has the time of a maintainer's last decision on each submission. ``named_at`` has the time
+    at which each renamed judge (account, original name) got its current name. Look-alike names and equal
+    verdicts are not flagged again after a decision. Withdrawn submissions are never flagged.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
     return [
@@ -79,7 +79,7 @@ def _alike(
     looked_at: Mapping[str, datetime],
     named_at: Mapping[tuple[str, str], datetime],
 ) -> Iterable[Flag]:
-    """Flag the newest submission of each judge whose name looks like an older judge of another account."""
+    """Flag each judge's newest submission if its name looks like that of another account's older judge."""
     newest = {(each.account, each.first_name): each for each in submissions}
     since: dict[tuple[str, str], datetime] = {}
     for each in submissions:
@@ -93,7 +93,7 @@ def _alike(
             seen.setdefault(shape, []).append(each)
         was_seen = each.id in looked_at and looked_at[each.id] >= since[key]
         if before and not was_seen and not each.status.is_rejected:
-            reason = f"its name looks like {before[0].judge!r} by {before[0].account}, which is older"
+            reason = f"its name looks like that of the older judge {before[0].judge!r} by {before[0].account}"
             yield Flag(each, "alike", reason)
 
 
@@ -113,9 +113,9 @@ def _without_score(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
     for each in submissions:
         status = each.status
         if status.is_refunded and not status.is_rejected:
-            yield Flag(each, "given back", f"it does not count for the account's limits: {_reasons(each)}")
+            yield Flag(each, "given back", f"it does not count towards the limits: {_reasons(each)}")
         elif not (each.is_scored or status.is_held or status.is_rejected):
-            yield Flag(each, "unscored", "it has no score under the current labels; re-score the submissions")
+            yield Flag(each, "unscored", "it has no score under the current labels; run `rescore`")
 
 
 def _reasons(each: ListedSubmission) -> str:
@@ -123,9 +123,9 @@ def _reasons(each: ListedSubmission) -> str:
 
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
-"""Kinds of events that show that a maintainer has reviewed a submission."""
+"""Event kinds that mean that a maintainer has reviewed a submission."""
 _WAITING: Final = ("held", "unscored", "given back")
-"""Kinds of flags on files that wait for a decision; left out for banned accounts, which need none."""
+"""Flags that are not shown for banned accounts, whose files need no decision."""
 
 
 @dataclass(frozen=True)
@@ -164,14 +164,17 @@ def overview(session: Session, suite: str, label_version: str | None) -> Overvie
 
 
 def decisions_on(session: Session, submission_id: str) -> list[Event]:
-    """Return every event that affects the status of a submission, in order."""
+    """Return the events that affect the status of a submission, oldest first."""
     return [event for event in events_of_submission(session, submission_id) if event.kind in STATUS_KINDS]
 
 
 def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return exact overall cells by submission id and label; only for maintainers if labels are private."""
+    """Return the overall cells without noise, by submission id and label.
+
+    If labels are private, only maintainers may see them.
+    """
     wanted = select(ScoreRow.submission_id, ScoreRow.report).where(
         ScoreRow.submission_id.in_(ids),
         ScoreRow.label_version == (label_version or ""),
@@ -184,7 +187,7 @@ def exact_figures(
 
 
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
-    """Return the present names of judge and account, by submission id."""
+    """Return the current names of the judge and the account of each submission, by its id."""
     found = current_statuses(session)
     return {
         each.id: (found.name_of(each.account, each.judge), found.current_name(each.account))
@@ -201,14 +204,10 @@ def _listed(
     wanted = wanted.order_by(Submission.submitted_at, Submission.id)
     return [
         ListedSubmission(
-            id=each.id,
-            account=each.judge.account.name,
-            judge=found.name_of(each.judge.account.name, each.judge.name),
-            first_name=each.judge.name,
-            submitted_at=each.submitted_at,
-            content_hash=each.content_hash,
-            status=found.of(each.id),
-            is_scored=each.id in scored,
+            id=each.id, account=each.judge.account.name,
+            judge=found.name_of(each.judge.account.name, each.judge.name), first_name=each.judge.name,
+            submitted_at=each.submitted_at, content_hash=each.content_hash,
+            status=found.of(each.id), is_scored=each.id in scored,
         )
         for each in session.scalars(wanted)
-    ]
+    ]  # fmt: skip

@@ -1,6 +1,6 @@
-"""Actions of any signed-in reader: disputes of labels, and tags on judges' errors.
+"""Actions of all signed-in readers: disputing labels, and tagging judges' errors.
 
-Both have a limit per account and day, and are closed to banned accounts.
+Both are limited per account and day, and banned accounts may do neither.
 """
 
 from typing import Any, Final
@@ -34,12 +34,12 @@ class ReaderActions(Actions):
     """
 
     def disputes(self) -> list[Dispute]:
-        """Return every dispute in the order of filing."""
+        """Return all disputes, oldest first."""
         with snapshot(self.app.engine) as session:
             return list(self._disputes(session).values())
 
     def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
-        """File a dispute of the answer to a question on a trajectory, and return its event."""
+        """Dispute the label of a trajectory for one question, and return the event."""
         trajectory, suite = self._trajectory(trajectory_id), self.app.suite
         if suite.question(question) is None:
             names = ", ".join(each.name for each in suite.questions)
@@ -64,18 +64,13 @@ class ReaderActions(Actions):
             return self._add(session, "disputed", actor, body)
 
     def decide(
-        self,
-        dispute_id: str,
-        decision: Outcome,
-        reason: str,
-        actor: Actor,
-        answer: str | None = None,
+        self, dispute_id: str, decision: Outcome, reason: str, actor: Actor, answer: str | None = None,
         seen: int | None = None,
-    ) -> Event:
+    ) -> Event:  # fmt: skip
         """Record a maintainer's decision on a dispute; the latest decision counts.
 
-        A correction names the right ``answer``, which waits for the next label version. ``seen`` is the
-        number of decisions that the maintainer knew of; if there are more by now, nothing is decided.
+        A correction names the correct ``answer``, which takes effect with the next label version. ``seen`` is
+        the number of decisions that the maintainer has seen; if there are more by now, nothing is decided.
         """
         require_maintainer(actor, "decide on disputes")
         if decision not in OUTCOMES:
@@ -87,18 +82,18 @@ class ReaderActions(Actions):
             before = found.decided
             if before is not None and seen is not None and seen != len(found.decisions):
                 raise SubmissionError(
-                    f"{before.by} decided this dispute meanwhile ({before.outcome}); load the page again"
+                    f"{before.by} has just decided this dispute ({before.outcome}); reload the page"
                 )
             if decision == "corrected":
                 self._check_answer(found, answer)
             elif answer:
-                raise SubmissionError("answer: leave it out; only a correction has one")
+                raise SubmissionError("answer: only a correction has an answer; leave it out")
             if before is not None and (before.outcome, before.value) == (decision, answer or None):
                 raise SubmissionError(f"this dispute is already {decision}")
             if decision != "corrected" and (version := self._published(session, found)):
                 raise SubmissionError(
-                    f"its correction is part of label version {version}; to undo it, decide 'corrected' with "
-                    "the right answer"
+                    f"label version {version} contains this correction; to undo it, decide 'corrected' with "
+                    "the correct answer"
                 )
             body: dict[str, Any] = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
             if decision == "corrected":
@@ -109,19 +104,19 @@ class ReaderActions(Actions):
         """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
         question = self.app.suite.question(dispute.question)
         if question is None:
-            raise SubmissionError(f"the suite no longer asks {dispute.question}, so it cannot be corrected")
+            raise SubmissionError(f"the suite no longer asks {dispute.question}; decline the dispute")
         answers = (*question.values, UNSURE)
         if answer not in answers:
-            raise SubmissionError(f"answer: a correction needs the right one of {', '.join(answers)}")
+            raise SubmissionError(f"answer: a correction needs one of {', '.join(answers)}")
 
     def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
         """Record the category of a judge's error and return the tag. Also raises ErrorTagInvalid.
 
-        The caller has to check that the judge made this error, since this method does not read labels.
+        This method does not read labels, so the caller has to check that the judge made this error.
         """
         trajectory = self._trajectory(trajectory_id)
         if not may_see_errors(self.app.suite, trajectory.split):
-            raise PermissionDenied("the test labels of this suite are hidden: tag errors on dev")
+            raise PermissionDenied("this suite hides its test labels; tag errors on dev")
         now = self.app.clock()
         tag = make_tag(
             trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
@@ -144,7 +139,7 @@ class ReaderActions(Actions):
         return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.app.suite.name)
 
     def _published(self, session: Session, dispute: Dispute) -> str | None:
-        """Return the newest label version that contains the last decision on a dispute, or None."""
+        """Return the newest label version that contains the last decision on a dispute, if any."""
         of_it = (dispute.dispute_id, dispute.decided and dispute.decided.sequence)
         for version in reversed(versions_at(session, self.app.suite.name)):
             if any((each.dispute_id, each.sequence) == of_it for each in version.corrections):
@@ -152,10 +147,10 @@ class ReaderActions(Actions):
         return None
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
-        """Lock the log; raise PermissionDenied or RateLimited unless the actor may add an event of a kind."""
+        """Lock the log. Raises PermissionDenied or RateLimited if the actor may not add such an event."""
         lock_event_log(session)
         if current_statuses(session).is_banned(actor.name):
-            raise PermissionDenied(f"the account {actor.name} is closed; ask a maintainer why")
+            raise PermissionDenied(f"the account {actor.name} is banned; ask a maintainer why")
         same = select(Event.at).where(
             Event.kind == kind,
             func.lower(Event.actor) == actor.name.lower(),
@@ -164,5 +159,5 @@ class ReaderActions(Actions):
         newest = session.scalars(same.order_by(Event.at.desc()).limit(most)).all()
         if len(newest) >= most:
             next_at = newest[-1] + DAY
-            when = f"the next one can be sent from {next_at:%Y-%m-%d %H:%M} UTC"
+            when = f"you can send the next one from {next_at:%Y-%m-%d %H:%M} UTC"
             raise RateLimited(f"an account may send {most} {what} in 24 hours; {when}", next_at)

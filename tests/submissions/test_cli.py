@@ -60,7 +60,7 @@ def test_the_newest_set_and_an_older_one_come_back_byte_for_byte(export_labels, 
 def test_nothing_is_written_over(export_labels, two_sets, tmp_path):
     (tmp_path / "labels.csv").write_text("mine")
     code, said = export_labels("--out", "labels.csv")
-    assert code == 2 and "exists already" in said
+    assert code == 2 and "already exists" in said
     assert (tmp_path / "labels.csv").read_text() == "mine"
 
 
@@ -106,7 +106,7 @@ def test_a_receipt_is_checked_with_the_public_key(run, service, tmp_path):
     assert code == 1 and "the signature is not valid" in said
     (tmp_path / "receipt.json").write_text("[]")
     assert run("receipt", "receipt.json", "--key", key) == (
-        1, "error: 'receipt.json' is not a receipt in JSON (ValueError); save the receipt again\n",
+        1, "error: 'receipt.json' is not a JSON receipt (ValueError); download it again\n",
     )  # fmt: skip
 
 
@@ -162,7 +162,10 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, 
     acts = ReaderActions(service)
     acts.dispute(name, "success", "see step 3", Actor("Ada"))
     code, said = run("publish-labels", "--preview")
-    assert (code, said) == (0, "no accepted correction is waiting; the served labels contain them all\n")
+    assert (code, said) == (
+        0,
+        "there is nothing to publish: the current labels contain every accepted correction\n",
+    )
     acts.decide("1", "corrected", "the shop was closed", MIA, "no")
     code, said = run("publish-labels", "--preview")
     assert said.startswith(f"applied: dispute 1, {name} success: yes -> no\n")
@@ -175,7 +178,7 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, 
     assert "1 submissions scored" in said
     code, said = run("publish-labels")
     assert (code, said) == (
-        1, "error: no accepted correction is waiting; the served labels contain them all\n",
+        1, "error: there is nothing to publish: the current labels contain every accepted correction\n",
     )  # fmt: skip
     (version,) = json.loads(run("label-versions", "--json")[1])
     assert version["disputes"] == ["1"] and "answer" not in str(version)

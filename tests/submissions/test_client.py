@@ -130,7 +130,7 @@ def test_a_space_is_reached_where_it_listens(host, port, address):
     [
         ("9", (), "http://127.0.0.1:9 cannot be reached"),
         ("9", ("--space", "http://127.0.0.1:8"), "http://127.0.0.1:8 cannot be reached"),
-        ("0", (), "ARB_PORT=0 means any free port; pass the address"),
+        ("0", (), "with ARB_PORT=0 the Space runs on a random port; pass the address"),
     ],
 )
 def test_the_command_finds_the_space_of_the_settings_unless_it_is_named(

@@ -338,7 +338,7 @@ def test_a_metric_that_is_undefined_gives_no_rank_and_an_unknown_one_is_refused(
     )
     assert board.ranks("success")["silent"] is None
     assert board.ranks("success", "recall")["silent"].place == 2  # it finds none: 0, not undefined
-    with pytest.raises(ValueError, match="'auc' is no metric to rank by; use one of precision, recall"):
+    with pytest.raises(ValueError, match="cannot rank by 'auc'; use one of precision, recall"):
         board.ranks("success", "auc")
 
 

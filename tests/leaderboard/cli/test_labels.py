@@ -111,7 +111,7 @@ def test_one_persons_row_in_two_files_is_refused(run, tmp_path):
     (tmp_path / "again_labels.csv").write_bytes((tmp_path / "labels.csv").read_bytes())
     done = run("annotations", "labels.csv", "again_labels.csv", "--out", "all.csv")
     assert done.exit_code == 1 and not (tmp_path / "all.csv").exists()
-    assert f"{SECRET_ANNOTATOR} has a row in labels.csv and one in again_labels.csv" in done.stderr
+    assert f"{SECRET_ANNOTATOR} has rows in both labels.csv and again_labels.csv" in done.stderr
 
 
 def test_dev_labels_are_written_without_test_and_not_over_others(run, tmp_path):

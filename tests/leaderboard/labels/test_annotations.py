@@ -34,12 +34,12 @@ def test_every_bad_field_is_named_at_once_and_no_answer_is_shown():
     found = problems_of(bad)
     fields = ["trajectory_id", "experiment", "annotator", "success", "optimality", "comment", "at", "seconds"]
     assert [problem.partition(":")[0] for problem in found] == fields
-    assert "success: write no, yes, unsure or nothing" in found
+    assert "success: use one of no, yes, unsure, or leave it empty" in found
     assert "4711" not in "; ".join(found)
 
 
 def test_the_deciding_step_is_a_number_from_0_and_a_column_beside_the_comment():
-    assert problems_of(by(IDS[0], step=-1)) == ["step: write the number of a step, counted from 0"]
+    assert problems_of(by(IDS[0], step=-1)) == ["step: use the number of a step, counted from 0"]
     (found,) = parse_parquet(write_parquet([by(IDS[0], step=7)]))
     assert found.step == 7
 
@@ -95,7 +95,7 @@ def test_no_test_trajectory_and_no_name_gets_out_and_a_suite_reads_it(suite, ann
 
 
 def test_more_annotations_than_can_be_kept_are_refused(suite):
-    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; dev labels may have 9"):
+    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; remove all but 9"):
         dev_labels_of(suite, [by(DEV, f"a{n}", "yes") for n in range(10)])
 
 
@@ -104,7 +104,7 @@ def test_one_persons_rows_in_two_files_are_named_and_in_one_file_are_not():
     nobody = by(DEV, None, "no")
     assert repeated_rows([("a.csv", [ada, ada, nobody]), ("b.csv", [bob, nobody])]) == []
     assert repeated_rows([("a.csv", [ada]), ("b.csv", [bob, by(DEV, "Ada ", "no")])]) == [
-        f"{DEV}: Ada has a row in a.csv and one in b.csv"
+        f"{DEV}: Ada has rows in both a.csv and b.csv"
     ]
 
 
@@ -179,8 +179,8 @@ def test_what_the_format_has_no_word_for_is_refused_all_at_once():
     with pytest.raises(AnnotationsInvalid) as refusal:
         write_released(given)
     assert refusal.value.problems[:2] == (
-        "annotation 1, success: has no answer; answer it, or write Parquet, which allows that",
-        "annotation 2, optimality: has no answer; answer it, or write Parquet, which allows that",
+        "annotation 1, success: has no answer; add one, or write Parquet, where it may be missing",
+        "annotation 2, optimality: has no answer; add one, or write Parquet, where it may be missing",
     )
     assert "annotation 3, trajectory_id: expected <benchmark>/<agent>/<task_id>" in refusal.value.problems
 
@@ -249,7 +249,7 @@ def test_what_people_write_has_every_question_known_words_and_no_other_column():
         "trajectory_success, trajectory_side_effect, trajectory_optimality, trajectory_looping, tone, safe"
     )
     assert refusal.value.problems == (
-        f"the column 'politness' is unknown; answers are in the columns {columns}",
+        f"the column 'politness' is unknown; use {columns} for answers",
         "row 2, tone: not one of the answers to this question",
         "row 2, safe: not one of the answers to this question",
     )
@@ -281,10 +281,10 @@ def test_a_row_that_is_cut_short_in_its_own_answers_is_named():
 def test_own_answers_are_checked_by_the_questions_of_the_suite():
     bad = by(IDS[0], own={"tone": "canary-4711", "colour": "red"})
     assert problems_of(bad, OWN_QUESTIONS) == [
-        "tone: write polite, cold, rude, unsure or nothing",
-        "colour: there is no such question",
+        "tone: use one of polite, cold, rude, unsure, or leave it empty",
+        "colour: is not a question",
     ]
-    assert problems_of(by(IDS[0], own={"tone": "rude"})) == ["tone: there is no such question"]
+    assert problems_of(by(IDS[0], own={"tone": "rude"})) == ["tone: is not a question"]
 
 
 SUITE_TOML = """

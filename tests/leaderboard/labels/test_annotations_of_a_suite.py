@@ -72,7 +72,7 @@ def test_an_unanswered_question_is_no_label(small_suite, tmp_path):
 def test_a_file_of_another_suite_is_refused_in_one_sentence(small_suite, tmp_path):
     path = tmp_path / "own.parquet"
     write_annotations([by("webarena/agent-z/webarena.9")], path)
-    with pytest.raises(LabelsInvalid, match=r"^own.parquet: has no trajectory of the suite small"):
+    with pytest.raises(LabelsInvalid, match=r"^own.parquet: no row is on a trajectory of the suite small"):
         load_annotations(small_suite, Settings(labels="none"), file=path)
 
 

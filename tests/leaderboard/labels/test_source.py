@@ -203,7 +203,7 @@ def test_none_means_that_scoring_test_files_is_off(unavailable):
 @pytest.mark.parametrize("labels", ["", "csv", "csv:", "weel", "hub", "hub:", "hub:name", "file:/etc/passwd"])
 def test_any_other_source_is_refused_with_the_ones_there_are(labels, unavailable):
     message = unavailable(Settings(labels=labels))
-    assert message.startswith(f"ARB_LABELS is {labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE], none")
+    assert message.startswith(f"ARB_LABELS is {labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none")
 
 
 def test_a_folder_of_labels_is_closed_to_others_even_if_it_was_open(tmp_path):

@@ -30,7 +30,7 @@ def test_it_can_be_saved_and_checked_and_leads_to_its_page(service):
 def test_a_held_file_says_who_looks_at_it_and_why(service):
     with_rules(service, is_public=False, fewest_positives=30)
     text = shown_text(shown(service))
-    assert "Submitted and held. It is held until a maintainer has reviewed it, and scored after that" in text
+    assert "Submitted and held. It is held until a maintainer has reviewed it, and is scored after" in text
     assert "10 of 30 trajectories" in text
     assert "Precision" not in text
 
@@ -41,7 +41,7 @@ def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monke
     receipt = service.intake.submit(file, declaration()).receipt
     html = receipt_html(service, receipt, service.records.submission(receipt.submission_id, Actor("Ada")))
     text = shown_text(html)
-    assert "Submitted and waiting. It is recorded and waits to be stored permanently" in text
+    assert "Submitted and waiting. It is recorded but not stored permanently yet" in text
     assert "It is accepted:" not in text
     assert "notice good" not in html
     # The page asks there until it is accepted (submit.js).

@@ -233,7 +233,7 @@ def test_a_record_that_does_not_last_yet_is_answered_with_202(service, monkeypat
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
     answer = post_file(local_client(service), verdicts(service.suite))
     assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
-    assert "waits to be stored permanently" in answer.json()["told"]
+    assert "not stored permanently yet" in answer.json()["told"]
 
 
 def test_an_owner_of_a_private_suite_gets_noisy_figures_and_a_maintainer_exact_ones(service):

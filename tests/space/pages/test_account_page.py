@@ -76,7 +76,7 @@ def test_what_is_withdrawn_held_or_rejected_is_told_with_the_reason(service):
     service.moderation.decide("rejected", rejected, Actor("Grace", is_maintainer=True), "no judge at all")
     service.moderation.withdraw(withdrawn, Actor("Ada"), "wrong file")
     text = shown_text(mine(service))
-    assert "It is held until a maintainer has reviewed it, and scored after that." in text
+    assert "It is held until a maintainer has reviewed it, and is scored after that." in text
     assert "A maintainer rejected it: no judge at all." in text
     assert "It was withdrawn from the board for good: wrong file; its record stays." in text
     html = mine(service, path=f"/mine/{withdrawn}")

@@ -124,8 +124,8 @@ def test_of_a_file_of_decisions_all_are_taken_or_none_with_every_problem(run, an
     assert done.exit_code == 1
     assert done.stderr.splitlines() == [
         f"error: decision 2, {two}: nobody has annotated this trajectory yet",
-        f"decision 3, {one}: name a question of the suite, and one of its answers or unsure",
-        "decision 4, a/b/c: the suite has no such trajectory",
+        f"decision 3, {one}: name a question of the suite, and one of its answers (or unsure)",
+        "decision 4, a/b/c: this trajectory is not in the suite; use ids of the suite",
         f"decision 5, {one}: give a reason of up to 1,000 characters",
     ]
     assert annotating.now().decisions == {}
@@ -179,7 +179,7 @@ def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(
     exported(tmp_path / "out", "back.json")
     way = ("import", "back.json", "--format", "label-studio")
     refused = on_sample(*way)
-    assert (refused.exit_code, refused.stderr.count("5: no account of this name is invited")) == (1, 1)
+    assert (refused.exit_code, refused.stderr.count("5: no invited account has this name")) == (1, 1)
     assert on_sample(*way, "--person", "5=ada").stdout == (
         "2 annotations recorded; 0 were already recorded\n"
     )
@@ -193,7 +193,10 @@ def test_items_go_out_and_their_answers_are_recorded_once_as_the_annotators_own(
     assert (ada["n_done"], ada["n_assigned"], ada["seconds"]) == (2, 2, 9.0)
     exported(tmp_path / "out", "back.json", success="no")
     other = on_sample(*way, "--person", "5=ada")
-    assert other.exit_code == 1 and other.stderr.count("already has other answers here, which stay") == 2
+    assert (
+        other.exit_code == 1
+        and other.stderr.count("other answers are already recorded; remove this annotation") == 2
+    )
 
 
 def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_path):
@@ -204,7 +207,7 @@ def test_answers_for_a_file_have_opaque_annotators_and_publish(on_sample, tmp_pa
     text = (tmp_path / "labels.csv").read_text()
     assert text.count("annotator-1,") == 2 and text.count(",Successful,No,") == 2
     again = on_sample("import", "back.json", "--format", "label-studio", "--out", "labels.csv")
-    assert (again.exit_code, "exists already" in again.stderr) == (2, True)
+    assert (again.exit_code, "already exists" in again.stderr) == (2, True)
 
 
 def test_annotations_in_files_join_the_records_and_can_be_decided(on_sample, tmp_path):

@@ -103,7 +103,7 @@ def test_a_correction_becomes_a_version_that_is_served_whatever_the_labels_came_
     restarted = again(labelled)
     assert (restarted.label_version, labels_of(restarted)[0]) == (version.version, 0)
     assert [row.id for row in restarted.records.board().rows if row.provenance == "scored"] == [bold, right]
-    with pytest.raises(SubmissionError, match="no accepted correction is waiting"):
+    with pytest.raises(SubmissionError, match="there is nothing to publish"):
         publish_corrections(restarted, MIA)
 
 
@@ -186,7 +186,9 @@ def test_a_published_correction_is_taken_back_by_another_one(service):
     number = correct(service, "no")
     version = publish_corrections(service, MIA)
     acts = ReaderActions(service)
-    with pytest.raises(SubmissionError, match=f"part of label version {version.version}; to undo it"):
+    with pytest.raises(
+        SubmissionError, match=f"label version {version.version} contains this correction; to undo it"
+    ):
         acts.decide(number, "kept", "it was right", MIA)
     acts.decide(number, "corrected", "it was right", MIA, "yes")
     back = publish_corrections(service, MIA)
@@ -242,7 +244,7 @@ def test_of_two_maintainers_who_publish_at_once_one_wins_and_the_other_is_told(s
         with pytest.raises(SubmissionError, match=f"zoe published label version {won.version} at the same"):
             publish_corrections(service, MIA)
     assert len(published_versions(service.engine, "small")) == 1
-    with pytest.raises(SubmissionError, match="changed meanwhile"):
+    with pytest.raises(SubmissionError, match="changed in the meantime"):
         publish_corrections(service, MIA, expected=found.digest[:-1] + "x")
 
 

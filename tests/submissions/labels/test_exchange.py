@@ -97,7 +97,7 @@ def test_a_task_has_goal_steps_and_the_addresses_of_pictures_that_are_there(labe
 
 def test_a_folder_that_is_there_is_not_written_over_and_a_failed_one_leaves_nothing(items, tmp_path):
     (tmp_path / "out").mkdir()
-    with pytest.raises(FileExistsError, match="name a new folder"):
+    with pytest.raises(FileExistsError, match="choose another folder"):
         write_label_studio(tmp_path / "out", items, QUESTIONS, "", None)
 
     def broken():
@@ -185,12 +185,12 @@ def test_every_problem_is_named_at_once_and_no_answer_repeated():
     )
     words = "Yes, No, Unsure"
     assert [each.partition(";")[0] for each in found] == [
-        f"task 1: its item '{'0' * 32}' is not in this suite",
-        "task 2, 1, success: this is not an answer",
-        "task 2, 1: 'colour' is no question",
-        "task 2: the person who answered is not named, or not on one line",
+        f"task 1: item '{'0' * 32}' is not in this suite",
+        "task 2, 1, success: not a valid answer",
+        "task 2, 1: 'colour' is not a question",
+        "task 2: the annotator's name is missing or invalid",
         "task 3, 1: answered this item twice",
-        "task 4: it has no annotations",
+        "task 4: no annotations",
     ]
     assert words in found[1] and "WRONG WORD" not in "".join(found)
 

@@ -81,9 +81,9 @@ def test_a_draft_answers_the_questions_of_the_suite_and_no_other(annotating):
         return str(problem.value)
 
     assert "not answered yet: Safe" in refused(own(safe=None))
-    assert "tone: write polite, cold, rude, unsure or nothing" in refused(own("canary-4711"))
+    assert "tone: use one of polite, cold, rude, unsure, or leave it empty" in refused(own("canary-4711"))
     assert "4711" not in refused(own("canary-4711"))
-    assert "use success, side_effect, repetition, tone, safe" in refused(own(optimality="4"))
+    assert "the questions are success, side_effect, repetition, tone, safe" in refused(own(optimality="4"))
 
 
 def test_own_answers_are_compared_decided_published_and_read_back(annotating):
@@ -125,7 +125,7 @@ def test_a_dispute_of_an_own_question_becomes_a_correction_of_the_next_version(a
     with pytest.raises(SubmissionError, match="use one of success, side_effect, repetition, tone, safe"):
         actions.dispute(first, "optimality", "step 2", ADA)
     number = actions.dispute(first, "tone", "step 2", ADA).body["dispute_id"]
-    with pytest.raises(SubmissionError, match="of polite, cold, rude, unsure"):
+    with pytest.raises(SubmissionError, match="a correction needs one of polite, cold, rude, unsure"):
         actions.decide(number, "corrected", "looked again", GRACE, "warm")
     actions.decide(number, "corrected", "looked again", GRACE, "cold")
     version = publish_corrections(service, GRACE)

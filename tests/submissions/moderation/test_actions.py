@@ -57,7 +57,7 @@ def test_a_renamed_judge_is_one_judge_under_its_new_name(service, sent):
 
 def test_a_name_that_cannot_be_is_refused(service, sent):
     send(service, verdicts(service.suite, misses=1), judge="Another")
-    with pytest.raises(SubmissionError, match="already has a judge with that name"):
+    with pytest.raises(SubmissionError, match="already has a judge of that name"):
         service.moderation.rename("Ada", "First judge", "Another", ADA)
     with pytest.raises(SubmissionError, match="already has this name"):
         service.moderation.rename("Ada", "First judge", "First judge", ADA)

@@ -112,7 +112,7 @@ def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(vers
     first, second, third = versions
     sent = send(first, verdicts(first.suite, misses=1, false_alarms=6)).submission_id
     clock.now += timedelta(days=2)
-    with pytest.raises(SubmissionError, match="already those under the current labels"):
+    with pytest.raises(SubmissionError, match="already computed with the current labels"):
         first.moderation.refresh(sent, ADA, first.label_version)
     with pytest.raises(SubmissionError, match="no score under the current labels"):
         second.moderation.refresh(sent, ADA, second.label_version)

@@ -179,7 +179,7 @@ def test_hidden_test_labels_admit_no_tag_and_no_question_whether_there_is_an_err
     client = local_client(service)
     answers = [tag(client, service, judge, run.trajectory_id) for run in service.suite.split("test")]
     assert {(answer.status_code, answer.text) for answer in answers} == {
-        (403, '{"detail":"the test labels of this suite are hidden: tag errors on dev"}')
+        (403, '{"detail":"this suite hides its test labels; tag errors on dev"}')
     }
 
 

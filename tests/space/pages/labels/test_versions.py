@@ -123,7 +123,7 @@ def test_publishing_serves_the_version_and_tells_ranks_and_figures_before_and_af
     assert f"Corrections of {contested.label_version}" in text and of_it in rows_of(page)
     assert f"In label version {contested.label_version}" in shown_text(client.get("/disputes").text)
     again_ = client.post("/api/maintain/labels", json=body, headers=headers)
-    assert again_.status_code == 409 and "no accepted correction is waiting" in again_.json()["detail"]
+    assert again_.status_code == 409 and "there is nothing to publish" in again_.json()["detail"]
 
 
 def test_only_maintainers_publish_the_next_version(contested):

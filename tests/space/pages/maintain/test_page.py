@@ -57,7 +57,7 @@ def test_look_alikes_and_equal_verdicts_are_in_the_queue(service):
     send(service, verdicts(service.suite), judge="Alpha")
     send(service, verdicts(service.suite, comment=1), judge="Аlpha", account="Bob")  # a Cyrillic A
     text = shown_text(section(maintain(service), "queue"))
-    assert "Look-alike name: its name looks like 'Alpha' by Ada, which is older." in text
+    assert "Look-alike name: its name looks like that of the older judge 'Alpha' by Ada." in text
     assert "Same verdicts: it has the same verdicts as" in text
 
 
