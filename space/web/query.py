@@ -1,4 +1,4 @@
-"""Reads, checks and writes the query string of a page, which holds every choice of the reader.
+"""Reads, checks and writes the query strings of pages, which contain every choice of the reader.
 
 Forms are sent with GET. ``static/forms.js`` leaves out defaults.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 LONGEST_TEXT: Final = 300
-"""The most characters of a text parameter that sets no limit of its own."""
+"""The default of the most characters in a text parameter."""
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
@@ -25,8 +25,8 @@ PLAIN: Final = "/:,-_.~"
 class QueryParam:
     """A query parameter: its name, its shape and its valid values.
 
-    If ``choices`` is None, any text of at most ``max_length`` is valid. A ``range`` is two positive whole
-    numbers in order: ``rows=101-200``.
+    If ``choices`` is None, any text of at most ``max_length`` characters is valid. A ``range`` is written
+    as two positive whole numbers in ascending order, such as ``rows=101-200``.
     """
 
     name: str
@@ -38,7 +38,7 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """Return the value that a text means, or raise ValueError if the parameter has no such value."""
+        """Return the value of a text. Raises ValueError if it is not valid."""
         match self.shape:
             case "flag" if text in ("0", "1"):
                 return text == "1"
@@ -78,7 +78,7 @@ def link_to(path: str, **choices: Any) -> str:
 
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
-    """Return the value (or default) of every parameter, and the names of parameters with invalid values."""
+    """Return the value (or the default) of each parameter by name, and the names with invalid values."""
     fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:

@@ -63,7 +63,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         answer = client.post("/api/submissions", data=form, files=file)
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
         eventually(lambda: client.get("/readyz").json()["waiting"] == 2)
-        failing = "2 records wait to be saved on the Hub. It does not answer"
+        failing = "2 records wait to be saved on the Hub. The Hub does not answer"
         eventually(lambda: client.get("/readyz").json()["records"].startswith(failing))
         hub.faults.clear()
         eventually(lambda: client.get("/readyz").json()["waiting"] == 0)

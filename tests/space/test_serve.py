@@ -163,8 +163,8 @@ def test_a_port_that_is_taken_is_one_plain_line_and_no_address(serve):
         text = served.wait_for(lambda text: False)
         assert served.process.wait(timeout=120) == 2
     assert text == (
-        f"error: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another with "
-        "--port\n"
+        f"error: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another port "
+        "with --port\n"
     )
 
 

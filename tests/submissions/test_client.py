@@ -74,14 +74,14 @@ def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
     closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
-    with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; send it again later"):
+    with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; try again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
     assert sum(slept) == 800  # a fifth wait would end after 1,000 s
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
     client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
-    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; send it again later"):
+    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; try again later"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 

@@ -84,5 +84,5 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems() == problems(labels="hub:a/labels") == ""
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
-    assert "no access to a local file" in problems(labels="csv:labels.csv")
+    assert "cannot read a local file" in problems(labels="csv:labels.csv")
     assert "three different repositories" in problems(board="a/p")

@@ -50,7 +50,7 @@ def test_an_encoding_that_the_parser_of_forms_fails_over_is_refused(client, char
         content_type = f"multipart/form-data; boundary=x; charset={charset}".encode("latin-1")
         answer = client.post(path, content=BODY % part.encode(), headers={"content-type": content_type})
         assert answer.status_code == 422
-        assert "write its names in UTF-8" in answer.json()["detail"]
+        assert "use UTF-8" in answer.json()["detail"]
 
 
 def test_a_form_without_an_encoding_reaches_both_routes(client):

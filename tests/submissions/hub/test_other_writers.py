@@ -94,7 +94,7 @@ def test_an_old_disk_with_a_fork_is_told_at_the_start(hub, opened, crash, tmp_pa
     commits = len(titles(hub))
     forked = opened(state_dir=tmp_path / "fork")
     assert forked.intake.read_only_reason == DIVERGED
-    assert "record 4 differs between here and the Hub (maintainer/records)" in caplog.text
+    assert "record 4 on the Hub (maintainer/records) differs from ours" in caplog.text
     assert len(records_of(forked)) == 4
     assert len(titles(hub)) == commits
 

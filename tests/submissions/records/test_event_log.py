@@ -71,7 +71,7 @@ def test_a_record_that_was_changed_removed_or_moved_is_named(engine):
     forged = replace(records[1], actor="eve")
     forged = replace(forged, hash=hash_of(forged))
     assert check_event_log([records[0], forged, *records[2:]]) == [
-        "record 3 does not follow record 2 (the hash before differs)"
+        "record 3 does not contain the hash of record 2"
     ]
     assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing; the next one is 3"]
     assert check_event_log(records[1:]) == ["record 1 is missing; the next one is 2"]

@@ -83,7 +83,7 @@ def test_a_score_of_a_metric_from_the_future_is_not_called_checked(service, monk
     receipt = send(service, verdicts(service.suite))
     assert verify(service).problems == (
         f"submission {receipt.submission_id}: its score could not be checked, because version "
-        "99 of the metric is newer than this program; update it",
+        "99 of the metric is newer than this program; update the program",
     )
 
 

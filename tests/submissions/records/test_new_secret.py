@@ -92,7 +92,7 @@ def test_the_guides_command_without_the_secret_restores_nothing_and_names_the_wa
         assert words in " ".join(said.split())
     assert not (tmp_path / "restored" / "secret").exists()
     code, said = command("restore", "backup", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
-    assert code == 1 and "the secret here is not that of the export" in said and OTHER not in said
+    assert code == 1 and "this server's secret is not that of the export" in said and OTHER not in said
 
 
 def test_with_the_secret_the_guides_commands_restore_the_same_figures(private, command, tmp_path):
@@ -226,7 +226,7 @@ def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
     export_to_folder(private, tmp_path / "backup")
     put_secret(tmp_path / "restored", FIRST)
     settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
-    with pytest.raises(BackupError, match="leave --new-secret out"):
+    with pytest.raises(BackupError, match="leave out --new-secret"):
         restore_from_folder(settings, tmp_path / "backup", new_secret=True)
 
 
