@@ -126,7 +126,7 @@ class Resources:
         return snapshot(self.engine)
 
     def forget_labels(self) -> None:
-        """Make the next use of the labels read them again, because another set was published."""
+        """Read the labels again at their next use, because another set was published."""
         self.__dict__.pop("labels", None)
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Reads bearer tokens from requests, and asks the Hub whose they are. Answers are cached for a minute."""
+"""Reads bearer tokens from requests, and asks the Hub who holds them. Answers are cached for a minute."""
 
 import hashlib
 import hmac

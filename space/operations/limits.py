@@ -126,7 +126,7 @@ class CheckLimit:
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files or, if ``times`` is above 1, other requests: ``times`` as many requests as files."""
+        """Limit files or, if ``times`` is above 1, other requests to ``times`` the number of files."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)

@@ -73,7 +73,7 @@ def configure_logs(
 
 
 def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
-    """Return a formatter for log records of the standard library that hides the values in ``hidden``."""
+    """Return a formatter for the standard library's loggers. It hides the values in ``hidden``."""
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,

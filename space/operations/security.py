@@ -93,7 +93,7 @@ class SecurityHeaders:
 
 
 def security_headers(on_space: bool) -> dict[str, str]:
-    """Return the headers by name; on a Space without X-Frame-Options, since the Hub shows it in a frame."""
+    """Return the headers by name. X-Frame-Options is left out on a Space, which the Hub shows in a frame."""
     headers = {
         POLICY: content_policy(on_space),
         "X-Content-Type-Options": "nosniff",

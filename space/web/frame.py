@@ -78,7 +78,7 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page with its title and address in the menu."""
+    """A page with its title and address. ``in_menu`` says whether the menu lists it."""
 
     title: str
     path: str

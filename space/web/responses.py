@@ -6,7 +6,7 @@ A template names the files that it needs in addition to the common ones::
 
 The contents of ``static/sheet.css`` and ``static/judge.css`` then go into the page itself, because a browser
 paints nothing until separate style sheets have arrived. ``static/judge.js`` is linked as a script, if it
-exists. Scripts are joined and named by a hash of their content, so browsers may keep them for ever.
+exists. Scripts are joined and named by a hash of their content, so browsers may keep them forever.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SMALLEST_WORTH_PACKING = 1_000
 
 @dataclass(frozen=True)
 class CachedResponse:
-    """A body with its gzip form, which has a separate ETag, and its headers."""
+    """A response body with its gzip form, ETag and headers. The gzip form has a separate ETag."""
 
     body: bytes
     packed: bytes | None

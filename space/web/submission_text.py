@@ -119,9 +119,9 @@ def describe_status(
 ) -> StatusText:
     """Return the status of a submission in words. If several apply, the most final one is returned.
 
-    ``lasts`` says whether its record is durable, and ``is_private`` whether the suite's labels are private. With
-    private labels, a row appears only if it was made public, at ``appears_at``. ``reasons`` has the reason for
-    the last action of each kind.
+    ``lasts`` says whether its record is durable, and ``is_private`` whether the suite's labels are private.
+    With private labels, a row appears only if it was made public, at ``appears_at``. ``reasons`` has the
+    reason for the last action of each kind.
     """
     if status.is_withdrawn:
         why = _why(reasons, "withdrawn")

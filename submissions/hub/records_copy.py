@@ -1,6 +1,6 @@
 """The copy of the records on the Hub: a server restores it at the start, then commits new records in batches.
 
-The table ``commits`` has the number of the last record that the Hub has. The Hub has all earlier ones, too.
+The table ``commits`` stores the number of the last record on the Hub, which also has all earlier ones.
 """
 
 import logging

@@ -84,8 +84,8 @@ def benchmark_cell(benchmark: str) -> str:
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
     """Return the digests of a file's verdicts by label and cell name, as plain dicts for JSON.
 
-    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if there are not
-    as many.
+    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if their numbers
+    differ.
     """
     ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
     of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)
@@ -326,7 +326,7 @@ class DisclosurePolicy:
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Return whether a scored submission has a row at ``now``, by its status and, if any, its round."""
+        """Return whether a scored submission has a row now; with private labels, its round must be over."""
         if not status.is_on_the_board:
             return False
         if self.key is None:

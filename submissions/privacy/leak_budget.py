@@ -204,7 +204,7 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """Return when ``cost`` fits into a budget for any 365 days: ``now``, or once old charges have expired.
+    """Return when ``cost`` fits into a budget: ``now``, or once enough charges are older than 365 days.
 
     If it never fits, return the last moment of the calendar.
     """
@@ -287,8 +287,8 @@ def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], An
 class LeakBudget:
     """Counts how much a suite with private labels has revealed about them. Thread-safe.
 
-    Every figure counts that somebody could see: the owner sees a score as soon as it is computed, and
-    everybody sees a public row from its round on, even if it is hidden or withdrawn later.
+    It counts every figure that somebody could see: the owner sees a score as soon as it is computed, and
+    everybody sees a public row once its round is over, even if it is hidden or withdrawn later.
     """
 
     def __init__(self, app: Resources) -> None:

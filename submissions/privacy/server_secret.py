@@ -82,7 +82,7 @@ class SecretChanged(SecretRefused):
 
 
 class KnownSecret(NamedTuple):
-    """The check value and key derivation of the records' secret; old records do not name the check value."""
+    """The secret that records were made with. The oldest records do not have its ``check_value``."""
 
     check_value: str | None
     derivation: int
@@ -218,7 +218,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the content of the secret's file. If it is missing, create it; several processes may try."""
+    """Return the secret in a file. If the file is missing, create it; several processes may do so."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

@@ -133,7 +133,7 @@ def transaction(engine: Engine) -> Iterator[Session]:
 
 
 def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
-    """Return whether the error means that the database cannot be used now, and not a bug."""
+    """Return whether an error means that the database cannot be used at the moment; else it is a bug."""
     if isinstance(error, NoFreeConnection):
         return True
     if isinstance(error.orig, sqlite3.Error):

@@ -220,7 +220,7 @@ def hash_of(event: Event) -> str:
 
 
 def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
-    """Return the judge of an account that was first submitted under this name, or None."""
+    """Return the judge that an account first submitted under this name, or None."""
     found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
 

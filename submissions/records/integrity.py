@@ -156,7 +156,7 @@ def _problem_of_score(
 ) -> str | None:
     """Recompute a score from its file and labels; return what is wrong (without figures), or None.
 
-    The halves are not compared if the score was made with a secret that was replaced.
+    The halves are not compared if the score was made with an earlier secret (``is_retired``).
     """
     metric = scored.body.get("metric_version", 1)
     if not is_known_version(metric):

@@ -58,7 +58,7 @@ class OwnedSubmission(NamedTuple):
 
 
 def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
-    """Return the submissions of a suite in order of arrival."""
+    """Return the submissions of a suite in order of submission."""
     wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
     wanted = wanted.select_from(Submission).join(JudgeRow).join(Account).where(Submission.suite == suite)
     wanted = wanted.order_by(Submission.submitted_at, Submission.id)
@@ -84,7 +84,7 @@ def counted_submissions(
 
 
 def unscored_submissions(session: Session, suite: str, label_version: str) -> Sequence[Submission]:
-    """Return the submissions of a suite without a score under a label version, in order of arrival."""
+    """Return the submissions of a suite without a score under a label version, in order of submission."""
     scored = select(ScoreRow.submission_id).where(ScoreRow.label_version == label_version)
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
     return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
@@ -144,7 +144,7 @@ def current_score(history: Sequence[tuple[AnyScore, datetime]], found: Submissio
 
 
 def score_lines(session: Session, suite: str, label_version: str | None = None) -> list[ScoreLine]:
-    """Return the scores of a suite under one label version, or all of them, in order of arrival."""
+    """Return the scores of a suite under one label version, or all of them, in order of submission."""
     of_submission = (ScoreRow.id, Submission.id, Submission.submitted_at, ScoreRow.label_version)
     wanted = (
         select(*of_submission, ScoreRow.scored_at, Account.name, JudgeRow.name)
@@ -163,7 +163,7 @@ def score_lines(session: Session, suite: str, label_version: str | None = None) 
 def disclosure_histories(
     session: Session, suite: str, found: SubmissionStatuses
 ) -> list[list[tuple[ScoreLine, datetime]]]:
-    """Return the `disclosure_history` of each scored submission of a suite, in order of arrival."""
+    """Return the `disclosure_history` of each scored submission of a suite, in order of submission."""
     by_submission: dict[str, list[ScoreLine]] = {}
     for score in score_lines(session, suite):
         by_submission.setdefault(score.submission_id, []).append(score)
@@ -202,9 +202,9 @@ def state_of_board(session: Session) -> int:
 
 
 def fullest_label_version(session: Session, suite: str) -> str | None:
-    """Return the label version with the most scores, for servers without labels; of several, the newest.
+    """Return the label version with the most scores, for servers without labels.
 
-    The newest version of all may have fewer scores, if its re-scoring was interrupted.
+    The newest version is not always a good choice: if re-scoring was interrupted, it lacks scores.
     """
     by_number = _label_versions(suite).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
     return session.scalar(by_number.limit(1))

@@ -48,7 +48,7 @@ class BoardMaker:
         self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
 
     def round(self) -> int:
-        """Return the number of the current round, in which rows appear if labels are private; else 0."""
+        """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
         app = self._app
         return 0 if app.suite.labels_are_public else app.disclosure_policy.round(app.clock())
 
@@ -83,9 +83,10 @@ class BoardMaker:
         )
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
-        """Return the records of the rows in order of arrival.
+        """Return the records for the rows of a board, in order of submission.
 
-        They are made from the scores under ``version`` or, unless ``by_version``, from those that owners see.
+        They are made from the scores under ``version`` if ``by_version`` is true, else from those that owners
+        see.
         """
         statuses = queries.current_statuses(session)
         policy, now = self._app.disclosure_policy, self._app.clock()
@@ -168,7 +169,7 @@ class CurrentBoard:
             return self._cached[1]
 
     def cached(self) -> Board | None:
-        """Return the current board if it is cached, else None. Takes microseconds, as event loops need."""
+        """Return the current board if it is cached, else None. Fast enough for an event loop."""
         if not self._lock.acquire(blocking=False):
             return None
         try:

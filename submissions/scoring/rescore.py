@@ -269,7 +269,7 @@ def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
 
 
 def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
-    """Return whether this change is recorded, after the last time that the newer labels were published."""
+    """Return whether this change was recorded after the newer labels were last published."""
     found = False
     for event in events_after(session, kinds=("labels_published", "rescored")):
         if event.kind == "rescored":
@@ -358,7 +358,7 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """Return the newest published label set if published sets are served, else the set that is served."""
+    """Return the newest published label set, or the set in ARB_LABELS if the server serves that."""
     if not (known and serves_records(service.settings)):
         return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

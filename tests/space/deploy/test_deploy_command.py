@@ -32,7 +32,7 @@ def test_it_deploys_names_the_secrets_and_then_has_nothing_to_do(hub, run, monke
     assert "ARB_SECRET" in first.stdout and "HF_TOKEN" in first.stdout
     assert "hf_maintainer" not in first.output
     second = run("--maintainer", "ada")
-    assert f"{SPACE} at {head}: was there already; no commit" in second.stdout
+    assert f"{SPACE} at {head}: up to date; no commit" in second.stdout
 
 
 def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, tmp_path):
@@ -43,7 +43,7 @@ def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, t
     # suite.toml and trajectories.csv; the labels lie beside the folder
     assert re.search(r"^  arb/core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
     assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
-    for said in (f"Space {SPACE}, created if", f"records: {RECORDS} (private; created if missing)",
+    for said in (f"Space {SPACE} (created if", f"records: {RECORDS} (private; created if missing)",
                  "3 files: Dockerfile, README.md, app.py", "board: only on the Space",
                  "variable ARB_RECORDS_REPO=", "secret to set: ARB_SECRET"):  # fmt: skip
         assert said in done.stdout, done.stdout

@@ -179,7 +179,7 @@ def test_records_do_not_go_into_a_public_repository(hub, deploy):
     ("error", "options", "named"),
     [
         (PublishError, {"data": "maintainer/nothing"}, "maintainer/nothing: there is no such dataset"),
-        (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there are no labels"),
+        (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there is no such dataset"),
         (HubError, {"token": False}, "set HF_TOKEN"),
     ],
 )
