@@ -30,16 +30,14 @@ MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
-TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
-TOO_MANY = "Too many files are waiting to be read; Retry-After says how many seconds to wait."
 CHECKED: Final[Responses] = {
     200: {"description": "Every error and warning that was found, even if the file is not acceptable."},
     400: {"description": "The form cannot be read."},
     408: {"description": "The file arrived too slowly."},
     413: {"description": "The file is too large."},
     422: {"description": "The form has no file."},
-    429: {"description": TOO_OFTEN},
-    503: {"description": TOO_MANY},
+    429: {"description": "Too many requests; Retry-After says how many seconds to wait."},
+    503: {"description": "Too many files are waiting to be read; see Retry-After."},
 }
 ESTIMATED: Final[Responses] = {
     **CHECKED,

@@ -103,9 +103,8 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
 
 
 def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> dict[str, Any]:
-    names = {name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")}
     return {
-        **names,
+        **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")},
         "files": sorted([*files, *deploy_files.MADE]),
         "bytes": deploy_files.total_bytes(files),
         "variables": deployment.variables(),

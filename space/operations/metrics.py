@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic import SecretStr
 from starlette.concurrency import run_in_threadpool
 
+from space.web.http_errors import NO_STORE
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.receipts import SubmissionView
@@ -83,9 +84,6 @@ class Metrics:
         return generate_latest(self.registry)
 
 
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-
 def build_metrics_router(
     metrics: Metrics, token: SecretStr | None, is_maintainer: Callable[[Request], bool]
 ) -> APIRouter:
@@ -103,7 +101,7 @@ def build_metrics_router(
                 headers={"WWW-Authenticate": "Bearer"},
             )
         text = await run_in_threadpool(metrics.text)
-        return Response(text, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8", headers=NO_STORE)
 
     return router
 

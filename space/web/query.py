@@ -51,7 +51,8 @@ class QueryParam:
                 if found and 1 <= int(found[1]) <= int(found[2]):
                     return int(found[1]), int(found[2])
             case "many":
-                items = [_item(part) for part in text.split(",") if part]
+                parts = [part for part in text.split(",") if part]
+                items = [part.replace("%2C", ",").replace("%25", "%") for part in parts]
                 if len(items) <= LONGEST_LIST:
                     return [self._one(item) for item in dict.fromkeys(items)]
             case "one" | "text":
@@ -99,7 +100,3 @@ def _text(value: Any) -> str:
         # A comma within an item must not look like one between items.
         return ",".join(str(item).replace("%", "%25").replace(",", "%2C") for item in value)
     return str(value)
-
-
-def _item(part: str) -> str:
-    return part.replace("%2C", ",").replace("%25", "%")

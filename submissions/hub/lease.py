@@ -72,10 +72,9 @@ class DatabaseLease:
                 connection.close()
 
 
-CommitLease = FileLease | DatabaseLease
-
-
-def open_lease(engine: Engine, state_dir: Path, what: Literal["records", "board"]) -> CommitLease:
+def open_lease(
+    engine: Engine, state_dir: Path, what: Literal["records", "board"]
+) -> FileLease | DatabaseLease:
     """Return the lease for processes that share this database: in PostgreSQL, or as a file for SQLite."""
     is_shared = engine.dialect.name == "postgresql"
     return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

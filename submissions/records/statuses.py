@@ -79,8 +79,7 @@ class SubmissionStatuses:
         """Return the account's name on the Hub, unless another account in the records has that name."""
         name = self.hub_names.get(account, account)
         others = (other for other in self.accounts.values() if other != account)
-        is_of_another = any(is_same_name(name, other) for other in others)
-        return account if is_of_another else name
+        return account if any(is_same_name(name, other) for other in others) else name
 
     def is_banned(self, account: str) -> bool:
         return any(is_same_name(account, name) for name in self.banned)
