@@ -31,7 +31,7 @@ def session_key(settings: Settings) -> bytes:
     try:
         return ServerSecret.of(settings).key("session")
     except SecretUnavailable as reason:
-        logger.warning("sessions end when this process does: %s", reason)
+        logger.warning("sessions end when this process ends: %s", reason)
         return secrets.token_bytes(32)
 
 

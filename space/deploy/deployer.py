@@ -50,7 +50,9 @@ NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
     "`python -m submissions new-secret` and keep a copy",
 }
-OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "lets a program read /metrics"}
+OTHER_SECRETS: Final[Mapping[str, str]] = {
+    "ARB_METRICS_TOKEN": "a token with which programs can read /metrics"
+}
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def build_metrics_router(
             if token is None:
                 return JSONResponse({"detail": "Not Found"}, status_code=404)
             return JSONResponse(
-                {"error": "metrics are for maintainers; send Authorization: Bearer with ARB_METRICS_TOKEN"},
+                {"error": "only maintainers may read metrics; send ARB_METRICS_TOKEN as a bearer token"},
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )

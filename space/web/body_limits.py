@@ -53,7 +53,7 @@ GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
 """After `GRACE_SECONDS`, a body that arrives more slowly than this is cut off. 5 MB may take 520 s."""
 TOO_SLOW: Final = f"the file arrives too slowly; send at least {SLOWEST_BYTES_A_SECOND:,} bytes per second"
-TOO_LARGE: Final = "more than {:,} bytes; send a smaller file (for example without reasoning)"
+TOO_LARGE: Final = "the upload has more than {:,} bytes; send a smaller file (for example without reasoning)"
 TOO_MANY_OPEN: Final = "too many files are arriving at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
@@ -150,7 +150,7 @@ class BodyLimits:
         else:
             is_gradio = path.startswith("/gradio_api/")
             most = self._larger.get(path, GRADIO_JSON_BYTES if is_gradio else JSON_BYTES)
-            refusal = f"the body is over {most:,} bytes"
+            refusal = f"the body has more than {most:,} bytes; send a smaller one"
         if _says_more_than(most, request.headers.get("content-length", "")):
             raise HTTPException(413, refusal)
         return scope, most, refusal

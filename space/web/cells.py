@@ -44,7 +44,7 @@ def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
 
 def _hover(cell: Cell, label: str) -> str:
     if cell["positives"] is None:
-        return "as reported; its trajectories are unknown, or include others than those of test"
+        return "as reported; its trajectories are unknown or not only those of test"
     positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     tp, fp = cell["tp"], cell["fp"]
     if tp is None or fp is None:

@@ -245,7 +245,7 @@ def _invalid_field(error: Mapping[str, Any]) -> str:
         case "missing":
             return f"{name}: fill it in"
         case "literal_error":
-            return f"{name}: is not one of {error['ctx']['expected']}"
+            return f"{name}: must be {error['ctx']['expected']}"
         case "extra_forbidden":
             return f"{name[:40]!r}: there is no such field"
         case "string_too_long":

@@ -37,9 +37,9 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
     if left.is_suite_full:
         why = sentence(suite_full_message(left.is_reserved))
         return f"{why} You may submit the next file from {left.next_at:%Y-%m-%d %H:%M} UTC."
-    used = "this year's files are used" if not left.left_this_year else "today's files are used"
+    period = "today" if left.left_this_year else "this year"
     return (
-        f"You have none left now: {used}. You may submit the next file from "
+        f"You have no files left {period}. You may submit the next one from "
         f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this "
         "year."
     )

@@ -95,9 +95,9 @@ class RecordsRepository:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.dataset_info(self.repo)
         if not found.private:
-            raise HubError(f"{self.repo} is public; make it private, since it is to have the records")
+            raise HubError(f"{self.repo} is public; make it private, because records are confidential")
         if found.sha is None:
-            raise HubError(f"{self.repo}: the Hub did not name its last commit")
+            raise HubError(f"{self.repo}: the Hub did not report its last commit")
         listed = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):

@@ -42,8 +42,8 @@ LEAST_BITS: Final = 128
 
 MAKE_ONE: Final = "make one with `python -m submissions new-secret`"
 IF_REPLACED: Final = (
-    "Private figures are then withdrawn until an operator runs `python -m submissions accept-charge`, since "
-    "their noise is drawn again"
+    "Figures of hidden labels are then withdrawn until an operator runs `python -m submissions "
+    "accept-charge`, because a new secret gives them new noise"
 )
 
 

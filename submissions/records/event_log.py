@@ -180,7 +180,7 @@ def parse_event(line: bytes) -> Event:
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
-            raise ValueError("it has other fields")
+            raise ValueError("fields are missing or unknown")
         nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise ValueError("its body or nonce is invalid")

@@ -78,7 +78,7 @@ def _require_open_account(
 ) -> None:
     """Raise PermissionDenied if the account is banned, and RateLimited if it has used up its quota."""
     if found.is_banned(account):
-        raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
+        raise PermissionDenied(f"the account {account} may no longer submit; ask a maintainer why")
     require_quota(quota_of(session, app.suite, account, found, now), app.suite.rules)
 
 
@@ -214,7 +214,9 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
         return False
     if checked.aligned is None:
         codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-        logger.error("submission %s cannot be scored: its file no longer fits (%s)", submission.id, codes)
+        logger.error(
+            "submission %s cannot be scored: its file no longer fits the suite (%s)", submission.id, codes
+        )
         refund_submission(app, submission.id, "its file no longer fits the suite")
         return False
     try:

@@ -1,4 +1,4 @@
-"""The whole application in this process, as a stranger may call it; no browser."""
+"""Tests of the whole application in this process, called as by strangers without a browser."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_fo
 
 @pytest.fixture(scope="module")
 def settings(suite_folder, tmp_path_factory):
-    """Settings of the running application, with one submission recorded before it starts."""
+    """Return the settings of the running application, with one submission from before the start."""
     settings = settings_for(suite_folder, tmp_path_factory.mktemp("app") / "state", max_upload_bytes=100_000)
     service = SubmissionsApp(settings)
     send(service, verdicts(service.suite))
@@ -28,7 +28,7 @@ def settings(suite_folder, tmp_path_factory):
 
 @pytest.fixture
 def uploads(settings) -> Path:
-    """The folder for what is dropped."""
+    """Return the folder for uploaded files."""
     return settings.state_dir.resolve() / "uploads"
 
 
@@ -40,7 +40,7 @@ def client(settings):
 
 @pytest.fixture(scope="module", params=["check", "check_1"])
 def check_event(client, request) -> int:
-    """The number of an event that checks a file: the endpoint's, and that of the form."""
+    """Return the number of the event that checks a file: that of the endpoint, or that of the form."""
     (event,) = [
         dependency["id"]
         for dependency in client.get("/config").json()["dependencies"]

@@ -1,4 +1,4 @@
-"""The Space with its records on the Hub: what it answers while they wait, and how it ends."""
+"""Tests of a Space with records on the Hub: its responses while records wait, and its shutdown."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""`python -m submissions submit`: sends once what is right, says everything that is wrong, tries again."""
+"""Tests of `python -m submissions submit`: it submits once, reports every problem, and tries again."""
 
 import httpx
 import pytest
@@ -31,7 +31,7 @@ def _no_waiting(monkeypatch):
 
 
 def client_that(*answers):
-    """A client whose requests are answered one after the other; an exception is raised instead."""
+    """Return a client with the given responses, in order. An exception is raised instead of returned."""
     seen = []
 
     def answer(request):

@@ -1,4 +1,4 @@
-"""The records on a real PostgreSQL server; left out where none is installed."""
+"""Tests with a real PostgreSQL server; skipped if none is installed."""
 
 import threading
 from datetime import UTC, datetime

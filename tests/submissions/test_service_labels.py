@@ -49,7 +49,7 @@ def test_the_place_of_a_misspelt_label_source_stays_off_the_pages(service):
 
 @pytest.fixture
 def relabelled(service, tmp_path) -> Settings:
-    """The settings after one test label was corrected."""
+    """Return settings in which one test label is corrected."""
     write_suite(tmp_path / "corrected")
     path = tmp_path / "corrected" / "labels.csv"
     path.write_text(path.read_text().replace(",Unsuccessful,", ",Successful,", 1))

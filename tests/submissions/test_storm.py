@@ -1,4 +1,4 @@
-"""Submissions from several processes at the same instant, killed in the middle, restarted, sent again."""
+"""Stress test: several processes submit at the same time, are killed and restarted, and submit again."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ def go_together(*processes: subprocess.Popen) -> None:
 
 
 def kill_after(process: subprocess.Popen, acknowledged: Path, n: int) -> None:
-    """SIGKILL as soon as the process has acknowledged n submissions."""
+    """Kill the process with SIGKILL once it has acknowledged n submissions."""
     deadline = time.monotonic() + SECONDS
     while len(receipts(acknowledged)) < n:
         assert process.poll() is None, "it ended before it could be killed"
@@ -64,7 +64,7 @@ def fresh_board(folder: Path, state: Path, out: Path) -> bytes:
 
 
 def assert_records_are_whole(service: SubmissionsApp, acknowledged: list[dict]) -> None:
-    """Every acknowledged submission once, each with one score, each file what its name says."""
+    """Check that each acknowledged submission exists once, with one score and an intact file."""
     with snapshot(service.engine) as session:
         submissions = session.scalars(select(Submission)).all()
         names = {(judge.account_id, judge.name) for judge in session.scalars(select(JudgeRow))}
@@ -128,7 +128,7 @@ def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_f
 
 @pytest.fixture(scope="module")
 def killed_at(suite_folder, tmp_path_factory) -> Path:
-    """A folder with a state folder for each moment, left by a process that was killed in it."""
+    """Return a folder with one state folder per moment at which a process was killed."""
     states = tmp_path_factory.mktemp("killed")
     end(start("die", suite_folder, states, *MOMENTS))
     return states

@@ -1,4 +1,4 @@
-"""The judges as data: one entry a judge, its best row for each label, figures of the board."""
+"""Tests of the board as data: one entry per judge, with its best row and its metrics for each label."""
 
 import asyncio
 import csv
@@ -53,7 +53,7 @@ def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, clie
 
 
 def rows_in_pages(client, limit: int, cursor: str = "", between=lambda: None) -> list[str]:
-    """The ids of the rows of every page; ``between`` happens after each."""
+    """Return the row ids of all pages. ``between`` is called after each page."""
     ids = []
     while cursor is not None:
         found = client.get("/api/board", params={"cursor": cursor, "limit": limit}).json()

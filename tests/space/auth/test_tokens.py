@@ -1,4 +1,4 @@
-"""Bearer tokens against a Hub: whose they are, what is refused, what is remembered, what is never kept."""
+"""Tests of bearer tokens with a Hub: who holds them, what is refused, cached, and never stored."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""`python -m space deploy`: options, refusals, what it prints."""
+"""Tests of `python -m space deploy`: options, refusals and output."""
 
 import re
 

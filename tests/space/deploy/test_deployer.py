@@ -1,4 +1,4 @@
-"""Deploying with the Hub's own client to a Hub on this machine: what is made, what is refused, and again."""
+"""Tests of deployments with the Hub's own client to a local Hub: what is made, refused and repeated."""
 
 import dataclasses
 
@@ -27,7 +27,7 @@ def deploy(hub, deployment, files, said):
 
 
 def writes(hub) -> list[str]:
-    """Requests that may change something on the Hub; asking which files it has is not one."""
+    """Return the requests that may change something on the Hub, without queries for its files."""
     asked = [seen for seen in hub.seen if seen.method != "GET" and seen.method != "HEAD"]
     return [seen.path for seen in asked if "/preupload/" not in seen.path and "/paths-info/" not in seen.path]
 

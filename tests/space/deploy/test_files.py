@@ -1,7 +1,4 @@
-"""Which files go to the Space: the packages, what they read, and nothing that lies about.
-
-No form of a test label gets past the guard, and nothing else is stopped by it.
-"""
+"""Tests of the files for the Space: the packages and their data, no other files, and no test labels."""
 
 import dataclasses
 import json
@@ -20,7 +17,7 @@ from tests.support.submissions import write_suite
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with a file in each package."""
+    """Return a checkout with one file in each package."""
     root = tmp_path / "checkout"
     for package in PACKAGES:
         (root / package).mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The limit on checks: by address, in a window, in bounded memory."""
+"""Tests of the limit on checks: per address, in a sliding window, with bounded memory."""
 
 import time
 
@@ -23,7 +23,7 @@ def request_from(host: str | None, *forwarded: str) -> HTTPConnection:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still until it is set; `limits` reads `time.time`."""
+    """A clock that changes only when it is set. `limits` reads `time.time`."""
     now = [START]
     monkeypatch.setattr(time, "time", lambda: now[0])
     return now
@@ -36,7 +36,7 @@ def limit(**options) -> CheckLimit:
 
 
 def taken(checks: CheckLimit, request: HTTPConnection, times: int) -> int:
-    """How many of so many checks are let through."""
+    """Return how many of ``checks`` checks are allowed."""
     done = 0
     for _ in range(times):
         try:

@@ -1,4 +1,4 @@
-"""The queue of files: few at once, bounds, and that nobody's files come before everybody else's."""
+"""Tests of the upload queue: few files at a time, limits, and fairness between senders."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Reading:
-    """Files that hold their slot until the test ends them; ``order`` says who got one, in turn."""
+    """Files that hold their slot until the test ends them. ``order`` lists the senders that got one."""
 
     def __init__(self, **options) -> None:
         self.now = 0.0
@@ -38,7 +38,7 @@ class Reading:
             self.refused[sender] += 1
 
     async def end(self, sender: str, seconds: float = 1.0) -> None:
-        """End the sender's oldest file after so many seconds."""
+        """End the sender's oldest file after a number of seconds."""
         self.now += seconds
         self.open[sender].pop(0).set()
         await settle()
@@ -62,7 +62,7 @@ async def test_one_file_passes_the_many_of_another_sender():
 
 
 async def test_one_file_passes_those_of_many_senders_that_sent_before():
-    """Thirty addresses of one attacker: each has had a file read, and waits with the next."""
+    """Thirty addresses of an attacker have had a file read each, and wait with the next one."""
     reading = Reading(at_once=1, at_once_each=1)
     for number in range(30):
         await reading.send(f"junk {number}")

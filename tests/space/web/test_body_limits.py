@@ -1,4 +1,4 @@
-"""Forms over the REST route and over Gradio's route for uploads: their content type, names and size."""
+"""Tests of forms sent to REST routes and to Gradio's upload route: content type, names and size."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ def settings(suite_folder, tmp_path_factory):
 
 @pytest.fixture
 def uploads(settings) -> Path:
-    """The folder for what pages upload."""
+    """Return the folder for files that pages upload."""
     return settings.state_dir.resolve() / "uploads"
 
 
@@ -115,7 +115,7 @@ def test_a_form_that_says_that_it_is_too_large_is_not_read(client, uploads, path
     before = files_in(uploads)
     answer = client.post(path, files={part: ("a.jsonl", b"x" * (MOST + FORM_BYTES))})
     assert answer.status_code == 413
-    assert answer.json()["detail"].startswith("more than 100,000 bytes; send a smaller file")
+    assert answer.json()["detail"].startswith("the upload has more than 100,000 bytes; send a smaller file")
     assert files_in(uploads) == before
 
 
@@ -160,7 +160,7 @@ def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_
 
 
 def slow_form(client, path, part, pauses):
-    """The status of a form whose body comes in pieces, each after a pause."""
+    """Return the status of a form whose body arrives in pieces, each after a pause."""
 
     async def send() -> list[dict]:
         body = BODY % part.encode()

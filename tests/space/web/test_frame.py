@@ -1,4 +1,4 @@
-"""The frame of every page: menu, style and scripts by content, ETags, errors, escaping."""
+"""Tests of the frame of all pages: menu, styles, scripts by content, ETags, errors, escaping."""
 
 import re
 
@@ -22,7 +22,7 @@ OURS = SuiteProfile(
 
 @pytest.fixture
 def content() -> dict:
-    """What the page shows; a test may change it."""
+    """Return the content of the page, which a test may change."""
     return {"message": "first", "made": 0}
 
 

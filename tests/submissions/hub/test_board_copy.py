@@ -1,4 +1,4 @@
-"""The public board in its repository on the Hub."""
+"""Tests of the copy of the public board on the Hub."""
 
 import json
 

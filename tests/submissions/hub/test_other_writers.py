@@ -1,4 +1,4 @@
-"""Another server on the same repository, another's records in it, and several processes with one database."""
+"""Tests of other writers: another server, foreign records, and several processes with one database."""
 
 import hashlib
 import shutil
@@ -41,7 +41,7 @@ def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, open
 
 
 def test_a_commit_of_a_killed_server_that_is_still_on_its_way_comes_too_late(hub, opened, crash, tmp_path):
-    """Its parent is the head before the next server named itself."""
+    """The commit's parent is the head before the next server wrote its name."""
     service = opened()
     arrived, go_on = threading.Event(), threading.Event()
 

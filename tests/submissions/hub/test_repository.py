@@ -1,4 +1,4 @@
-"""The limiter of commits with a clock of the test's own, and the pauses between tries."""
+"""Tests of the commit limiter, with a clock set by the test, and of the pauses between attempts."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ class Clock:
 
 
 def most_in_an_hour(moments: list[float]) -> int:
-    """The most moments in any span of 3600 s, both ends included."""
+    """Return the most moments in any span of 3600 s, including both ends."""
     return max(sum(start <= moment <= start + HOUR for moment in moments) for start in moments)
 
 

@@ -1,4 +1,4 @@
-"""What is charged to the leak budget, when, and what is given back, on both databases."""
+"""Tests of charges to the leak budget and of refunds, on both databases."""
 
 import multiprocessing
 import threading
@@ -40,7 +40,7 @@ def suite(settings) -> SubmissionsApp:
 
 
 def charged(service: SubmissionsApp) -> list[str]:
-    """The accounts of all charges, in their order."""
+    """Return the accounts of all charges, in order."""
     with service.snapshot() as session:
         return [charge.account for charge in charges_in(session, service.suite, current_statuses(session))]
 
@@ -107,7 +107,7 @@ def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
 
 
 def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
-    """A file that is recorded and has no score: its process was killed in between."""
+    """Record a file without a score, as a process does that is killed between the two."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scorer, "record_score", lambda *_: None)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id

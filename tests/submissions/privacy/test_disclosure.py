@@ -1,9 +1,4 @@
-"""Intervals of noisy counts hold the error of the sample and that of the noise.
-
-Keyed noise: a function of key and figure, normal, shared by audiences, whole and possible as a count.
-
-What each audience sees: the report's shape, noisy counts that fit together, nothing exact.
-"""
+"""Tests of disclosed reports: what each audience sees, keyed noise, and intervals of noisy counts."""
 
 import json
 from dataclasses import replace
@@ -66,9 +61,10 @@ def test_undefined_figures_have_none_and_ends_stay_within_0_and_1():
 
 
 def test_they_hold_the_true_precision_95_times_in_100():
-    """2,000 judges of true precision 0.65: 300 predicted, a sample 1.6 times as variable as rows, noise of 6.
+    """For 2,000 judges of true precision 0.65, check that the intervals cover 95 % of the values.
 
-    Standard error of the share held: sqrt(0.95 x 0.05 / 2000) = 0.005.
+    Each judge calls 300 trajectories positive. The sample varies 1.6 times as much as independent rows, and
+    the noise is 6. The standard error of the coverage is sqrt(0.95 x 0.05 / 2000) = 0.005.
     """
     generator = np.random.default_rng(0)
     hits = 300 * (0.65 + np.sqrt(0.65 * 0.35 / 300 * 1.6) * generator.normal(size=2_000))
@@ -244,7 +240,7 @@ def test_counts_fit_together_and_every_figure_follows_from_them(seed, audience):
 
 
 def test_what_is_shown_depends_on_the_labels_through_the_counts_alone():
-    """Other labels with the same counts in each benchmark move the bootstrap, and nothing that is shown."""
+    """Labels with equal counts per benchmark change the bootstrap, but nothing that is shown."""
     other = TRUTH.copy()
     for inside in (WEBARENA, slice(100, 200)):
         for answer in (0, 1):  # turned round among those that the file treats alike
@@ -291,7 +287,7 @@ def test_benchmarks_whose_labels_are_all_alike_are_withheld_with_the_others():
 
 
 def test_unsure_labels_do_not_show_in_the_number_of_predicted_positives():
-    """Whether a file calls an unsure trajectory positive or another one, as many are predicted."""
+    """The number of positives does not show whether a file calls an unsure trajectory positive."""
     truth = TRUTH.copy()
     truth[[0, 101]] = -1
     base = np.zeros(N, dtype=np.int8)

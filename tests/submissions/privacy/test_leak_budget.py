@@ -1,4 +1,4 @@
-"""The leak budget counts figures once, adds up, and follows Bun and Steinke's formulas."""
+"""Tests that the leak budget counts figures once, adds costs up, and follows Bun and Steinke's formulas."""
 
 from datetime import UTC, datetime, timedelta
 from math import inf, log, sqrt
@@ -137,7 +137,7 @@ def test_a_charge_fits_when_enough_of_the_others_are_a_year_old():
 
 @given(st.lists(st.tuples(st.integers(0, 800), st.integers(1, 5)), max_size=12), st.integers(0, 12))
 def test_no_year_holds_more_than_its_budget_when_each_charge_waits_until_it_fits(asked, budget):
-    """Whatever is asked for when: in no 365 days more is shown, and nothing waits that would have fitted."""
+    """In any 365 days the budget is kept, and no request waits that would have fitted."""
     taken: list[Charge] = []
     for day, rho in sorted(asked):
         now = NOON + timedelta(day)

@@ -1,4 +1,4 @@
-"""The hidden half: fixed, half of each benchmark's tasks, and nothing shown depends on its labels."""
+"""Tests of the hidden half: it is fixed, has half of each benchmark's tasks, and its labels stay hidden."""
 
 import numpy as np
 import pytest

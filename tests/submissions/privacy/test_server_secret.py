@@ -1,4 +1,4 @@
-"""The server's secret: where it comes from, how strong it has to be, and what others can learn of it."""
+"""Tests of the server's secret: its source, its minimum strength, and what others can learn about it."""
 
 import hashlib
 import hmac

@@ -30,7 +30,7 @@ NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _begins_empty(monkeypatch):
-    """Here a database is made as it is made outside (`_databases_begin_as_copies`)."""
+    """Create databases with migrations, without the shortcut of `_databases_begin_as_copies`."""
     monkeypatch.setattr(database, "migrate", migrate)
 
 

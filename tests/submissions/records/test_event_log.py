@@ -1,4 +1,4 @@
-"""The chain of records: one after another, each naming the one before, nothing edited unnoticed."""
+"""Tests of the event log: each event contains the hash of the previous one, so edits are noticed."""
 
 import json
 from dataclasses import replace

@@ -147,7 +147,7 @@ def engine(database_url):
 
 @pytest.fixture
 def replicas(engine, tmp_path) -> tuple[DatabaseFiles, DatabaseFiles]:
-    """Two servers with a disk each over one database."""
+    """Return two servers that share a database but have separate disks."""
     return tuple(DatabaseFiles(tmp_path / name / "files", engine) for name in ("one", "two"))
 
 

@@ -1,4 +1,4 @@
-"""Everything is computed again from records, files and labels; what differs or cannot be checked is named."""
+"""Tests that `verify` computes everything again, and names what differs or cannot be checked."""
 
 from dataclasses import replace
 
@@ -62,7 +62,7 @@ def test_a_submission_or_score_that_is_recorded_twice_is_reported(service, sent,
 
 
 def test_a_score_verifies_after_the_metric_has_grown(service, sent, monkeypatch):
-    """As `balanced_accuracy` and `fpr` came after commit ac8dcee, and every older score failed."""
+    """Older scores failed when `balanced_accuracy` and `fpr` were added after commit ac8dcee."""
     report_of_today = scorer.score_report
 
     def grown(*arguments) -> dict:

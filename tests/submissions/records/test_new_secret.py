@@ -1,7 +1,7 @@
-"""Restoring with the right secret, another one and none; and what another secret costs.
+"""Tests of a restore with the right secret, another one or none, and of the charge for a new secret.
 
-The figures of a private suite carry noise that the secret draws. Drawn again, it tells as much of the labels
-as before, so that it is not shown until somebody accepts the charge.
+Figures of a private suite have noise that depends on the secret. New noise reveals as much about the labels
+as the first figures did, so nothing is shown until an operator accepts the charge.
 """
 
 import json
@@ -33,7 +33,7 @@ RULES = 'labels = "private"\n[rules]\nfewest_positives = 1\nround_days = 1\nfile
 
 @pytest.fixture
 def private(tmp_path) -> SubmissionsApp:
-    """A private suite with two files; the row of the first is public. Its secret is a file."""
+    """Return a private suite with two files, of which the first has a public row. The secret is in a file."""
     write_suite(tmp_path / "suite")
     (tmp_path / "suite" / "small" / "suite.toml").write_text(RULES)
     put_secret(tmp_path / "state", FIRST)
@@ -53,7 +53,7 @@ def put_secret(folder, secret: str) -> None:
 
 @pytest.fixture
 def command(private, tmp_path, monkeypatch):
-    """Type a command in the folder that holds ``state``; returns exit code and output."""
+    """Return a function that runs a command in the folder of ``state`` and returns exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, **environment: str) -> tuple[int, str]:
@@ -259,7 +259,7 @@ def test_a_damaged_check_value_is_named(private, tmp_path):
 
 
 def test_records_that_began_before_the_first_start_go_on_with_the_secret_that_is_made_then(tmp_path):
-    """As in the guide to a suite of one's own: labels are published first, by a command."""
+    """The guide to new suites does the same: it publishes the labels first, with a command."""
     write_suite(tmp_path / "suite")
     settings = settings_for(tmp_path / "suite", tmp_path / "state", labels="records", secret=None)
     labels = (tmp_path / "suite" / "labels.csv").read_bytes()

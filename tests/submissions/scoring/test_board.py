@@ -1,7 +1,4 @@
-"""The ceiling on the board: made from the labels that are served, and only where these are public.
-
-What is told of scores: exact where labels are public; with noise, rounds and a hidden half where not.
-"""
+"""Tests of boards: the reference row of the second annotators, and figures of public and private suites."""
 
 import csv
 import io
@@ -26,9 +23,9 @@ ADA, MIA = Actor("Ada"), Actor("Mia", is_maintainer=True)
 
 
 def with_doubles(released: bytes, **differing: str) -> bytes:
-    """The same file with a second annotation of the first six test trajectories, the first of them differing.
+    """Return the file with second annotations of the first six test trajectories; the first one differs.
 
-    Success is true at places 0 and 3 of the six.
+    Success is true for trajectories 0 and 3 of the six.
     """
     rows = list(csv.DictReader(io.StringIO(released.decode())))
     doubles = [{**row, "annotator_name": "Second"} for row in rows[:6]]

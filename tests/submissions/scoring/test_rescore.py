@@ -1,4 +1,4 @@
-"""A new label version: everything is scored again, old scores stay, ranks before and after are told."""
+"""Tests of re-scoring: new scores under a new label version, old scores kept, ranks before and after."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ MAINTAINER = Actor("Mia", is_maintainer=True)
 
 @pytest.fixture
 def corrected(service, suite_folder):
-    """The same records, under labels in which the first six test trajectories have the other success."""
+    """Return the service with other success labels for the first six test trajectories."""
     return SubmissionsApp(with_swapped(service.settings, suite_folder, 6))
 
 
@@ -54,7 +54,7 @@ def test_the_first_version_has_nothing_before_it(service):
 
 
 def with_swapped(settings, folder, swapped: int) -> Settings:
-    """Settings with labels of which the first ``swapped`` have the other success than in the suite's file."""
+    """Return settings with labels in which the first ``swapped`` success labels are inverted."""
     lines = (folder / "labels.csv").read_text().splitlines()
     swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
     for place in range(1, swapped + 1):
@@ -67,7 +67,7 @@ def with_swapped(settings, folder, swapped: int) -> Settings:
 
 
 def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
-    """A service whose labels are hidden, so many of them swapped."""
+    """Return a service with hidden labels, of which ``swapped`` are inverted."""
     given = with_swapped(settings, folder, swapped)
     rules = {"fewest_positives": 1, "files_a_year": 4, "public_rows_a_year": 2, "round_days": 1}
     return with_rules(SubmissionsApp(given, clock=clock), is_public=False, **rules)
@@ -83,7 +83,7 @@ def clock():
 
 @pytest.fixture
 def versions(settings, suite_folder, clock):
-    """The same records under three label versions, one after another."""
+    """Score the same records under three label versions, one after another."""
     return [private_service(settings, suite_folder, swapped, clock) for swapped in (0, 4, 8)]
 
 
@@ -159,7 +159,7 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
 
 
 def _second_of(service) -> str:
-    """A submission that is not public."""
+    """Return a submission that is not public."""
     with service.snapshot() as session:
         found = own_submissions(session, service.suite.name, service.label_version, "Ada")
     return next(each.id for each in found if each.status.published_at is None)

@@ -1,4 +1,4 @@
-"""What a submission said, read again from its stored file."""
+"""Tests of verdicts that are read from the stored file of a submission."""
 
 import io
 import json
