@@ -37,7 +37,7 @@ class Door:
         await send({"type": "http.response.body", "body": b""})
 
     def ask(self, sender: str, parts: asyncio.Queue, path: str = "/file", method: str = "POST", read=None):
-        """Send a request whose body arrives in ``parts``; ``read`` is awaited when the response has a body."""
+        """Send a request whose body arrives in ``parts``; ``read`` is awaited before the response ends."""
         scope = {
             "type": "http", "path": path, "method": method, "headers": [(b"x-sender", sender.encode())],
             "query_string": b"",
