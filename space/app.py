@@ -60,7 +60,7 @@ from submissions.app import SubmissionsApp
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""An address may send this many times as many other requests with a body as files to check."""
+"""The limit of other requests with a body, as a multiple of the limit of files to check."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 

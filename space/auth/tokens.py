@@ -22,8 +22,8 @@ from submissions.intake.accounts import Actor
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 ASKED_AT_ONCE: Final = 8
-"""How many tokens the Hub is asked about at the same time. Further requests are refused for the moment, since
-each call to the Hub occupies a thread that could serve pages."""
+"""The most tokens that the Hub is asked about at the same time. Further requests are refused, because each call
+to the Hub occupies a thread that could serve pages."""
 REMEMBERED_SECONDS: Final = 60.0
 """How long an answer of the Hub is used. A revoked token may still work for that long."""
 MOST_REMEMBERED: Final = 5_000
@@ -102,7 +102,7 @@ def bearer_token(headers: Mapping[str, str]) -> str | None:
 
 
 def sent_token(headers: Mapping[str, str]) -> str | None:
-    """Return the bearer token of a request, whatever its form, or None."""
+    """Return the bearer token of a request, of any kind, or None."""
     for name in HEADERS:
         scheme, _, token = headers.get(name, "").strip().partition(" ")
         if scheme.lower() == "bearer":

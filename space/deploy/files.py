@@ -21,7 +21,7 @@ BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
 """Files that are rendered from templates for a deployment."""
 SITE: Final = "site"
-"""The built documentation, if there is one (`make docs`; a wheel may contain it)."""
+"""The folder of the built documentation, if any (`make docs`; a wheel may contain it)."""
 
 SUFFIXES: Final = frozenset(
     (

@@ -22,13 +22,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import SenderRefused
 
 AT_ONCE: Final = 4
-"""The most requests that hold a slot. One file may take 120 MB and, if it is large or Parquet, a process."""
+"""The number of slots: the most requests handled at the same time. Each may take 120 MB and a process."""
 AT_ONCE_SMALL: Final = 2
-"""The most requests that hold a slot on a machine with little memory; see `Settings.has_little_memory`."""
+"""The number of slots on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
-"""The most requests of one account or address that hold a slot."""
+"""The most slots of one account or address."""
 AT_ONCE_HEAVY: Final = 1
-"""The most requests of all heavy senders (see `HEAVY_SECONDS`) together that hold a slot."""
+"""The most slots of all heavy senders together; see `HEAVY_SECONDS`."""
 PAUSE_TIMES: Final = 2.0
 """The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
@@ -39,7 +39,7 @@ MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long the time that a sender's files took is remembered after its last file."""
+"""How long after a sender's last file the time that its files took still counts."""
 _MOST_REMEMBERED: Final = 10_000
 
 P = ParamSpec("P")

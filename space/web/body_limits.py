@@ -48,7 +48,7 @@ GATES_AT_ONCE: Final = 8
 """The most threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
 MOST_OPEN_EACH: Final = 8
-"""The most bodies that are received at the same time, in total and per sender."""
+"""The most bodies received at the same time: in total, and per sender."""
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
 """After `GRACE_SECONDS`, a body that arrives more slowly than this is cut off. 5 MB may take 520 s."""

@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 LONGEST_TEXT: Final = 300
-"""The default of the most characters in a text parameter."""
+"""The most characters in a text parameter, by default."""
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100

@@ -70,7 +70,7 @@ def receipt_link(receipt: Receipt) -> str:
 
 
 WAITING_SECONDS: Final = 2
-"""How long clients have to wait before they ask again whether a record is durable: the time of a commit."""
+"""How long clients wait before they ask again whether a record is durable. A commit takes about as long."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:

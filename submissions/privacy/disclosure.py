@@ -59,7 +59,7 @@ OVERALL: Final = "overall"
 
 
 class CellDigest(TypedDict):
-    """What a file says about the trajectories of one cell (the split or a benchmark) on one label.
+    """A summary of a file's verdicts on one label in one cell: the whole split or a benchmark.
 
     ``digest`` is the hexadecimal SHA-256 of the ids that the file calls positive, and ``positives`` is their
     number. ``rows`` counts all trajectories, including those with an unsure label, and ``no_verdict`` those

@@ -224,7 +224,7 @@ class FitsFrom(NamedTuple):
     own: datetime
     shared: datetime
     is_reserved: bool
-    """Whether it would fit sooner if a maintainer confirmed the account."""
+    """Whether the cost would fit sooner if a maintainer confirmed the account."""
 
 
 def budget_fits_from(
@@ -265,7 +265,7 @@ class LeakReport:
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
-    """(account, judge) to the leak of that judge's figures."""
+    """The leak of each judge's figures, by (account, judge)."""
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":

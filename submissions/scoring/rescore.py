@@ -45,7 +45,7 @@ REASON_LENGTH: Final = 2_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place in the success ranking before and after; None without a place."""
+    """A row's place in the success ranking before and after, or None if it had no place."""
 
     id: str
     judge: str
@@ -86,7 +86,7 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""The effects on submissions, in the order of their new places, by label that has changed."""
+"""The effects on submissions, in the order of their new places, for each label that has changed."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
@@ -203,7 +203,7 @@ def finish(service: SubmissionsApp) -> None:
 
 
 def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
-    """Return the effects of the current labels as JSON for an event, or None without the old labels."""
+    """Return the effects of the current labels as JSON, or None if the old labels are missing."""
     old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
         return None
