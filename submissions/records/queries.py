@@ -27,10 +27,10 @@ def current_statuses(session: Session) -> SubmissionStatuses:
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
     """Return the name of an actor's account in the records.
 
-    Newer records say which account belongs to the actor's id on the Hub. Older records name only the account:
-    it belongs to the actor of the same name, unless the actor joined the Hub after it was recorded. If the
-    name belongs to somebody else, the actor gets a new account whose name has a suffix. On a local Space,
-    actors have no id and only the name counts.
+    Newer records say which account belongs to the actor's id on the Hub. Older records have only names. An
+    account in them belongs to the actor of the same name, unless the actor joined the Hub later. If the name
+    belongs to somebody else, the actor gets a new account whose name has a suffix. On a local Space, actors
+    have no id and only the name counts.
     """
     if actor.subject is None:
         return actor.name

@@ -358,7 +358,7 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """Return the newest published label set, or the set in ARB_LABELS if the server serves that."""
+    """Return the newest published label set if the server serves those, else the labels that it serves."""
     if not (known and serves_records(service.settings)):
         return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)
