@@ -63,9 +63,7 @@ class HubAccounts:
         try:
             overview = HfApi().get_user_overview(name, token=False)
         except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
-            logger.warning(
-                "the Hub did not say when the account %r was created: %s", name, type(error).__name__
-            )
+            logger.warning("the Hub did not say when %r was created: %s", name, type(error).__name__)
             return None
         return _day(getattr(overview, "createdAt", None))
 

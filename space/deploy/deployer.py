@@ -50,9 +50,7 @@ NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
     "`python -m submissions new-secret` and keep a copy",
 }
-OTHER_SECRETS: Final[Mapping[str, str]] = {
-    "ARB_METRICS_TOKEN": "a token with which programs can read /metrics"
-}
+OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "a token for reading /metrics"}
 
 
 @dataclass(frozen=True)

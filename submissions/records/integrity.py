@@ -104,7 +104,7 @@ def _label_sets(
             problems.append(f"{_count(number, 'score')} could not be checked: {problem}")
             continue
         if found is None and version in retired and served is not None:
-            found = replace(served, version=version)  # its name came from the replaced secret
+            found = replace(served, version=version)  # its name was derived from the replaced secret
         if found is None:
             why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(
