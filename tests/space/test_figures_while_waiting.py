@@ -58,7 +58,7 @@ def test_figures_are_shown_only_once_the_record_is_durable(waiting):
     assert (sent["status"], sent["report"]) == ("waiting", None)
     assert_no_figures(json.dumps(sent))
     for path, text in every_door(waiting, sent["submission_id"]).items():
-        if path in ("/", "/compare"):  # where other figures stand
+        if path in ("/", "/compare"):  # which show other figures
             assert FORM["judge"] not in shown_text(text)
         else:
             assert_no_figures(text)

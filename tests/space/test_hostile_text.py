@@ -61,7 +61,7 @@ def clients(places, ids):
 def addresses(ids) -> list[str]:
     """Return every page, the pages of each judge, and comparisons of all judges."""
     judges = [f"/judge?id={found}" for found in ids]
-    pages = [page.path for page in PAGES if page.path != "/paper"]  # another suite has none
+    pages = [page.path for page in PAGES if page.path != "/paper"]  # which other suites do not have
     return [*pages, *judges, *(f"/compare?judges={','.join(ids[n : n + 5])}" for n in range(0, len(ids), 5))]
 
 
@@ -87,7 +87,7 @@ def test_every_text_is_shown_as_it_was_written(clients, ids):
 
 
 def test_no_script_of_a_page_holds_what_closes_it(clients, ids):
-    # JSON in a script element: a text with </script> would end it, whatever quotes stand around.
+    # JSON in a script element: a text with </script> would end it, even within quotes.
     hostile, _ = clients
     for address in addresses(ids[0]):
         for script in re.findall(r"<script[^>]*>(.*?)</script", hostile.get(address).text, re.S):
@@ -107,7 +107,7 @@ def test_no_cell_of_the_csv_is_a_formula(clients):
 
 
 def test_what_is_written_into_an_address_is_not_markup_either(clients, ids):
-    # Whoever sends a link to somebody writes into a page as well.
+    # People also write into a page by sending a link to somebody.
     hostile, _ = clients
     usual = set().union(*(tags_and_attributes(hostile.get(a).text) for a in addresses(ids[0])))
     for page in PAGES:

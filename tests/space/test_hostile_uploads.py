@@ -131,7 +131,7 @@ def is_answered(served: Served, file: HostileFile, split: str) -> None:
         assert "send a smaller file" in answer.json()["detail"]
         served.answers["too large"] += 1
         return
-    if answer.status_code == 422:  # what a browser sends where no file was chosen
+    if answer.status_code == 422:  # what a browser sends if no file is chosen
         assert (name_as_sent(file.name), file.content) == (b"", b"")
         assert answer.json()["detail"].startswith("there is no file")
         return
@@ -164,7 +164,7 @@ def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uplo
         def each(file: HostileFile, split: str) -> None:
             nonlocal sent
             sent += 1
-            before = reset_peak()  # making a file takes hundreds of MB, which are not the server's
+            before = reset_peak()  # making a file takes hundreds of MB, which are not used by the server
             is_answered(served, file, split)
             if sent % 8 == 0:
                 html = page_of(served, file.content, file.name, split)
@@ -220,7 +220,7 @@ def send_five_thousand(served: Served, seeds: list[list[Row]], harmless_html: se
     send_all(served, seeds, harmless_html, 250)
     assert served.answers["acceptable"] > 0
     assert served.answers["refused"] > 150
-    for made in BOMBS:  # what is made once and kept is there now
+    for made in BOMBS:  # now everything exists that is made only once
         made()
     before = resident()
     served.codes.clear()
@@ -234,7 +234,7 @@ def send_five_thousand(served: Served, seeds: list[list[Row]], harmless_html: se
         "missing_id", "empty_id",
     }  # fmt: skip
     assert set(served.answers) == {"acceptable", "refused", "too large"}
-    # A file of 5 MB takes 120 MB at most while it is read; the process that reads Parquet has its own bound.
+    # Reading a file of 5 MB takes at most 120 MB. The process that reads Parquet has a separate limit.
     assert served.most_memory < 250 * MB
     assert resident() - before < 150 * MB
 

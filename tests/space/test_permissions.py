@@ -77,7 +77,9 @@ def routes_of(routes, prefix: str = "") -> Iterator[str]:
         elif isinstance(route, Mount):
             yield from routes_of(route.routes, prefix + route.path)
         else:
-            methods = set(route.methods or ("POST",))  # an application at one address names none
+            methods = set(
+                route.methods or ("POST",)
+            )  # an application that is mounted at one address has no methods
             if "GET" in methods and not isinstance(route, APIRoute):
                 methods -= {"HEAD"}  # a route of Starlette answers HEAD wherever it answers GET
             for method in sorted(methods):

@@ -63,7 +63,7 @@ class Served:
         try:
             while piece := os.read(self._reading, 65_536):
                 self.text += piece.decode().replace("\r\n", "\n")
-        except (BlockingIOError, OSError):  # nothing more now; a terminal whose process has ended
+        except (BlockingIOError, OSError):  # no output now, or a terminal whose process has ended
             return
 
     def stop(self) -> int:
@@ -175,7 +175,9 @@ SHOWN = ("shop/agent-a/shop.1", "shop/agent-a/shop.2", "shop/agent-b/shop.1")
 def runs(tmp_path, monkeypatch) -> Path:
     """Return a folder with three runs in the released layout and a broken one, and a cache for this test."""
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("dataset_script.build.workers.default_workers", lambda: 1)  # no pool of processes
+    monkeypatch.setattr(
+        "dataset_script.build.workers.default_workers", lambda: 1
+    )  # without a pool of processes
     source = SourceFolder(tmp_path / "my runs")
     for trajectory_id in SHOWN:
         source.put(trajectory_id)

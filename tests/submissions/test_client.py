@@ -76,7 +76,7 @@ def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     client, _ = client_that(*[closed] * 9)
     with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; try again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
-    assert sum(slept) == 800  # a fifth wait would end after 1,000 s
+    assert sum(slept) == 800  # a fifth pause would end after 1,000 s
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):

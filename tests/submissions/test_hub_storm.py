@@ -209,7 +209,7 @@ def failing_hub(monkeypatch) -> Iterator[HubServer]:
     with running_hub(monkeypatch) as hub:
         for method in ("GET", "HEAD", "POST", "PUT"):
             hub.fail(method, ".*", times=10**9, status=503, chance=lambda: draw.random() < 1 / 6)
-            # Of the others, 1/6 / (5/6) = 1/5: a third of all calls fail.
+            # 1/6 / (5/6) = 1/5 of the other calls, so a third of all calls fail.
             hub.fail(method, ".*", times=10**9, status=500, after=True, chance=lambda: draw.random() < 1 / 5)
         yield hub
 
@@ -328,7 +328,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
     assert outcomes == {"accepted": 20 * 5 + 20 * 2, "limit": 20 * 3}
     assert Counter(r.kind for r in records) == {"submitted": 80, "scored": 80}
 
-    # From nothing, by the Hub alone: the same records, the same board.
+    # A restore from the Hub into an empty folder gives the same records and board.
     restored = open_service(
         final.model_copy(update={"state_dir": tmp_path / "from-nothing", "database_url": None})
     )

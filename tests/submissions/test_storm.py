@@ -100,14 +100,14 @@ def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder
     service = SubmissionsApp(settings_for(suite_folder, state))
     assert_records_are_whole(service, acknowledged)
 
-    # Sent again after the restart: the same receipts, nothing new, the same board.
+    # Submitted again after the restart, they give the same receipts, no new records and the same board.
     for judge, misses in JOBS:
         receipt = send(service, verdicts(service.suite, misses=misses), judge=judge)
         assert not receipt.is_new
         assert {receipt.submission_id} == {
             r["id"] for r in acknowledged if (r["judge"], r["sha256"]) == (judge, receipt.file_sha256)
         }
-    assert sum(r["new"] for r in acknowledged) <= len(JOBS)  # a killed process may have known of more
+    assert sum(r["new"] for r in acknowledged) <= len(JOBS)  # a killed process may have recorded more
     assert_records_are_whole(service, acknowledged)
     assert len({r["id"] for r in acknowledged}) == len(JOBS)
     assert service.records.board().to_bytes() == before
@@ -121,7 +121,7 @@ def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_f
         end(process)
     one, two = receipts(tmp_path / "one"), receipts(tmp_path / "two")
     assert [r["id"] for r in one] == [r["id"] for r in two]
-    # Exactly one of the two was told that it made the record.
+    # Exactly one of the two responses says that the record is new.
     assert [a["new"] + b["new"] for a, b in zip(one, two, strict=True)] == [1] * len(JOBS)
     assert_records_are_whole(SubmissionsApp(settings_for(suite_folder, state)), one + two)
 

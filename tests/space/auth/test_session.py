@@ -41,7 +41,7 @@ def test_a_changed_cookie_is_no_session():
     text = written(cookie)[cookie.name]
     for at in range(len(text)):
         changed = text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :]
-        # The last letter of a part may hold bits that are not read; then it says the same.
+        # The last letter of a part may contain unused bits, so that changing it has no effect.
         assert cookie.read({cookie.name: changed}) in (None, (ADA, None))
     assert cookie.read({cookie.name: "B" + text[1:]}) is None
 
@@ -102,7 +102,7 @@ def test_signing_out_ends_the_session_wherever_its_cookie_was_copied_to(pages):
     headers, other = browser(), browser()
     assert client.post("/sign-out", headers=headers).status_code == 303
     client.cookies.clear()
-    assert not is_known(client, headers)  # the cookie itself is as good as before
+    assert not is_known(client, headers)  # although the cookie itself is valid
     assert is_known(client, other)
 
 

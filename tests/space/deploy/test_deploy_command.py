@@ -40,7 +40,7 @@ def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, t
     done = run("--dry-run", "--suite", str(suite), "--labels", "none")
     assert done.exit_code == 0, done.output
     assert hub.seen == []
-    # suite.toml and trajectories.csv; the labels lie beside the folder
+    # suite.toml and trajectories.csv; the labels are outside the folder
     assert re.search(r"^  arb/core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
     assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
     for said in (f"Space {SPACE} (created if", f"records: {RECORDS} (private; created if missing)",
@@ -66,7 +66,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
     assert done.exit_code == 2
     assert "arb/core/suites/small/about.md: is the file with the labels" in done.output
     assert hub.seen == []
-    (suite / "about.md").unlink()  # a label file by another name: else the canaries in it are found
+    (suite / "about.md").unlink()  # a copy of the labels, in which the canaries would be found
 
 
 def test_invalid_names_are_reported_all_at_once(hub, run):

@@ -104,9 +104,9 @@ async def test_heavy_senders_share_one_slot_and_leave_two_thirds_of_the_time_to_
     await asyncio.sleep(0.1)
     assert reading.order[5:] == []
     reading.now += 0.002
-    await asyncio.sleep(0.05)  # the loop's own clock: it is due by now
+    await asyncio.sleep(0.05)  # by the event loop's clock, it is due now
     assert reading.order[5:] == ["spam"]
-    reading.now += 61  # who sends nothing for a minute is as any other
+    reading.now += 61  # after a minute without a file, a sender is like any other
     assert not reading.queue.is_heavy("junk")
 
 
@@ -197,7 +197,7 @@ def test_a_pause_that_ends_while_slots_are_given_keeps_nobody_waiting():
 
     def clock() -> float:
         nonlocal now
-        now += ticks  # time goes on between any two looks at the clock
+        now += ticks  # time passes between two readings of the clock
         return now
 
     async def scene():
@@ -206,7 +206,7 @@ def test_a_pause_that_ends_while_slots_are_given_keeps_nobody_waiting():
         for _ in range(2):  # a heavy file, and one more, after which there is a pause of a second
             async with queue.slot("ada"):
                 now += 1
-        ticks = 0.51  # of two looks the first is within the pause, the second behind it
+        ticks = 0.51  # the first reading is within the pause, the second after it
         async with asyncio.timeout(60), queue.slot("ada"):
             pass
 

@@ -136,7 +136,7 @@ def test_a_form_of_many_small_files_is_cut_off_where_it_is_too_large(client, upl
         yield b"--x--\r\n"
 
     answer = client.post(path, content=parts(), headers=HEADERS)
-    assert answer.status_code in (400, 413)  # REST takes one file only, and says so before
+    assert answer.status_code in (400, 413)  # REST accepts only one file, and checks that first
     assert len(answer.text) < 200
     assert files_in(uploads) == before
 
@@ -155,7 +155,7 @@ def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert "one address may have 2 files checked per minute" in answers[2].json()["detail"]
         assert int(answers[2].headers["retry-after"]) >= 1
-        # REST counts its own: nothing of it is used up.
+        # REST has a separate limit, which is not used up.
         assert client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200
 
 
@@ -206,8 +206,8 @@ def test_submissions_are_counted_by_address_before_anything_is_read(suite_folder
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with TestClient(create_app(settings)) as client:
         answers = [client.post("/api/submissions", content=b"junk") for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [422, 422, 429]  # those refused count too
-        # Every other request with a body, ten for a file.
+        assert [answer.status_code for answer in answers] == [422, 422, 429]  # refused requests count too
+        # Other requests with a body: ten times as many as files.
         answers = [client.post("/api/judges/rename", content=b"junk") for _ in range(21)]
         assert [answer.status_code for answer in answers[-2:]] == [422, 429]
 

@@ -144,7 +144,7 @@ def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_i
     crash(one)
     assert send(two, verdicts(one.suite, misses=3)).status == "accepted"
     assert records_on(hub) == records_of(two)
-    # A third on a new disk has every file, whoever it came through.
+    # A third server on a new disk has every file, whichever server received it.
     three = opened(database_url=postgres_url, state_dir=tmp_path / "three")
     for n in range(4):
         content = verdicts(one.suite, misses=n)

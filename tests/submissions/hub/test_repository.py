@@ -51,7 +51,7 @@ def test_however_commits_come_no_hour_has_more_than_it_may(sizes, pauses):
     limiter, made = CommitRateLimiter(most, burst, clock), []
     for pause in pauses:
         clock.now += pause
-        clock.now += limiter.seconds_to_wait() * (1 + 1e-9)  # sums of floats end a hair early
+        clock.now += limiter.seconds_to_wait() * (1 + 1e-9)  # sums of floats end slightly early
         limiter.note()
         made.append(clock.now)
     assert most_in_an_hour(made) <= most

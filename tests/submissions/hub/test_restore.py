@@ -45,7 +45,7 @@ def test_every_accepted_receipt_survives_kills_between_commits_and_a_lost_disk_e
         service = opened()
         accepted.append(send(service, verdicts(service.suite, misses=n)))
         assert accepted[-1].status == "accepted"
-        # Recorded, and not told to anybody as accepted: lost with the disk, and then sent again.
+        # Recorded but not reported as accepted, so it may be lost with the disk and is submitted again.
         hub.fail("POST", COMMIT, times=1_000_000, status=503)
         waiting = _send_without_waiting(service, verdicts(service.suite, false_alarms=n + 1))
         assert waiting.status == "waiting"

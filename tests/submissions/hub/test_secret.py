@@ -32,7 +32,9 @@ def test_a_changed_secret_is_refused_at_the_start_with_what_to_do(settings):
     with pytest.raises(SecretChanged):
         open_service(changed.model_copy(update={"accept_secret": "0" * 16}))
     assert len(open_service(changed.model_copy(update={"accept_secret": accepted})).records.board().rows) == 1
-    assert len(open_service(changed).records.board().rows) == 1  # from now on it is the known one
+    assert (
+        len(open_service(changed).records.board().rows) == 1
+    )  # from now on, the new secret is the known one
     with pytest.raises(SecretChanged):
         open_service(settings)
 

@@ -37,7 +37,7 @@ def test_without_noise_they_are_those_of_published_rows():
 @pytest.mark.parametrize("positives_sd", [0.0, 3.0])
 @pytest.mark.parametrize(
     # 6 true positives of 300 predicted are 0.02; they move F1 = 400 / 595 by 12 / 595. Noise on the positives
-    # moves recall and F1 by a share of it, and precision not at all.
+    # changes recall and F1 by a share of it, and does not change precision.
     ("figure", "value", "tp_part", "positives_part", "total"),
     [
         ("precision_ci", 200 / 300, 6, 0, 300),
@@ -112,7 +112,7 @@ def test_audiences_share_the_finest_noise():
     public, owner = np.array(pairs).T
     assert abs(public.std() - 3) < 0.15
     assert abs(owner.std() - 5) < 0.25
-    # owner = public + 4 z: of the two, no weighting has less noise than the public one alone.
+    # owner = public + 4 z: no weighted mean of both has less noise than the public figure.
     assert abs(np.corrcoef(public, owner - public)[0, 1]) < 0.06
     assert abs((owner - public).std() - 4) < 0.2
 
@@ -193,7 +193,7 @@ def test_an_owner_sees_overall_figures_alone_and_the_public_benchmarks_too():
     assert owner["overall"]["noise"] == {"tp_sd": 5.0, "positives_sd": 3.0}
     assert public["overall"]["noise"] == {"tp_sd": 3.0, "positives_sd": 3.0}
     assert public["by_benchmark"]["webarena"]["noise"] == {"tp_sd": 5.0, "positives_sd": 3.0}
-    # One draw for all: to see more files is not to see more of it.
+    # All files share one draw, so seeing more files reveals no more.
     assert owner["overall"]["positives"] == public["overall"]["positives"]
     other = _shown("owner", 1 - CALLED)["labels"]["success"]["overall"]
     assert other["positives"] == owner["overall"]["positives"]
@@ -219,7 +219,7 @@ def test_nothing_that_a_report_may_hold_one_day_slips_out():
     report["labels"]["success"]["overall"]["secret"] = 1
     shown = disclose(report, digests_of(file, TRAJECTORIES), RULES, KEY, "public")
     assert "counts_by_task" not in shown and "secret" not in shown["labels"]["success"]["overall"]
-    assert shown["cost"] == {"a": 1}  # the file says it
+    assert shown["cost"] == {"a": 1}  # from the file
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["owner", "public"]))
@@ -243,7 +243,7 @@ def test_what_is_shown_depends_on_the_labels_through_the_counts_alone():
     """Labels with equal counts per benchmark change the bootstrap, but nothing that is shown."""
     other = TRUTH.copy()
     for inside in (WEBARENA, slice(100, 200)):
-        for answer in (0, 1):  # turned round among those that the file treats alike
+        for answer in (0, 1):  # reversed among trajectories with equal verdicts
             rows = np.flatnonzero(CALLED[inside] == answer) + inside.start
             other[rows] = np.sort(TRUTH[rows])
     assert (other != TRUTH).any()
@@ -260,7 +260,7 @@ def test_the_same_positives_show_the_same_figures_and_other_ones_other_noise():
 
     with_nulls = np.where(CALLED == 1, 1, -1)
     assert tp(CALLED) == tp(with_nulls) == tp(CALLED, side_effect=CALLED)
-    # Fillers that are all negative leave the exact count as it is: what differs is noise.
+    # Additional negatives do not change the exact count, so any difference is noise.
     negatives = np.flatnonzero((TRUTH == 0) & (CALLED == 0))[:40]
     seen = []
     for filler in negatives:

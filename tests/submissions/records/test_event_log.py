@@ -113,7 +113,7 @@ def test_the_same_event_has_another_hash_under_another_nonce(monkeypatch):
     assert one == same
     assert one.nonce == SALT
     assert one.hash != other.hash
-    # And none is the hash of the rest alone, which anyone could make.
+    # No hash covers only the public part, since anyone could compute that.
     assert one.hash != hash_of(replace(one, nonce=None))
 
 

@@ -56,7 +56,7 @@ def test_a_submission_or_score_that_is_recorded_twice_is_reported(service, sent,
         first = events_after(session, kinds=[kind])[0]
         twice = replace(first, sequence=sequence + 1, previous=previous)
         twice.hash = hash_of(twice)
-        session.add(twice)  # only the event: the tables would refuse a second row
+        session.add(twice)  # the event only, since the tables would refuse a second row
     problem = f"record {sequence + 1}: this {noun} of {sent[0]} is recorded twice"
     assert problem in verify(service).problems
 

@@ -143,10 +143,10 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     after = figures(restored, private.ids)
     assert None not in after and after != before
     assert restored.records.submission(newer.submission_id, Actor("Cy")).report is not None
-    # The two files and the row once more, and the file that came since.
+    # The two files and the row again, and the file that was submitted since.
     assert spent(restored) == pytest.approx(2 * charged + file_cost(rules))
-    # The label version has another name under the other secret; what was shown under each is added up. Under
-    # the old one it was Ada's and Bob's figure, under the new one Cy's too.
+    # The new secret gives the label version another name, and the figures under both names add up. Under the
+    # old name, figures of Ada and Bob were shown; under the new one, also those of Cy.
     assert {name: leak.figures for name, leak in restored.records.leak.get().by_label_version.items()} == {
         private.label_version: leaked.figures,
         restored.label_version: leaked.figures + 1,
@@ -204,7 +204,7 @@ def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accep
     weak = private.settings.model_copy(
         update={"secret": SecretStr("hunter2hunter2"), "state_dir": private.settings.state_dir / "weak"}
     )
-    with monkeypatch.context() as patched:  # as 7d56a80 took it
+    with monkeypatch.context() as patched:  # as in commit 7d56a80
         patched.setattr("submissions.privacy.server_secret.LEAST_BITS", 0)
         service = open_service(weak)
         ids = [

@@ -104,7 +104,7 @@ def test_where_labels_are_private_a_new_version_shows_nothing_new(versions, cloc
     assert row.labels == board.rows[0].labels
     assert row.note == f"scored under label version {first.label_version}"
     assert second.records.leak.get().total == leak.total
-    # A maintainer sees the exact score under the labels of now.
+    # A maintainer sees the exact score under the current labels.
     assert second.records.submission(sent, MAINTAINER).report["label_version"] == second.label_version
 
 
@@ -121,7 +121,7 @@ def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(vers
     second.moderation.refresh(sent, ADA, second.label_version)
     assert second.records.quota("Ada").left_this_year == 2
     assert second.records.submission(sent, ADA).report["label_version"] == second.label_version
-    # Two figures of one file: 1/72 each, as many as two files have.
+    # Two figures of one file cost as much as two files: 1/72 each.
     assert second.records.leak.get().total.rho == pytest.approx(2 / 72)
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
@@ -145,13 +145,13 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
     assert [row.note for row in second.records.board().rows] == [""]
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
-    # Three files and one refreshed: the fourth of four. The first leaves the window after 365 days.
+    # Three files and one request for newer labels use up four. The first leaves the window after 365 days.
     with pytest.raises(RateLimited, match="from 2027-03-01") as refused:
         send(third, verdicts(third.suite, misses=4, false_alarms=6))
     assert refused.value.next_at == start + timedelta(days=365)
     with pytest.raises(RateLimited, match="4 in a year"):
         third.moderation.refresh(sent, ADA, third.label_version)
-    # A public row that was asked for under newer labels is the second of two rows.
+    # A request for newer labels of a public row uses up the second of two rows.
     clock.now = start + timedelta(days=364)
     with pytest.raises(RateLimited, match="limit of 2 public rows") as refused:
         third.moderation.publish(_second_of(third), ADA)
@@ -172,7 +172,7 @@ def test_what_everybody_may_be_shown_in_a_year_is_one_number_whatever_the_accoun
     rules = replace(service.suite.rules, accounts_a_year=1, public_rows_a_year=0, reserved_share=0.0)
     service.__dict__["suite"] = replace(service.suite, rules=rules)
     start = clock.now
-    for number in range(4):  # what one account may at its limits: four files
+    for number in range(4):  # the limit of one account: four files
         send(service, verdicts(service.suite, misses=number + 1, false_alarms=6), account=f"Account {number}")
     assert service.records.quota("Somebody").is_suite_full
     with pytest.raises(RateLimited, match=r"all accounts together .* from 2027-03-01") as refused:
