@@ -201,8 +201,7 @@ def _add_middleware(
 
     app.add_middleware(Admission, uploads=services.uploads, sender=account_or_address, admits=is_expensive)
     app.add_middleware(StreamLimits, streams=streams, sender=counts.sender)
-    # Otherwise Gradio would add CORS middleware of its own, which lets the pages of any site read our
-    # responses.
+    # Otherwise Gradio would add its CORS middleware, which lets the pages of any site read our responses.
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )

@@ -92,7 +92,7 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """A public message if submissions are off because nothing keeps records permanently, else None."""
+        """Why submissions are off, as a public message, if there is no permanent storage; else None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None

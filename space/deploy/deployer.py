@@ -154,7 +154,7 @@ class Deployer:
     sleep: Callable[[float], None] = time.sleep
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
-        """Make repositories, set variables, mount the dataset, send files. Raises PublishError, HubError."""
+        """Set up repositories, variables and dataset, and send files. Raises PublishError, HubError."""
         if not sys.stderr.isatty():
             disable_progress_bars()
         if not self.hub.token:

@@ -2,7 +2,7 @@
 
     records/0000/00000001-00000050.jsonl    the records 1 to 50, one canonical line each (`Event.line`)
     files/ab/<sha256>                       an uploaded file, byte for byte
-    writer.json                             the server that writes at present
+    writer.json                             the server that writes the records now
 
 A path depends only on the content, so a batch that is sent twice becomes one file.
 """

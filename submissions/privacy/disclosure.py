@@ -1,6 +1,6 @@
 """What each audience sees of a score, and which rows are on the board. Pure functions.
 
-If the labels are public, everybody sees the exact report. If they are private, a board holds only the rows
+If the labels are public, everybody sees the exact report. If they are private, a board has only the rows
 that owners made public, in rounds and with noise. The exact report stays in the records for maintainers.
 Everybody else sees a report of the same shape. Its counts of true positives have noise, and its other figures
 are computed from them:
@@ -349,7 +349,7 @@ class DisclosurePolicy:
         return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-        """Return the record of a submission for the board, with its present status and names."""
+        """Return the record of a submission for the board, with its current status and names."""
         submission, status = score.submission, found.of(score.submission.id)
         account, judge = submission.judge.account.name, submission.judge.name
         declared = {name: getattr(submission, name) for name in DECLARED}

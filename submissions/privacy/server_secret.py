@@ -52,7 +52,7 @@ class SecretUnavailable(RecordsUnavailable):
 
 
 class SecretRefused(RecordsUnavailable):
-    """Raised when there is a secret that cannot be used. The message says why and what to do."""
+    """Raised when the secret cannot be used. The message says why and what to do."""
 
 
 class SecretTooWeak(SecretRefused):
@@ -126,11 +126,11 @@ class ServerSecret:
         return cls(value)
 
     def under(self, derivation: int) -> "ServerSecret":
-        """Return the same secret with another derivation of its keys."""
+        """Return the same secret with another key derivation."""
         return replace(self, derivation=derivation)
 
     def is_known_as(self, known: KnownSecret) -> bool:
-        """Return whether ``known`` is this secret, or does not say which secret it is."""
+        """Return whether ``known`` is this secret; assume so if it has no check value."""
         return known.check_value in (None, self.under(known.derivation).check_value)
 
     @property

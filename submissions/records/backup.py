@@ -73,14 +73,14 @@ def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
         raise BackupError(f"{folder.name!r} exists already and is not empty; name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
         try:
-            made = _write(service, beside)
+            made = _write(service, unfinished)
             if folder.exists():
                 folder.rmdir()
-            beside.replace(folder)
+            unfinished.replace(folder)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise BackupError(
             f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"

@@ -121,9 +121,9 @@ def disclosure_history(
 ) -> list[tuple[AnyScore, datetime]]:
     """Return the scores of a submission that were shown although labels are private, with the times.
 
-    Every figure that is shown uses up some of the account's leak budget. A correction of labels must not do
-    so, so a submission keeps the figures of the labels under which it was first scored until its owner asks
-    for newer ones. ``scores`` are all scores of the submission, oldest first.
+    Every figure that is shown uses up some of the account's leak budget. A correction of labels must not use
+    it up. Therefore a submission keeps the figures of the labels under which it was first scored until its
+    owner asks for newer ones. ``scores`` are all scores of the submission, oldest first.
     """
     history = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
