@@ -214,7 +214,7 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
         return False
     if checked.aligned is None:
         codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-        logger.error("the file of submission %s no longer fits the suite: %s", submission.id, codes)
+        logger.error("submission %s cannot be scored: its file is not valid now (%s)", submission.id, codes)
         refund_submission(app, submission.id, "its file no longer fits the suite")
         return False
     try:
