@@ -35,10 +35,10 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.001
 """How long a busy thread runs before Python lets another thread run."""
 LAST_ANSWERS_SECONDS = 10
-"""How long the server waits, when it stops, for responses that are still being sent."""
-TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another with --port"
+"""How long a server that is stopped waits for responses that are still being sent."""
+TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another port with --port"
 PUBLISHED = (
-    "Other machines can reach this Space. Everybody may read it; accounts with an access token may submit. "
+    "Other machines can reach this Space. Everybody can read it; accounts with an access token can submit. "
     "Make a token with `python -m space token NAME`."
 )
 app = new_command()
@@ -62,13 +62,13 @@ def serve(
     source: Annotated[
         Path | None,
         typer.Option(
-            help="Show the runs of this folder or log: the released layout, a dataset, AgentLab, Inspect and "
-            "others. The board has no labels, nothing can be submitted, and nothing is recorded."
+            help="Show the runs in this folder or log (a dataset, the released layout, AgentLab, Inspect and "
+            "others). There are no labels, nothing can be submitted, and nothing is recorded."
         ),
     ] = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
-        typer.Option(help="Format logs (default: text on a terminal, json on a Space, in a file or pipe)."),
+        typer.Option(help="Choose the format of logs (default: text on a terminal, json elsewhere)."),
     ] = None,
 ) -> None:
     """Start the Space; stop it with Ctrl-C."""
@@ -81,7 +81,7 @@ def serve(
         read_suite(None, settings)
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
     settings = settings.model_copy(update={"host": host})
-    listener = _bind(host, port)  # before the slow imports, so that a taken port is reported at once
+    listener = _bind(host, port)  # before the slow imports, to report a port in use at once
     if source is not None:
         settings = _settings_of_source(source, settings)
 
@@ -101,7 +101,7 @@ def serve(
 
 
 def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
-    """Convert a source, and return settings that show only its runs: no labels, records or repositories."""
+    """Convert a source, and return settings with its runs and without labels, records or repositories."""
     built = dataset_commands.read_source(source)
     changes = {
         "suite": str(built.suite_folder),
@@ -117,10 +117,10 @@ def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
 
 
 def _bind(host: str, port: int) -> socket.socket:
-    """Return a socket that is bound to the address but does not listen yet; stop the command on failure."""
+    """Return a socket that is bound to the address but does not listen yet, or stop the command."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Without IPPROTO_TCP asyncio does not set TCP_NODELAY. Each page on an open connection would then come
-    # 40 ms late, as Nagle's algorithm waits for a delayed acknowledgement.
+    # Without IPPROTO_TCP, asyncio does not set TCP_NODELAY, and each page on an open connection arrives 40 ms
+    # late, because Nagle's algorithm waits for a delayed acknowledgement.
     bound = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -138,9 +138,9 @@ def _serve(
 ) -> None:
     """Serve the application until Ctrl-C. Print its address, followed by ``path``, once it has started.
 
-    ``end_streams`` closes the open event streams; otherwise a server that stops would wait for them.
+    ``end_streams`` closes the open event streams, for which a stopping server would wait otherwise.
     """
-    # With the default of 5 ms, a thread that reads a file would delay every step of every response by 5 ms.
+    # With the default of 5 ms, a thread that reads a file delays every step of every response by 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
 
     class Server(uvicorn.Server):

@@ -60,13 +60,13 @@ from submissions.app import SubmissionsApp
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""How many other requests with a body an address may send for each file that it may have checked."""
+"""The limit of other requests with a body, as a multiple of the limit of files to check."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
-    """Add the routes of the pages and of the REST API. ``/api`` lists the REST routes in this order."""
+    """Add the routes of the pages and of the REST API, which ``/api`` lists in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     rest = (
@@ -109,14 +109,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     """Open the labels and the records, finish unfinished scoring, and return the application.
 
     Call ``app.state.end_streams()`` before stopping the server, which otherwise waits for open event streams.
-
-    Args:
-        settings: The settings.
-        wait_s: How long to wait for the Hub, as in `open_service`.
-
-    Raises:
-        InvalidRepositoryName: A repository's name is not valid.
-        DatabaseUnavailable: The database does not answer.
+    ``wait_s`` is how long to wait for the Hub; see `open_service`. Raises RecordsUnavailable.
     """
     metrics = Metrics()
     service = open_service(settings, wait_s=wait_s)
@@ -156,7 +149,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
 
 
 class RequestCounts:
-    """Counters that limit requests with a body, by account or by address, before the body is read."""
+    """Limits on the number of requests with a body per account or address, applied before it is read."""
 
     def __init__(self, settings: Settings, metrics: Metrics, uploads: UploadStore) -> None:
         self.files = CheckLimit(settings, metrics)
@@ -167,7 +160,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """The functions, by path, that count a request and refuse it over the limit."""
+        """For each path, the function that counts a request and raises an error over the limit."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,
@@ -208,8 +201,7 @@ def _add_middleware(
 
     app.add_middleware(Admission, uploads=services.uploads, sender=account_or_address, admits=is_expensive)
     app.add_middleware(StreamLimits, streams=streams, sender=counts.sender)
-    # Otherwise Gradio would add CORS middleware of its own, which lets the pages of any site read our
-    # responses.
+    # Otherwise Gradio would add its CORS middleware, which lets the pages of any site read our responses.
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )
@@ -228,7 +220,7 @@ def _add_middleware(
 
 
 def is_expensive(path: str) -> bool:
-    """Return whether a POST to the path waits in the upload queue: files, estimates, MCP, Gradio calls."""
+    """Return whether a POST to the path has to wait in the upload queue."""
     return path in (*FORM_ROUTES, MCP_PATH) or path.startswith("/gradio_api/")
 
 
@@ -236,7 +228,7 @@ def is_expensive(path: str) -> bool:
 async def lifespan(
     service: SubmissionsApp, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
 ) -> AsyncIterator[None]:
-    """Call the sweeps regularly; at shutdown delete all uploads and send waiting records to the Hub."""
+    """Call the sweeps regularly; at shutdown, delete all uploads and send waiting records to the Hub."""
     tidying = asyncio.create_task(tidy(sweeps))
     yield
     tidying.cancel()
@@ -245,7 +237,7 @@ async def lifespan(
 
 
 async def tidy(sweeps: Sequence[Callable[[], object]]) -> None:
-    """Call the sweeps regularly, until cancelled, and return memory to the system if the server has grown."""
+    """Until cancelled, call the sweeps regularly, and return memory to the system if the server has grown."""
     least = math.inf
     while True:
         await asyncio.sleep(TIDY_EVERY_SECONDS)

@@ -1,4 +1,4 @@
-"""The object that holds the services of one suite: intake, records and moderation."""
+"""The application object of one suite, with its intake, records and moderation services."""
 
 from collections.abc import Callable
 from datetime import datetime

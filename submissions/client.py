@@ -16,7 +16,7 @@ ATTEMPTS: Final = 4
 FIRST_PAUSE_SECONDS: Final = 0.5
 """The pause after the first attempt; it doubles after each further attempt."""
 MOST_WAITED_SECONDS: Final = 900.0
-"""The longest wait for a Space that says when to come back, for example while it restores its records."""
+"""The longest total wait for a Space that sends Retry-After, for example while it restores its records."""
 
 
 class SubmissionNotSent(Exception):
@@ -25,9 +25,9 @@ class SubmissionNotSent(Exception):
 
 @dataclass(frozen=True)
 class SpaceAnswer:
-    """The Space's response to a submission: a receipt if ``is_accepted``, or else the problems that it found.
+    """The Space's response to a submission: a receipt if ``is_accepted``, otherwise the problems.
 
-    ``retry_after`` is the number of seconds to wait before asking again, or None if the Space does not say.
+    ``retry_after`` is how many seconds to wait before asking again, or None if the Space does not say.
     """
 
     is_accepted: bool
@@ -78,14 +78,14 @@ def send_submission(
     say: Callable[[str], object] = lambda line: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> SpaceAnswer:
-    """Send a file with its declaration to a Space and return the response; retry if the connection fails.
+    """Send a file with its declaration to a Space, with retries, and return the response.
 
-    If the Space says when to come back, this function waits until then. It also waits while the status of an
-    accepted file is ``waiting``, until its record is durable. ``say`` gets a line before each pause.
-    Raises SubmissionNotSent if no Space responds, or if the token would be sent unencrypted.
+    If the Space accepts the file but has not stored its record permanently yet, wait until it has. ``say`` is
+    called with a line of text before each pause. Raises SubmissionNotSent if the Space does not respond, or
+    if the token would be sent unencrypted.
     """
     if token is not None and not may_carry_token(space):
-        raise SubmissionNotSent(f"a token would go to {space} unencrypted; use an https:// address")
+        raise SubmissionNotSent(f"the token would be sent to {space} unencrypted; use an https:// address")
     address = f"{space.rstrip('/')}/api/submissions"
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         if token is not None:
@@ -94,13 +94,13 @@ def send_submission(
             sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
-            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; send it again later") from None
+            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; try again later") from None
 
 
 def _send_until_answered(
     send: Callable[[], SpaceAnswer], say: Callable[[str], object], sleep: Callable[[float], object]
 ) -> SpaceAnswer:
-    """Call ``send`` until it returns; reraise _Unreachable after ATTEMPTS calls or MOST_WAITED_SECONDS."""
+    """Call ``send`` until it returns. After ATTEMPTS calls or MOST_WAITED_SECONDS, reraise _Unreachable."""
     attempts, waited = 0, 0.0
     while True:
         try:
@@ -128,15 +128,14 @@ def _follow(
 ) -> SpaceAnswer:
     """Ask for the status of a submission until it is no longer ``waiting``, and return the last response.
 
-    Stop after MOST_WAITED_SECONDS, or if the Space refuses to answer: only the owner of a submission may ask,
-    which takes a token.
+    Give up after MOST_WAITED_SECONDS, or if the Space refuses to answer because ``client`` sends no token.
     """
     waited = 0.0
     while sent.answer.get("status") == "waiting" and sent.retry_after is not None:
         waited += max(sent.retry_after, 1.0)
         if waited > MOST_WAITED_SECONDS:
             break
-        message = sent.answer.get("message", "It waits to be stored permanently.")
+        message = sent.answer.get("message", "The file is not stored permanently yet.")
         say(f"{message} Asking again in {sent.retry_after:.0f} s")
         sleep(max(sent.retry_after, 1.0))
         try:
@@ -175,13 +174,13 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         )
     if not isinstance(found, dict):
         raise SubmissionNotSent(
-            f"{address} answered {answer.status_code} but is not a Space of this project; check the address"
+            f"{address} answered {answer.status_code} and is not a Space of this project; check the address"
         )
     return SpaceAnswer(answer.status_code in (200, 201, 202), found, retry_after)
 
 
 def problems_in(answer: Mapping[str, Any]) -> list[str]:
-    """Return the problems that the Space names in a refusal, one line each."""
+    """Return the problems listed in a Space's refusal, one line each."""
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]

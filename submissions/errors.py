@@ -1,4 +1,4 @@
-"""Errors raised when an action is refused or impossible. Nothing was recorded; messages are for the user."""
+"""Errors raised when an action is refused or impossible, and so was not recorded. Users see the messages."""
 
 from datetime import datetime
 
@@ -16,13 +16,13 @@ class PermissionDenied(SubmissionError):
 
 
 class TemporarilyClosed(SubmissionError):
-    """Raised while nothing can be recorded, for a reason that will pass by itself."""
+    """Raised while the server cannot record anything, until it recovers by itself."""
 
     RETRY_AFTER_SECONDS = 30
 
 
 class DatabaseAway(TemporarilyClosed):
-    """Raised when the database does not answer; the server reconnects by itself when it is back."""
+    """Raised when the database does not answer. The server reconnects by itself."""
 
     RETRY_AFTER_SECONDS = 10
 

@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 
 
 class Durability:
-    """The durability of records; in this base class, of a disk or database where they are durable at once."""
+    """How far the records are stored permanently (durable). With this base class every record is."""
 
     ended: str | None = None
     """Why no record may be added until an operator acts, as a public message, or None."""
@@ -57,9 +57,9 @@ class Durability:
 
 
 class Resources:
-    """Database, files, labels and keys of one suite, each opened at first use.
+    """The database, files, labels and keys of one suite, each opened at first use. Thread-safe.
 
-    There is one instance per process; it is thread-safe. ``durability`` says when records are durable.
+    A process has one instance.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:
@@ -92,13 +92,13 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """A public message if submissions are off because nothing keeps records permanently, else None."""
+        """Why submissions are off, as a public message, if there is no permanent storage; else None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None
         return (
-            "this Space has no place that keeps records, since its disk is cleared at every restart; its "
-            "operator has to set ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or "
+            "this Space cannot keep records, because its disk is cleared at every restart; its operator has "
+            "to set ARB_RECORDS_REPO (a private dataset repository), DATABASE_URL, or "
             "ARB_STATE_LASTS=true for permanent storage"
         )
 
@@ -126,7 +126,7 @@ class Resources:
         return snapshot(self.engine)
 
     def forget_labels(self) -> None:
-        """Make the next use of the labels read them again, because another set was published."""
+        """Read the labels again at their next use, because another set was published."""
         self.__dict__.pop("labels", None)
 
     @cached_property
@@ -136,9 +136,10 @@ class Resources:
             return claim_secret(self.engine, self.settings, self.clock)
 
     def adopt_secret(self, known: KnownSecret) -> None:
-        """Use the key derivation of the Hub's records; call this before the first of them is restored.
+        """Derive keys in the way that the records on the Hub need. Call this before restoring any of them.
 
-        Everything that depends on the secret is made again at its next use.
+        Nothing changes if there are local records, or if ``known`` is another secret. Everything that depends
+        on the secret is computed again at its next use.
         """
         try:
             secret = self.secret
@@ -159,7 +160,7 @@ class Resources:
 
     @cached_property
     def half_key(self) -> bytes | None:
-        """The key that selects the half for the ranking; None if the suite ranks by all trajectories."""
+        """The key that selects the hidden half by which judges are ranked; None if all trajectories count."""
         has_half = self.suite.rules.ranking_half and not self.suite.labels_are_public
         return self.secret.key("ranking-half") if has_half else None
 
@@ -174,8 +175,9 @@ class Resources:
         return self.labels.test.version if self.labels.test else None
 
     def labels_for_public_figures(self) -> LabelSet | None:
-        """Return the test labels for figures over many trajectories, or None if they are not public.
+        """Return the test labels if they are public, else None.
 
-        Pass them only to functions of `leaderboard` that return counts and figures; no page shows a label.
+        Pass them only to functions of `leaderboard` that return counts and figures, since no page may show
+        the label of a trajectory.
         """
         return self.labels.test if self.suite.labels_are_public else None

@@ -1,4 +1,4 @@
-"""Opening the services, with records kept on the Hub if the settings say so."""
+"""Opens the services of a suite, and connects them to the Hub if the settings say so."""
 
 import hashlib
 import logging
@@ -30,14 +30,11 @@ class InvalidRepositoryName(RecordsUnavailable):
 def open_service(
     settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = STARTUP_WAIT_SECONDS
 ) -> SubmissionsApp:
-    """Open the services for these settings; `close` them at the end.
+    """Restore the records, score submissions that have no score yet, and return the services.
 
-    If the Hub keeps the records (ARB_RECORDS_REPO), they are restored from it first, and then unfinished
-    scoring is finished. If the Hub has not answered after ``wait_s`` seconds, the services are returned with
-    the local records, and a thread does the rest as soon as it answers. If ``wait_s`` is 0, a thread
-    does all of this, including the unfinished scoring.
-
-    Raises RecordsUnavailable.
+    Records are restored from the Hub if ARB_RECORDS_REPO is set. If the Hub does not answer within ``wait_s``
+    seconds, the services start with the local records, and a thread continues once the Hub answers. If
+    ``wait_s`` is 0, a thread does all of this work. Call ``close`` at the end. Raises RecordsUnavailable.
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
@@ -81,7 +78,7 @@ def _finish(service: SubmissionsApp) -> None:
 
 def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> HubSync:
     settings, stop = service.settings, threading.Event()
-    # The Hub's client returns the files of a folder for any token, so each token gets a separate folder.
+    # The Hub's client returns files that are on disk for any token, so each token gets a separate folder.
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     repository = RecordsRepository(

@@ -30,7 +30,7 @@ METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1",
 
 
 def judges_response(board: Board) -> dict[str, Any]:
-    """Return the response of ``/api/judges``: the judges in the order of the board, without references."""
+    """Return the response of ``/api/judges``: the judges in the board's order, without reference rows."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
@@ -41,7 +41,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows grouped by account and judge; every row from a paper is a group of its own."""
+    """Return the rows in groups, one per judge of an account and one per row from a paper."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -91,17 +91,15 @@ def _judges_json(board: Board) -> bytes:
 
 MOST_ROWS: Final = 1_000
 _CURSOR: Final = re.compile(r"[A-Za-z0-9_-]{1,400}")
-BAD_CURSOR: Final = "cursor: is not one of this board; start again without a cursor"
+BAD_CURSOR: Final = "cursor: does not belong to this board; start again without a cursor"
 
 
 def board_page(board: Board, cursor: str, limit: int) -> bytes:
     """Return a page of the board as canonical JSON: the rows after a cursor, and the cursor of the next page.
 
-    A cursor contains the id and the sort key of the last row of a page. The sort key is used if that row has
-    left the board. So a client gets every row once, even if rows are added between its requests.
-
-    Raises:
-        ValueError: The cursor is not valid.
+    A cursor contains the id of the last row of a page and, in case that row leaves the board, its sort key. A
+    client therefore gets every row once, even if rows are added between its requests. Raises ValueError if
+    the cursor is not valid.
     """
     start = _after(board, cursor) if cursor else 0
     has_more = start + limit < len(board.rows)
@@ -117,7 +115,7 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
 
 
 def _cursor(row: BoardRow) -> str:
-    text = json.dumps([row.id, *order_on_board(row)])  # may contain Infinity, which `json` reads again
+    text = json.dumps([row.id, *order_on_board(row)])  # may contain Infinity, which json.loads accepts
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -136,7 +134,7 @@ def _after(board: Board, cursor: str) -> int:
 
 
 def build_board_router(service: SubmissionsApp) -> APIRouter:
-    """Return the routes of the board and its judges. Most answer HEAD, too, since monitors often use it."""
+    """Return the routes of the board and its judges. Most also answer HEAD, which monitors often use."""
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
@@ -149,19 +147,19 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
         board = service.records.cached_board()
         found = cache.find((encode, board.key)) if board is not None else None
         if found is not None:
-            return found  # without a thread, which would take longer than the answer
+            return found  # without a thread, which would take longer than the response
         return await run_in_threadpool(make, media_type, encode)
 
     @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     async def board_json(request: Request) -> Response:
-        """The response has everything that the leaderboard shows, with its SHA-256.
+        """The response has everything that the leaderboard shows, with a SHA-256 digest.
 
-        It has an ETag: send that as ``If-None-Match`` to get 304 while nothing has changed.
+        It has an ETag. Send that as ``If-None-Match`` to get 304 while nothing has changed.
         """
         return (await current(JSON, Board.to_bytes)).answer(request)
 
-    @router.get("/api/board", summary="The board in pages: rows behind a cursor, in the board's order")
+    @router.get("/api/board", summary="The board in pages: the rows after a cursor, in the board's order")
     def pages_of_board(
         request: Request,
         cursor: Annotated[str, Query(max_length=400, description="`next` of the previous page.")] = "",
@@ -203,8 +201,8 @@ NO_BOARD = "there is no board for this label version"
 def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRouter:
     """Return the routes of the label versions and their boards.
 
-    If labels are private, only maintainers may use these routes: they show a public row's metrics under every
-    label version, although its owner agreed to publish only one set of metrics.
+    If labels are private, only maintainers may use these routes, because they show a public row's metrics
+    under every label version, while its owner agreed to publish only one set of metrics.
     """
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
@@ -225,9 +223,9 @@ def build_board_versions_router(service: SubmissionsApp, auth: Auth) -> APIRoute
 
     @router.get("/api/boards/{label_version}", summary="The board of a label version, as JSON")
     def board(request: Request, label_version: str) -> Response:
-        """The response is like ``/api/board.json``, with the scores made with those labels.
+        """The response is like that of ``/api/board.json``, with the scores under these labels.
 
-        Later withdrawals, renames and the like still count.
+        Otherwise it is up to date: judges have their current names, and withdrawn submissions are left out.
         """
         require_access(request)
         known, state = versions()

@@ -43,7 +43,7 @@ def add_api_page(app: FastAPI, on_space: bool) -> None:
 
 
 class Documentation(StaticFiles):
-    """Static files of the built documentation (`make docs`). The content policy allows its inline scripts."""
+    """The built documentation (`make docs`), with a content policy that allows its inline scripts."""
 
     def __init__(self, folder: Path, on_space: bool) -> None:
         super().__init__(directory=folder, html=True)

@@ -24,35 +24,33 @@ from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
 
 logger = logging.getLogger(__name__)
-FAILED = "something failed on our side; sending the same file again makes no second entry"
+FAILED = "something failed on our side; send the same file again (it is not entered twice)"
 MEDIA_TYPES = {
     "jsonl": "application/jsonl",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
-TOO_OFTEN = "Too many requests; Retry-After says how many seconds to wait."
-TOO_MANY = "Too many files are waiting to be read; Retry-After says how many seconds to wait."
 CHECKED: Final[Responses] = {
-    200: {"description": "Every finding (an error or a warning), even if the file is not acceptable."},
+    200: {"description": "Every error and warning that was found, even if the file is not acceptable."},
     400: {"description": "The form cannot be read."},
-    408: {"description": "The file came in too slowly."},
+    408: {"description": "The file arrived too slowly."},
     413: {"description": "The file is too large."},
     422: {"description": "The form has no file."},
-    429: {"description": TOO_OFTEN},
-    503: {"description": TOO_MANY},
+    429: {"description": "Too many requests; Retry-After says how many seconds to wait."},
+    503: {"description": "Too many files are waiting to be read; see Retry-After."},
 }
 ESTIMATED: Final[Responses] = {
     **CHECKED,
     200: {"description": "The agents with their rates, and warnings."},
-    413: {"description": "Together the files are too large."},
+    413: {"description": "The files are too large in total."},
     422: {"description": "The files cannot be used; the response has every finding of every file."},
 }
 SUBMITTED: Final[Responses] = {
     200: {"description": "The same file of this judge was sent before; the response is its receipt."},
     201: {"description": "Accepted; the response has the signed receipt and the figures you may see."},
     202: {
-        "description": "Recorded, but `waiting` until its record is durable, or `held`; `message` says why. "
-        "While it is `waiting`, get `Location` again after `Retry-After` seconds."
+        "description": "Recorded, but `held`, or `waiting` until it is stored permanently; `message` says "
+        "why. While it is `waiting`, request `Location` after `Retry-After` seconds."
     },
     400: {"description": "The form cannot be read."},
     401: {"description": "You are not signed in."},
@@ -62,15 +60,15 @@ SUBMITTED: Final[Responses] = {
     422: {"description": "The file or the declaration is not valid; the response lists every problem."},
     429: {"description": "The account's limit is reached until `next_at`; see Retry-After."},
     503: {
-        "description": "Nothing can be recorded now, or too many files are waiting to be read. Send it again "
-        "after the seconds in Retry-After."
+        "description": "Nothing can be recorded now, or too many files are waiting to be read. Send the file "
+        "again after the number of seconds in Retry-After."
     },
 }
 File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
 
 
 def _form_field(name: str) -> Any:
-    """Return type and field of a text field, which accepts any text: `declare` checks all fields together."""
+    """Return the type and field of a text field that accepts any text; `declare` checks it later."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
     extra = {"enum": choices} if choices else None
@@ -89,7 +87,6 @@ else:
 
 
 def build_submission_router(services: Services) -> APIRouter:
-    """Return routes for templates, checks, estimates and submissions; `BodyLimits` limits their bodies."""
     router = APIRouter(form_limits=FORM_LIMITS)
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]
@@ -127,17 +124,17 @@ def build_submission_router(services: Services) -> APIRouter:
     async def estimate(
         request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
     ) -> JSONResponse:
-        """The response is the JSON of ``leaderboard estimate --json``.
+        """The response is the same as the output of ``leaderboard estimate --json``.
 
-        It has an estimate from each judge only, from the labels only, and from both (assisted), with 95 %
-        intervals from 0 to 1. Findings name the file, the rows and the column.
+        It has an estimate from the verdicts of each judge, one from the labels, and one from both (assisted).
+        Rates and their 95 % intervals are from 0 to 1. Findings name the file, the rows and the column.
         """
         found = await estimates.make(request, verdicts, labels, draw)
         return JSONResponse(found.to_json(), 422 if found.errors else 200, NO_STORE)
 
     @router.post(
         "/api/submissions",
-        summary="Submit a judge's test verdicts; sending the same file again is not a second submission",
+        summary="Submit a judge's test verdicts; a file that is sent twice is one submission",
         responses=SUBMITTED,
     )
     async def submit(

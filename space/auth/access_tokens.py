@@ -1,7 +1,7 @@
 """Access tokens for the accounts of a Space that runs outside the Hub and that other machines can reach.
 
-The operator of the Space makes a token for each account and passes it on. The database of the records stores
-only the token's digest. Backups do not contain tokens.
+The operator of the Space makes a token for each account and gives it to the account's owner. The database
+stores only a digest of the token. Backups do not contain tokens.
 """
 
 import hashlib
@@ -26,7 +26,7 @@ class AccessTokens:
         self._engine = engine
 
     def make(self, account: str) -> str:
-        """Return a new token for an account. It cannot be shown again, since only its digest is stored."""
+        """Return a new token for an account, and store its digest."""
         token = PREFIX + secrets.token_urlsafe(32)
         with transaction(self._engine) as session:
             session.add(AccessToken(id=digest_of(token), account=account, made_at=datetime.now(UTC)))

@@ -1,9 +1,9 @@
 """Authentication of requests by session or token, and roles, for routes and page handlers.
 
-On a Space a caller needs a session or a token that the Hub confirms. Outside the Hub, a server that only this
-machine can reach believes every name. A server that other machines can reach requires an access token, or
-signing in with Hugging Face if that is set up. The server signs the session cookie, which says who signed in,
-how, and since when the account exists. The cookie contains no token of the Hub.
+On a Space, a caller needs a session or a token that the Hub confirms. Outside the Hub, a server that only
+this machine can reach accepts every name. A server that other machines can reach requires an access token, or
+signing in with Hugging Face if that is set up. The session cookie is signed. It says who signed in, how, and
+since when the account exists, and contains no token of the Hub.
 """
 
 import re
@@ -31,7 +31,7 @@ NO_ACCESS_TOKEN: Final = (
 )
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
-"""Matches a path of this site. Tabs, line breaks and ``\\`` do not match: browsers drop or replace them."""
+"""Matches a path of this site without tabs, line breaks and ``\\``, which browsers drop or replace."""
 LONGEST_PATH = 2_000
 SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 LOOPBACK_NAMES: Final = ("localhost", "127.0.0.1", "[::1]")
@@ -45,14 +45,10 @@ def local_path(path: str | None) -> str:
 
 
 def is_same_origin(headers: Mapping[str, str], own_hosts: Collection[str]) -> bool:
-    """Return whether one of our own pages made this request, according to the browser.
+    """Return whether one of our own pages made a request, according to the browser that sent it.
 
-    Every browser sends ``Sec-Fetch-Site`` or, with each POST, ``Origin``. A request without either header
-    counts as foreign.
-
-    Args:
-        headers: The headers of the request.
-        own_hosts: Our host names with port, in lower case.
+    Every browser sends ``Sec-Fetch-Site`` or, with each POST, ``Origin``. A request with neither header
+    counts as foreign. ``own_hosts`` are our host names with port, in lower case.
     """
     site = headers.get("sec-fetch-site")
     if site is not None:
@@ -66,8 +62,8 @@ class Auth:
     - ``hub``, on a Space (SPACE_ID) or if OAuth is set up. A caller has a session, made by signing in with
       Hugging Face, or a bearer token that the Hub confirms.
     - ``tokens``, if a server outside the Hub can be reached from other machines. A caller has an access
-      token, or a session made with one. Until a token is made the server is read-only.
-    - ``local``, if only this machine can reach the server (`Settings.is_local`). Every name is believed and
+      token, or a session made with one. Until the first token is made, the server is read-only.
+    - ``local``, if only this machine can reach the server (`Settings.is_local`). Every name is accepted and
       the Hub is never asked. Callers who sign in with a name in ARB_MAINTAINERS are maintainers.
 
     Methods that take only a request can be FastAPI dependencies: ``Depends(auth.require_actor)``. They may
@@ -82,12 +78,9 @@ class Auth:
     ) -> None:
         """Choose the mode from the settings.
 
-        Args:
-            settings: The settings.
-            engine: The database of sessions and access tokens. If it is None, sessions exist only as
-                cookies, and there are no access tokens.
-            identify: A function that returns an actor under the name that its account has in the records.
-                If its second argument is True, it also records the account.
+        Without an ``engine`` (the database of sessions and access tokens) a session is only a cookie, and
+        there are no access tokens. ``identify`` returns an actor with the name that its account has in the
+        records. If its second argument is true, it also records the account.
         """
         self.settings, self._identify = settings, identify
         self.sessions = Sessions(engine) if engine is not None else None
@@ -103,7 +96,7 @@ class Auth:
 
     @cached_property
     def space_hosts(self) -> tuple[str, ...]:
-        """The host names of the Space. On the Hub, the Space's own name is first, then its custom domains."""
+        """The host names of the Space. On the Hub, custom domains follow the Space's own host name."""
         hosts = tuple(host.strip().lower() for host in (self.settings.space_host or "").split(",") if host)
         return hosts or self.settings.allowed_host_names
 
@@ -139,7 +132,7 @@ class Auth:
         self.cookie.write(response, actor, token)
 
     def sign_out(self, request: Request, response: Response) -> None:
-        """End the session of a request, with all copies of its cookie, and clear the browser's cookie."""
+        """End the session of a request, so that no copy of its cookie is valid, and clear the cookie."""
         if self.sessions is not None and (session := self.session_of(request)):
             self.sessions.end(session)
         self.cookie.clear(response)
@@ -150,7 +143,7 @@ class Auth:
         return signed_in[1] if signed_in is not None else None
 
     def require_actor(self, request: Request) -> Actor:
-        """Return the account that makes the request; raise NotSignedIn, or what `actor_of` raises."""
+        """Return the account that makes the request. Raises NotSignedIn, or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
             raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()

@@ -14,13 +14,15 @@ with lazy_imports():
 
 
 def token(
-    account: Annotated[str, typer.Argument(help="The account's name.")],
-    revoke: Annotated[bool, typer.Option("--revoke", help="Revoke its tokens and end its sessions.")] = False,
+    account: Annotated[str, typer.Argument(help="Name of the account.")],
+    revoke: Annotated[
+        bool, typer.Option("--revoke", help="Revoke the account's tokens and end its sessions.")
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Make an access token for an account of a Space off the Hub.
+    """Make an access token for an account of a Space outside the Hub.
 
-    The token is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer`.
+    The token is shown once. Its holder signs in with it, or sends it as `Authorization: Bearer TOKEN`.
     """
     try:
         name = judge_info.checked_name("account", account)

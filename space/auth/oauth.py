@@ -42,7 +42,9 @@ _NAME = TypeAdapter(Name)
 class EndedSession(RequestBody):
     """Which session to end."""
 
-    id: str | None = Field(None, max_length=64, description="The `id` of a session; without it all end.")
+    id: str | None = Field(
+        None, max_length=64, description="The `id` of the session to end; leave it out to end all."
+    )
 
 
 def sign_in_page(
@@ -53,9 +55,9 @@ def sign_in_page(
     mode: Mode | None = None,
     problem: str | None = None,
 ) -> HTMLResponse:
-    """Return the page ``/sign-in`` with the form of a mode, or with only a problem and a link to start again.
+    """Return the page ``/sign-in`` with the form of a mode or, without one, with a link to start again.
 
-    ``problem`` is a sentence, or the key of a problem that the template describes.
+    ``problem`` is a sentence to show, or the key of a problem that the template describes.
     """
     values = {"next_path": next_path, "mode": mode, "problem": problem}
     description = "Sign in to submit or to moderate."
@@ -95,7 +97,7 @@ class _Login:
                 "scope": settings.oauth_scopes,
                 "code_challenge_method": "S256",
                 "timeout": TIMEOUT,
-                "verify": httpx2.create_ssl_context(),  # made once, as making it takes longer than a call
+                "verify": httpx2.create_ssl_context(),  # made only once, since it takes longer than a request
             },
         )
 
@@ -209,14 +211,17 @@ def build_auth_router(
 
     @router.get("/api/sessions", summary="Your sessions: where you are signed in, newest first")
     def sessions(request: Request, actor: Known) -> JSONResponse:
-        """``is_this`` marks the current session."""
+        """``is_this`` is true for the current session."""
         found = auth.sessions.of(actor.name, auth.session_of(request)) if auth.sessions else []
         lines = [{**asdict(each), "begun_at": each.begun_at.isoformat()} for each in found]
         return JSONResponse({"sessions": lines}, headers=NO_STORE)
 
     @router.post("/api/sessions/end", summary="End one of your sessions, or all of them")
     def end(actor: Known, body: EndedSession) -> JSONResponse:
-        """Without ``id`` all of them end, including the current one. Revoke tokens of the Hub on the Hub."""
+        """If you send no ``id``, all your sessions end, including the current one.
+
+        Tokens of Hugging Face stay valid; revoke them at https://huggingface.co/settings/tokens.
+        """
         ended = auth.sessions.end_of(actor.name, body.id) if auth.sessions else 0
         if body.id is not None and not ended:
             raise HTTPException(404, "you have no session with this id; it may have ended")

@@ -22,16 +22,16 @@ Mode = Literal["local", "hub", "tokens"]
 """How an application knows who makes a request; see `space.auth.auth.Auth`."""
 SESSION_SECONDS: Final = 480 * 60
 HINT: Final = "arb-signed-in"
-"""A cookie that scripts can read. Without it, nobody is signed in and ``/api/me`` need not be asked."""
+"""A cookie that scripts can read. Without it nobody is signed in, so scripts need not request ``/api/me``."""
 LONGEST_COOKIE: Final = 2_000
 
 
 def session_key(settings: Settings) -> bytes:
-    """Return the key that signs session cookies; without a server secret, a random key for this process."""
+    """Return the key that signs session cookies. Without a server secret it is random for each process."""
     try:
         return ServerSecret.of(settings).key("session")
     except SecretUnavailable as reason:
-        logger.warning("sessions end when this process does: %s", reason)
+        logger.warning("sessions end when this process ends: %s", reason)
         return secrets.token_bytes(32)
 
 
@@ -93,7 +93,7 @@ _BROWSER_LENGTH = 200
 
 @dataclass(frozen=True)
 class SessionLine:
-    """A session in an account's list. The ``id`` suffices to end the session but not to sign in."""
+    """A session in an account's list. Its ``id`` can be used to end the session, but not to sign in."""
 
     id: str
     begun_at: datetime
@@ -104,9 +104,9 @@ class SessionLine:
 class Sessions:
     """The sessions in the database of the records. Thread-safe.
 
-    A cookie is valid only while its session is in the database. So signing out also ends copies of the
-    cookie, on every replica, and an account can see and end its sessions. If the database does not outlive a
-    restart, everybody has to sign in again.
+    A cookie is valid only while its session is in the database. Signing out therefore makes all copies of the
+    cookie invalid, on every replica, and an account can see and end its sessions. If the database does not
+    outlive a restart, everybody has to sign in again.
     """
 
     def __init__(self, engine: Engine) -> None:
@@ -123,7 +123,6 @@ class Sessions:
         return token
 
     def is_open(self, token: str) -> bool:
-        """Return whether the session of a cookie is still valid."""
         with snapshot(self._engine) as session:
             found = session.get(BrowserSession, digest_of(token))
             return found is not None and found.begun_at > datetime.now(UTC) - _LASTING
@@ -133,7 +132,7 @@ class Sessions:
             session.execute(delete(BrowserSession).where(BrowserSession.id == digest_of(token)))
 
     def of(self, account: str, token: str | None) -> list[SessionLine]:
-        """Return the open sessions of an account, newest first. ``token`` identifies the current session."""
+        """Return the open sessions of an account, newest first. ``token`` is that of the current session."""
         this = digest_of(token) if token else None
         wanted = (
             select(BrowserSession)

@@ -1,4 +1,4 @@
-"""Reads bearer tokens from requests and confirms them with the Hub, whose answers are cached for a minute."""
+"""Reads bearer tokens from requests, and asks the Hub who holds them. Answers are cached for a minute."""
 
 import hashlib
 import hmac
@@ -22,10 +22,10 @@ from submissions.intake.accounts import Actor
 logger = logging.getLogger(__name__)
 TRY_LATER: Final = "the Hub cannot confirm the token at the moment; nothing was done, try again in a minute"
 ASKED_AT_ONCE: Final = 8
-"""The most tokens that the Hub is asked about at the same time. Further tokens are refused for the moment,
-since each call to the Hub keeps a thread from answering pages."""
+"""The most tokens that the Hub is asked about at the same time. Further requests are refused, because each
+call to the Hub occupies a thread that could serve pages."""
 REMEMBERED_SECONDS: Final = 60.0
-"""How long an answer of the Hub is used, and so how long a revoked token may still work."""
+"""How long an answer of the Hub is used. A revoked token may still work for that long."""
 MOST_REMEMBERED: Final = 5_000
 TOKEN = re.compile(r"hf_[A-Za-z0-9_.\-]{5,500}")
 HEADERS: Final = ("authorization", "x-hf-authorization")
@@ -38,20 +38,17 @@ class HubAccounts:
     def person_of(self, token: str) -> tuple[str, str | None]:
         """Return the name and the id of the account that a token belongs to; the id outlives renames.
 
-        The id is None if the Hub does not give one. Only a token that its owner made by hand is valid. With a
-        token that an app got when its users signed in, the operator of that app could act here in their
-        names.
+        The id is None if the Hub does not give one. Only tokens that people made by hand are valid. An app
+        gets other tokens when people sign in there, and its operator could use these to act in their names.
 
-        Raises:
-            InvalidToken: The token is not valid.
-            HubUnavailable: The Hub does not answer. No message contains the token.
+        Raises InvalidToken, or HubUnavailable if the Hub does not answer. No message contains the token.
         """
         try:
             found = HfApi().whoami(token)
         except HfHubHTTPError as error:
             if error.response.status_code in (401, 403):
                 raise InvalidToken(
-                    "the Hub does not accept this token; it is mistyped, expired or revoked; make another at "
+                    "the Hub does not accept this token: it is mistyped, expired or revoked; make another at "
                     "https://huggingface.co/settings/tokens"
                 ) from None
             logger.warning("the Hub answers whoami with %d", error.response.status_code)
@@ -66,7 +63,7 @@ class HubAccounts:
         try:
             overview = HfApi().get_user_overview(name, token=False)
         except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
-            logger.warning("the Hub did not say when %r was made: %s", name, type(error).__name__)
+            logger.warning("the Hub did not say when %r was created: %s", name, type(error).__name__)
             return None
         return _day(getattr(overview, "createdAt", None))
 
@@ -75,11 +72,11 @@ def _person(found: Any) -> tuple[str, str | None]:
     auth = (found.get("auth") if isinstance(found, dict) else None) or {}
     if "accessToken" not in auth or auth.get("type", "access_token") != "access_token":
         raise InvalidToken(
-            "this token was given to an app and is not for use by hand; make an access token at "
+            "this token was issued to an app and cannot be used here; make an access token at "
             "https://huggingface.co/settings/tokens"
         )
     if found.get("type") != "user" or not isinstance(found.get("name"), str):
-        raise InvalidToken("this token does not belong to a person; use one of your own account")
+        raise InvalidToken("this token does not belong to a person; use a token of your own account")
     subject = found.get("id")
     return found["name"], subject if isinstance(subject, str) and subject else None
 
@@ -94,7 +91,7 @@ def _day(text: Any) -> date | None:
 def bearer_token(headers: Mapping[str, str]) -> str | None:
     """Return the Hugging Face token of a request, or None.
 
-    Raise InvalidToken for any other bearer token, which must not be sent to the Hub.
+    Raises InvalidToken for any other bearer token, because it must not be sent to the Hub.
     """
     token = sent_token(headers)
     if token is not None and not TOKEN.fullmatch(token):
@@ -114,7 +111,7 @@ def sent_token(headers: Mapping[str, str]) -> str | None:
 class ConfirmedTokens:
     """A cache of the Hub's answers about tokens.
 
-    No token is stored: answers are found by an HMAC of the token, with a random key of this process.
+    The cache does not contain tokens. Its keys are HMACs of them, with a random key of this process.
     """
 
     def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
@@ -125,7 +122,7 @@ class ConfirmedTokens:
         self._made_on: LRUCache[tuple[str, str | None], date] = LRUCache(MOST_REMEMBERED)
 
     def holder(self, token: str) -> Actor:
-        """Return the account that holds a token; raise InvalidToken or HubUnavailable. Answers are cached."""
+        """Return the account that a token belongs to. Raises InvalidToken or HubUnavailable."""
         digest = hmac.new(self._key, token.encode(), hashlib.sha256).digest()
         with self._lock:
             found = self._remembered.get(digest)
@@ -138,7 +135,7 @@ class ConfirmedTokens:
         return found
 
     def _ask(self, token: str) -> Actor | str:
-        """Ask the Hub for the account that holds a token; return it, or why the token is not valid."""
+        """Return the account that a token belongs to, according to the Hub, or why the token is not valid."""
         if not self._room.acquire(blocking=False):
             raise HubUnavailable(TRY_LATER)
         try:
@@ -150,7 +147,7 @@ class ConfirmedTokens:
             self._room.release()
 
     def made_on(self, name: str, subject: str | None) -> date | None:
-        """Return the day an account was created, or None. It never changes, so the Hub is asked only once."""
+        """Return the day on which an account was created, or None. Known days are cached for good."""
         with self._lock:
             known = self._made_on.get((name, subject))
         if known is None and (known := self._accounts.made_on(name)) is not None:

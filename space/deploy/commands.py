@@ -38,28 +38,29 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     suite: SuiteOption = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="Set ARB_LABELS: wheel (official suite; default), hub:OWNER/REPO or none."),
+        typer.Option(help="Set ARB_LABELS to wheel (default, official suite only), hub:OWNER/REPO or none."),
     ] = None,
     maintainer: Annotated[
         list[str] | None,
         typer.Option(
-            help="Let this account moderate (default: ARB_MAINTAINERS, else HF_TOKEN's owner). "
+            help="Make this account a maintainer (default: ARB_MAINTAINERS, else HF_TOKEN's owner). "
             "Repeat to add maintainers."
         ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Summarise what would be sent, without asking the Hub.")
+        bool, typer.Option("--dry-run", help="Only print what would be sent, without asking the Hub.")
     ] = False,
     list_files: Annotated[
-        bool, typer.Option("--list-files", help="With --dry-run: also print file names and the card.")
+        bool, typer.Option("--list-files", help="With --dry-run, also print file names and the card.")
     ] = False,
     as_json: JsonOption = False,
 ) -> Publication | None:
     """Put the Space on the Hub.
 
     The command sends the code, the card and the variables, and mounts the dataset. It creates the
-    repositories for records and board if they are missing. It names the secrets to set but never sends them,
-    and it sends nothing that the Space already has. HF_TOKEN needs write access.
+    repositories for records and board if they are missing. It sends nothing that the Space already has.
+    Secrets are not sent; the command prints the names of those that you have to set. HF_TOKEN needs write
+    access.
 
     Exit code 0: deployed, or up to date; 2: refused, or the Hub failed.
     """
@@ -92,7 +93,7 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     except (PublishError, HubError, OSError) as error:
         stop(printable(str(error)), 2)
     except KeyboardInterrupt:
-        stop("interrupted; the Space has all files of a commit or none: run the command again to resume", 130)
+        stop("interrupted; the Space has no incomplete commit. Run the command again to resume", 130)
     address = f"https://huggingface.co/spaces/{space}"
     if as_json:
         print_json(asdict(done) | {"address": address})
@@ -102,9 +103,8 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
 
 
 def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> dict[str, Any]:
-    names = {name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")}
     return {
-        **names,
+        **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")},
         "files": sorted([*files, *deploy_files.MADE]),
         "bytes": deploy_files.total_bytes(files),
         "variables": deployment.variables(),
@@ -113,7 +113,7 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
 
 
 def checked_files(name: str, suite: "suites.Suite", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send, by path; raise PublishError if one has test labels or is not needed."""
+    """Return the files to send, by path. Raises PublishError if one has test labels or is not needed."""
     files = deploy_files.space_files(name)
     kind, _, place = settings.labels.partition(":")
     own_labels = Path(place).expanduser() if kind == "csv" and place else None
@@ -142,9 +142,7 @@ def _say_plan(deployment: "deployer.Deployment", files: dict[str, Path], list_fi
 def _say_done(address: str, done: "deployer.Deployed") -> None:
     files = done.files
     what = f"{len(files.written)} files written, {len(files.removed)} removed"
-    typer.echo(
-        f"{files.repo} at {files.commit}: {what if files.committed else 'was there already; no commit'}"
-    )
+    typer.echo(f"{files.repo} at {files.commit}: {what if files.committed else 'up to date; no commit'}")
     typer.echo(address)
     if done.secrets:
         typer.echo("Set these secrets in the Space's settings. Until then it accepts no submissions:")

@@ -1,8 +1,8 @@
 """Puts a deployment (repositories, variables, mounted dataset, files) on the Hub.
 
-Repeating a deployment changes nothing. Problems are found before anything is written. Variables and the
-mounted dataset are set before the files, so that the Space is built with them. Secrets are never sent: the
-result names those that are still to be set.
+Repeating a deployment changes nothing. Problems are found before anything is written. The variables are set
+and the dataset is mounted before files are sent, so that the Space is built with them. Secrets are never
+sent; the result names those that still have to be set.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
     "`python -m submissions new-secret` and keep a copy",
 }
-OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "lets a program read /metrics"}
+OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "a token for reading /metrics"}
 
 
 @dataclass(frozen=True)
 class Deployment:
     """What to deploy, and the repositories (``owner/name``) to use.
 
-    ``suite`` is the name of a suite, ``labels`` the value of ARB_LABELS. If ``board`` is None, the public
-    rows are published only on the Space itself.
+    ``suite`` is the name of a suite, and ``labels`` is the value of ARB_LABELS. If ``board`` is None, the
+    board is published only on the Space itself.
     """
 
     space: str
@@ -71,7 +71,7 @@ class Deployment:
     profile: SuiteProfile = field(default_factory=SuiteProfile)
 
     def variables(self) -> dict[str, str]:
-        """Return the Space's variables. They contain no secret, as anyone can read them on the Hub."""
+        """Return the Space's variables. They contain no secret, since anyone can read them on the Hub."""
         found = {
             "ARB_SUITE": self.suite,
             "ARB_LABELS": self.labels,
@@ -97,10 +97,10 @@ class Deployment:
         if self.labels == "wheel" and self.suite != OFFICIAL:
             problems.append(
                 f"--labels: the suite {self.suite} has no published labels; give the private repository "
-                "that has them (--labels hub:OWNER/REPO), or none"
+                "that has its labels (--labels hub:OWNER/REPO), or --labels none"
             )
         if self.labels.startswith("csv:"):
-            problems.append("--labels: the Space has no access to a local file; use hub:OWNER/REPO, or none")
+            problems.append("--labels: the Space cannot read a local file; use hub:OWNER/REPO, or none")
         return problems
 
     @property
@@ -136,7 +136,7 @@ def render_file(name: str, deployment: Deployment) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Deployed:
-    """The result of a deployment: repositories made, variables changed, files, and the secrets to set."""
+    """The result of a deployment: repositories made, variables changed, files sent, and secrets to set."""
 
     made: tuple[str, ...]
     variables: tuple[str, ...]
@@ -147,14 +147,14 @@ class Deployed:
 
 @dataclass(frozen=True)
 class Deployer:
-    """Puts a deployment on the Hub; ``say`` is called with a line of text for every step and every pause."""
+    """Puts a deployment on the Hub. ``say`` is called with a line of text for each step and each pause."""
 
     hub: HfApi
     say: Callable[[str], None] = lambda _line: None
     sleep: Callable[[float], None] = time.sleep
 
     def deploy(self, deployment: Deployment, files: Mapping[str, Path]) -> Deployed:
-        """Put the repositories, variables, dataset and files on the Hub; raise PublishError or HubError."""
+        """Set up repositories, variables and dataset, and send files. Raises PublishError, HubError."""
         if not sys.stderr.isatty():
             disable_progress_bars()
         if not self.hub.token:
@@ -199,7 +199,7 @@ class Deployer:
             labels = self._found(deployment.labels_repo)
             if labels is None:
                 problems.append(
-                    f"{deployment.labels_repo}: there are no labels, or HF_TOKEN may not read them"
+                    f"{deployment.labels_repo}: there is no such dataset, or HF_TOKEN may not read it"
                 )
             elif not labels.private:
                 problems.append(f"{deployment.labels_repo}: is public; test labels need a private repository")
@@ -218,7 +218,7 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Create the repositories of records (private), board and Space if missing; return their names."""
+        """Create the repositories of records, board and Space that are missing; return their names."""
         made: list[str] = []
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
             (deployment.private, "dataset", {"private": True}),
@@ -237,7 +237,7 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ and delete unwanted `MANAGED_VARIABLES`; return the names of both."""
+        """Set variables that differ, delete other `MANAGED_VARIABLES`, and return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
         gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
@@ -250,7 +250,7 @@ class Deployer:
         return (*changed, *gone)
 
     def _mount(self, space: str, data: str) -> bool:
-        """Mount the dataset in addition to other volumes; return whether it is mounted now."""
+        """Mount the dataset next to the Space's other volumes; return whether it is mounted now."""
         ours = Volume(type="dataset", source=data, mount_path=MOUNTED_AT, read_only=True)
         runtime = self._try(lambda: self.hub.get_space_runtime(space), f"what is mounted in {space}")
         there = runtime.volumes or []
@@ -262,7 +262,7 @@ class Deployer:
         except HTTPError as error:  # not every plan of the Hub allows it; the Space then shows the sample
             self.say(
                 f"{space}: {data} cannot be mounted at {MOUNTED_AT}: {describe_failure(error)}; mount it in "
-                "the Space's settings. Until then the Space shows the sample's trajectories"
+                "the Space's settings. Until then, the Space shows the sample's trajectories"
             )
             return False
         self.say(f"{space}: {data} is mounted at {MOUNTED_AT}")

@@ -1,7 +1,4 @@
-"""Finds the files to deploy, by their path in the Space's repository.
-
-Unknown files are refused. All tables among the files are searched for test labels before anything is sent.
-"""
+"""Finds the files to deploy, and refuses unknown files and files with test labels."""
 
 import csv
 import hashlib
@@ -24,7 +21,7 @@ BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 MADE: Final = ("Dockerfile", "README.md", "app.py")
 """Files that are rendered from templates for a deployment."""
 SITE: Final = "site"
-"""The built documentation, if there is one (`make docs`; a wheel may contain it)."""
+"""The folder of the built documentation, if any (`make docs`; a wheel may contain it)."""
 
 SUFFIXES: Final = frozenset(
     (
@@ -35,7 +32,7 @@ SUFFIXES: Final = frozenset(
 NOT_NEEDED: Final = frozenset(
     ("dataset_script/sample/annotations.csv", *(f"{package}/py.typed" for package in PACKAGES))
 )
-"""Files that are not sent: the labels from which the sample's data was built, and files for type checkers."""
+"""Files that are not sent: the labels from which the sample was built, and files for type checkers."""
 
 SUITE_FILES: Final = (
     "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
@@ -43,9 +40,10 @@ SUITE_FILES: Final = (
 
 
 def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
-    """Return the files to send, by path: code, data, and the documentation or a suite that is not shipped.
+    """Return the files to send, by their path in the Space's repository.
 
-    Raise PublishError with the names of all files that are missing or do not belong on a Space.
+    These are code, data and, for the official suite, the built documentation. If ``suite`` is a folder, its
+    files are sent too. Raises PublishError with the names of files that are missing or not needed.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
@@ -82,7 +80,7 @@ def total_bytes(files: Mapping[str, Path]) -> int:
 
 
 def by_folder(files: Mapping[str, Path]) -> dict[str, tuple[int, int]]:
-    """Return (number of files, bytes) by folder: per package, and for a suite outside the checkout."""
+    """Return (number of files, bytes) for each package, and for a suite that is not shipped."""
     found: dict[str, tuple[int, int]] = {}
     for name, path in sorted(files.items()):
         is_own = name.startswith("arb/core/suites/") and not path.resolve().is_relative_to(ROOT)
@@ -100,9 +98,10 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """Return the files of a suite that is not shipped, by path, and why it cannot be sent (or None).
+    """Return the files of a suite in a folder, by path, and why they cannot be sent (or None).
 
-    The paths are those that a shipped suite would have, so that the Space finds the suite by its name.
+    The paths are those of a shipped suite, so that the Space finds the suite by its name. The result is empty
+    for a shipped suite.
     """
     folder = Path(suite)
     if str(suite) in shipped_suites() or not (folder / "trajectories.csv").is_file():
@@ -117,10 +116,10 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
 
 
 ANSWERS: Final = frozenset({*LABELS, "optimality", "looping"})
-"""Columns with answers of experts. In the released annotations they begin with ``trajectory_``."""
+"""Columns with experts' answers. In the released annotations their names begin with ``trajectory_``."""
 
 PLACES: Final = ("trajectory_id",), ("benchmark", "model_name", "task_id")
-"""Columns that name a trajectory, in our files and in the released annotations."""
+"""The columns that identify a trajectory: in our files, and in the released annotations."""
 
 TABLES: Final = frozenset({".csv", ".json", ".jsonl", ".md", ".parquet", ".toml", ".txt", ".tsv", ".yaml"})
 
@@ -128,12 +127,10 @@ Row = Mapping[str, Any]
 
 
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
-    """Return a message for each file that must not be sent; it contains no label.
+    """Return a message for each file that must not be sent because it has labels; it contains no label.
 
-    Args:
-        files: The files to send.
-        suites: The suites whose test trajectories are searched for.
-        labels: The file of labels on this machine that is configured, or None.
+    The files are searched for labels of the suites' test trajectories. ``labels`` is the configured file of
+    labels on this machine, if any.
     """
     suites = tuple(suites)
     hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
@@ -147,7 +144,7 @@ def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: P
             count = sum(_is_label(row, hidden, asked) for row in _rows(path, asked))
             if count:
                 problems.append(
-                    f"{name}: {count} rows hold labels of test trajectories; move the file out of the code"
+                    f"{name}: {count} rows have labels of test trajectories; move the file out of the code"
                 )
     return problems
 
@@ -168,7 +165,7 @@ def _is_answer(column: str, asked: Collection[str]) -> bool:
 
 
 def _rows(path: Path, asked: Collection[str]) -> Iterator[Row]:
-    """Yield the rows of a CSV, TSV, JSON, JSON Lines or Parquet file; nothing if the text is not a table."""
+    """Yield the rows of a CSV, TSV, JSON, JSON Lines or Parquet file. Yields nothing if it has no table."""
     if path.suffix == ".parquet":
         places = {column for columns in PLACES for column in columns}
         names = parquet.read_schema(path).names

@@ -20,14 +20,14 @@ NOT_IN_TIME: Final = "the database does not answer in time"
 class Readiness:
     """The check behind ``/readyz``: whether requests can be served now, and facts about the service.
 
-    It has a thread of its own, so it does not wait for uploads, pages or a board that is being computed.
+    It uses its own thread, so it does not wait for uploads, pages or a board that is being computed.
     """
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service, self._thread = service, CapacityLimiter(1)
 
     async def get(self) -> Mapping[str, Any]:
-        """Return the facts; their ``status`` is "ok", or "unavailable" with a ``reason``."""
+        """Return the facts. ``status`` is "ok", or "unavailable" together with a ``reason``."""
         with move_on_after(READY_SECONDS):
             return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
         return {"status": "unavailable", "reason": NOT_IN_TIME}
@@ -54,14 +54,14 @@ class Readiness:
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
-    """Return the two routes. They answer HEAD as well, since monitors often use it."""
+    """Return the two routes. They also answer HEAD, which monitors often use."""
     router = APIRouter()
     readiness = Readiness(service)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Liveness: the process answers")
     async def live() -> JSONResponse:
-        """The route does not even use the database. Restart the process if it does not answer."""
+        """This route does not use the database. Restart the process if it does not answer."""
         return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
     @router.head("/readyz", include_in_schema=False)
@@ -69,11 +69,11 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",
         responses={
-            503: {"description": "The database is away, or the records are not there yet; see `reason`."}
+            503: {"description": "The database does not answer, or records are being restored; see `reason`."}
         },
     )
     async def ready() -> JSONResponse:
-        """``board_digest`` is that of the latest board that is ready, without waiting for a newer one."""
+        """``board_digest`` is the digest of the last board that was built; a newer one may be in progress."""
         found = await readiness.get()
         if found["status"] == "ok":
             return JSONResponse(found, headers=NO_STORE)

@@ -20,18 +20,18 @@ from submissions.intake.accounts import Actor
 
 UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
-"""The prefix length of the IPv6 network that a household gets, so all its addresses count as one."""
+"""The prefix length of the IPv6 network that a household gets. All its addresses count as one sender."""
 _SITE_BITS: Final = 48
-"""The prefix length of the largest IPv6 network that a customer may get. Its 65,536 networks of a household's
-size share `TIMES_A_SITE` times the limit of one."""
+"""The prefix length of the largest IPv6 network that a customer may get. The 65,536 networks of households in
+it share `TIMES_A_SITE` times the limit of one."""
 TIMES_A_SITE: Final = 4
 
 
 def client_address(request: HTTPConnection, on_space: bool) -> str:
     """Return the address whose limits a request counts towards.
 
-    On a Space this is the last hop of X-Forwarded-For, which the Hub's proxy wrote. A client can forge the
-    hops before it and, without such a proxy, the whole header.
+    On a Space, this is the last hop in X-Forwarded-For, which the Hub's proxy adds. Clients can forge earlier
+    hops and, outside a Space, the whole header.
     """
     address = request.client.host if request.client else ""
     if on_space:
@@ -73,14 +73,14 @@ OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""Delay of every refusal of a sender that was already refused as often as it may send files. Without the
-delay, a client that never waits would get hundreds of responses per second."""
+"""The delay of refusals for a sender that was already refused as often per minute as it may send files.
+Without it, a client that never waits would get hundreds of responses per second."""
 
 
 class SenderRefused(HTTPException):
-    """Raised when a sender has to wait ``retry_after`` whole seconds before it tries again.
+    """Raised when a sender has to wait ``retry_after`` (whole seconds) before it tries again.
 
-    The response is delayed by `delay_s` seconds if the sender continues in spite of many refusals.
+    If the sender does not stop after many refusals (``goes_on``), the response is delayed by `delay_s`.
     """
 
     def __init__(self, status: int, problem: str, retry_after: int, goes_on: bool = False) -> None:
@@ -120,13 +120,13 @@ class CounterStorage(MemoryStorage):
 class CheckLimit:
     """The limit of checks per address and per account, with a sliding window in memory.
 
-    At most ``most_addresses`` senders are counted separately; while all are active, new ones share one count.
+    At most ``most_addresses`` senders are counted separately. While all are active, new ones share one count.
     """
 
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files or, with ``times`` above 1, other requests: a sender may send ``times`` per file."""
+        """Limit files or, if ``times`` is above 1, other requests to ``times`` the number of files."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
@@ -138,7 +138,7 @@ class CheckLimit:
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check for the account, or else for the address; raise TooManyChecks over the limit.
+        """Count one check for the account or, without one, for the address. Raises TooManyChecks.
 
         An IPv6 address counts towards the limits of its /64 and of its /48.
         """
@@ -166,7 +166,7 @@ class CheckLimit:
 
 
 def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
-    """Count a request as a file before its body is read, and mark it so that it is not counted again."""
+    """Count a request as a file before its body is read, and mark the request as counted."""
     checks.take(request)
     request.state.is_counted = True
 

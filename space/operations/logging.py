@@ -1,8 +1,8 @@
 """Logs as one JSON object per line, or as text on a terminal, without tokens, labels or contents of files.
 
-All loggers of the standard library are formatted here, including those of uvicorn. For an exception the log
-has its type and where it was raised, but not its message, because messages of libraries repeat values, such
-as whole database rows.
+All loggers of the standard library are formatted here, including those of uvicorn. An exception is logged
+with its type and the places that it passed, but without its message, because libraries put values into
+messages, such as whole database rows.
 """
 
 import logging
@@ -47,8 +47,7 @@ def configure_logs(
 ) -> None:
     """Send all logs of this process to ``stream``, which defaults to stderr.
 
-    The default of ``log_format`` is text on a terminal, and JSON on a Space or if ``stream`` is not a
-    terminal.
+    The default format is text on a terminal, and JSON on a Space or elsewhere.
     """
     out = stream or sys.stderr
     if log_format is None:
@@ -69,12 +68,12 @@ def configure_logs(
         logger.propagate = True
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
-    logging.captureWarnings(True)  # else Python prints warnings between the log lines
+    logging.captureWarnings(True)  # otherwise Python prints warnings between the log lines
     handler.addFilter(lambda record: as_json or not _is_library_warning(record))
 
 
 def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
-    """Return a formatter for the standard library's records that hides the values in ``hidden``."""
+    """Return a formatter for the standard library's loggers. It hides the values in ``hidden``."""
     before: list[Processor] = [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -112,12 +111,12 @@ class SecretFilter:
 
 
 def _is_library_warning(record: logging.LogRecord) -> bool:
-    """Return whether a library logged the record below ERROR. A terminal does not show such records."""
+    """Return whether a library logged this below ERROR; terminals do not show such records."""
     return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
 
 
 def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
-    """Replace the exception of an event by its type, its frames and its causes, without any message."""
+    """Replace the exception in a log event by its type, frames and causes, without messages."""
     found = event.pop("exc_info", None)
     error = found[1] if isinstance(found, tuple) else found
     if not isinstance(error, BaseException):
@@ -136,7 +135,7 @@ def _places(raised_through: TracebackType | None) -> list[str]:
 
 
 def _as_text(logger: Any, method: str, event: Event) -> str:
-    """Return a line for a terminal with time, message and fields, and below it the frames of an exception."""
+    """Return a line for a terminal with time, message and fields, and the frames of an exception below."""
     level, name, message, at = (str(event.pop(key, "")) for key in ("level", "logger", "event", "at"))
     places = event.pop("exception", [])
     if level == "info":
@@ -160,7 +159,7 @@ _LONGEST_PATH: Final = 200
 
 
 class RequestLog:
-    """The outermost middleware: gives every request an id, a log line and a count in the metrics.
+    """Middleware that gives every request an id, a log line and a count in the metrics. It is the outermost.
 
     An uncaught exception becomes a response with the status 500.
     """

@@ -13,6 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from pydantic import SecretStr
 from starlette.concurrency import run_in_threadpool
 
+from space.web.http_errors import NO_STORE
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.receipts import SubmissionView
@@ -21,8 +22,8 @@ from submissions.intake.upload import Upload
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """The upper bounds of the histogram's buckets."""
 MOST_ROUTES: Final = 200
-"""The most routes that are counted separately. The application has fewer: the bound keeps memory small if a
-bug makes a route of every single path."""
+"""The most routes that are counted separately. The application has fewer, but a bug might make a route of
+every path and so fill the memory."""
 
 
 class Metrics:
@@ -49,10 +50,7 @@ class Metrics:
         self._routes: set[str] = set()
 
     def watch(self, service: SubmissionsApp) -> None:
-        """Count everything that ``service`` checks and submits from now on.
-
-        The number of records that are not yet durable is determined whenever the metrics are read.
-        """
+        """Count everything that ``service`` checks and submits from now on."""
         service.intake.listeners.append(self._count)
         self._waiting.set_function(service.durability.waiting)
 
@@ -76,7 +74,7 @@ class Metrics:
         self.submissions.labels(outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one response; status 0 means that the client left before there was one."""
+        """Count one response. Status 0 means that the client left before the response began."""
         if route not in self._routes and len(self._routes) >= MOST_ROUTES:
             route = "other"
         self._routes.add(route)
@@ -84,9 +82,6 @@ class Metrics:
 
     def text(self) -> bytes:
         return generate_latest(self.registry)
-
-
-MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 
 def build_metrics_router(
@@ -101,18 +96,18 @@ def build_metrics_router(
             if token is None:
                 return JSONResponse({"detail": "Not Found"}, status_code=404)
             return JSONResponse(
-                {"error": "metrics are for maintainers; send Authorization: Bearer with ARB_METRICS_TOKEN"},
+                {"error": "only maintainers may read metrics; send ARB_METRICS_TOKEN as a bearer token"},
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )
         text = await run_in_threadpool(metrics.text)
-        return Response(text, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store"})
+        return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8", headers=NO_STORE)
 
     return router
 
 
 def holds_token(request: Request, token: SecretStr | None) -> bool:
-    """Return whether the request carries the token, compared in constant time."""
+    """Return whether the request has the token, compared in constant time."""
     scheme, _, sent = request.headers.get("authorization", "").partition(" ")
     if token is None or not token.get_secret_value() or scheme.lower() != "bearer":
         return False

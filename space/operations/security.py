@@ -4,9 +4,9 @@ The Content-Security-Policy allows our script files, and inline scripts by the h
 injected markup cannot run scripts. Only the page /submit gets 'unsafe-eval', because Gradio 6 makes its
 `js_on_load` handlers with `new Function`.
 
-Of Gradio's routes, only those that the page /submit or ``gradio_client`` uses are open. The others are
-expensive to keep open (``dev/reload`` looks at the disk twenty times a second per connection), fetch URLs, or
-are only for development.
+Only those routes of Gradio are open that the page /submit or ``gradio_client`` uses. The others fetch URLs,
+are only for development, or are expensive (``dev/reload`` looks at the disk twenty times a second per
+connection).
 """
 
 import base64
@@ -30,10 +30,8 @@ _INLINE_SCRIPT: Final = re.compile(
 def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
     """Return the value of the Content-Security-Policy header.
 
-    Args:
-        on_space: Whether the Hub may show our pages in its frame.
-        script_hashes: The hashes of the inline scripts that may run; see `script_hashes`.
-        evaluates: Whether scripts may make functions from text, as Gradio's do.
+    ``on_space`` lets the Hub show our pages in its frame, ``script_hashes`` names the inline scripts that may
+    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -56,7 +54,7 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
 
 
 def script_hashes(html: str) -> tuple[str, ...]:
-    """Return the hashes of the inline scripts of this HTML, which must all be our own or Gradio's."""
+    """Return the hashes of all inline scripts in some HTML, which must be our own or Gradio's."""
     texts = dict.fromkeys(_INLINE_SCRIPT.findall(html))
     return tuple(f"'sha256-{base64.b64encode(hashlib.sha256(t.encode()).digest()).decode()}'" for t in texts)
 
@@ -69,7 +67,7 @@ _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone",
 
 
 class SecurityHeaders:
-    """Middleware that adds the headers. It keeps a policy that a response already has, except for uploads."""
+    """Middleware that adds security headers. Only on uploads does it replace a policy that is already set."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app = app
@@ -95,7 +93,7 @@ class SecurityHeaders:
 
 
 def security_headers(on_space: bool) -> dict[str, str]:
-    """Return the headers by name. X-Frame-Options is missing on a Space, as the Hub shows it in a frame."""
+    """Return the headers by name. X-Frame-Options is left out on a Space, which the Hub shows in a frame."""
     headers = {
         POLICY: content_policy(on_space),
         "X-Content-Type-Options": "nosniff",
@@ -130,5 +128,5 @@ class ClosedRoutes:
 
 
 def is_closed(path: str) -> bool:
-    """Return whether a path is a closed route of Gradio; our own routes under ``/login/`` are not."""
+    """Return whether a path is a closed route of Gradio. Our own routes under ``/login/`` are not."""
     return _CLOSED.fullmatch(path) is not None

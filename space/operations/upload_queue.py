@@ -1,7 +1,7 @@
 """The queue that handles a few expensive requests at a time, and the middleware in front of it.
 
 Each application has one queue for REST, pages, Gradio and MCP. It runs on the event loop. A waiting request
-holds no thread, so pages and the health check never wait for files.
+occupies no thread, so pages and the health check never wait for files.
 """
 
 import asyncio
@@ -22,24 +22,24 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import SenderRefused
 
 AT_ONCE: Final = 4
-"""The most requests that hold a slot. A file may take 120 MB; Parquet or large text also takes a process."""
+"""The number of slots: the most requests handled at the same time. Each may take 120 MB and a process."""
 AT_ONCE_SMALL: Final = 2
-"""The most requests that hold a slot on a machine with little memory; see `Settings.has_little_memory`."""
+"""The number of slots on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
-"""The most requests of one account or address that hold a slot."""
+"""The most slots of one account or address."""
 AT_ONCE_HEAVY: Final = 1
-"""The most requests of all heavy senders together that hold a slot."""
+"""The most slots of all heavy senders together; see `HEAVY_SECONDS`."""
 PAUSE_TIMES: Final = 2.0
 """The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
 """The longest pause after a heavy sender's request."""
 HEAVY_SECONDS: Final = 0.1
-"""A sender whose recent files took longer than this is heavy. Ten valid files take about as long."""
+"""A sender is heavy if its recent files took longer than this to read. Ten valid files take about as long."""
 MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long after a sender's last file the time that its files took is remembered."""
+"""How long after a sender's last file the time that its files took still counts."""
 _MOST_REMEMBERED: Final = 10_000
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A place among the few requests handled at a time; ``is_heavy`` if it is the heavy senders' slot."""
+    """A place among the requests that are handled at a time. ``is_heavy`` marks the slot of heavy senders."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
@@ -67,7 +67,7 @@ class UploadSlot:
 
 
 _SLOT: ContextVar[UploadSlot | None] = ContextVar("_SLOT", default=None)
-"""The slot of the current request, also in the threads and tasks that it starts."""
+"""The slot of the current request, which its threads and tasks see, too."""
 
 
 def held_slot() -> UploadSlot | None:
@@ -77,7 +77,7 @@ def held_slot() -> UploadSlot | None:
 
 
 def reads_apart() -> bool:
-    """Return whether to read files of the current request in another process even if they are small."""
+    """Return whether to read even small files of the current request in another process."""
     slot = held_slot()
     return slot is not None and slot.is_heavy
 
@@ -86,9 +86,9 @@ class UploadQueue:
     """The queue of expensive requests, shared fairly between senders (accounts or addresses).
 
     The next slot goes to the waiting sender whose files took the least time recently, so a sender with one
-    file passes all senders with many. Heavy senders share one slot for a third of the time, which leaves the
-    rest to pages and to other senders. If the queue is full, a new request takes the place of the last
-    request of the sender with the most waiting requests, which is refused.
+    file overtakes all senders with many. Heavy senders share one slot for a third of the time, which leaves
+    the rest to pages and other senders. If the queue is full, the sender with the most waiting requests loses
+    the last one of them: it is refused to make room for a new request.
     """
 
     def __init__(
@@ -123,9 +123,9 @@ class UploadQueue:
 
     @asynccontextmanager
     async def slot(self, sender: str) -> AsyncIterator[UploadSlot]:
-        """Wait for a slot and hold it for the block, or use the one that the request holds already.
+        """Wait for a slot and hold it during the block, or use the slot that the request has already.
 
-        Raise QueueFull if the queue has no place for the sender.
+        Raises QueueFull if the queue has no room for the sender.
         """
         if (held := held_slot()) is not None:
             yield held
@@ -140,7 +140,7 @@ class UploadQueue:
             slot.release()
 
     def require_room(self, sender: str) -> None:
-        """Raise QueueFull if the queue has no place for one more request of the sender; see the class."""
+        """Raise QueueFull if the queue has no room for one more request of the sender."""
         counts = self._waiting_by_sender()
         is_longest = counts[sender] + 1 >= max(counts.values(), default=0)
         is_full = self.waiting >= self._most_waiting and is_longest

@@ -1,7 +1,7 @@
 """Middleware that limits the size, the speed and the number of request bodies.
 
 It is needed because FastAPI reads a body before it checks who sent it, and Gradio 6.31 reads JSON of any
-size. Requests are counted per sender before any of their body is read.
+size. Requests are counted per sender before their bodies are read.
 """
 
 import asyncio
@@ -21,15 +21,15 @@ from space.web.http_errors import RenderError, error_response
 from submissions.errors import TemporarilyClosed
 
 FORM_BYTES: Final = 64_000
-"""The most bytes of a form's fields and boundaries, without the file; also of a single field."""
+"""The most bytes of a form without its file, and of a single field."""
 JSON_BYTES: Final = 8_000
-"""The most bytes of a JSON body, except on the paths that are listed as ``larger``."""
+"""The most bytes of a JSON body, except on the paths in ``larger``."""
 GRADIO_JSON_BYTES: Final = 64_000
 """The most bytes of a JSON body for Gradio. Parsing 1 MB of ``{},`` would block the event loop for 0.1 s."""
 
 
 class FormLimits(TypedDict, total=False):
-    """FastAPI's limits of a form. FastAPI's own type for them is private."""
+    """FastAPI's limits on a form, for which FastAPI has no public type."""
 
     max_files: int
     max_fields: int
@@ -43,17 +43,17 @@ FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/rates
 Gate = Callable[[Request], object]
 """A function that raises HTTPException if the body of a request must not be read."""
 ALL_OTHERS: Final = ""
-"""The key, used instead of a path, of the function that counts requests to all other paths."""
+"""Used instead of a path as the key of the function that counts requests to all other paths."""
 GATES_AT_ONCE: Final = 8
 """The most threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
 MOST_OPEN_EACH: Final = 8
-"""The most bodies that are received at the same time, in total and per sender."""
+"""The most bodies received at the same time: in total, and per sender."""
 GRACE_SECONDS: Final = 20.0
 SLOWEST_BYTES_A_SECOND: Final = 10_000
-"""A body that arrives more slowly than this after `GRACE_SECONDS` is cut off: 5 MB may take 520 s."""
+"""After `GRACE_SECONDS`, a body that arrives more slowly than this is cut off. 5 MB may take 520 s."""
 TOO_SLOW: Final = f"the file arrives too slowly; send at least {SLOWEST_BYTES_A_SECOND:,} bytes per second"
-TOO_LARGE: Final = "more than {:,} bytes; send a smaller file (for example without reasoning)"
+TOO_LARGE: Final = "the upload has more than {:,} bytes; send a smaller file (for example without reasoning)"
 TOO_MANY_OPEN: Final = "too many files are arriving at the same time; try again in a few seconds"
 RETRY_AFTER_SECONDS: Final = "5"
 MOST_DELAYED: Final = 500
@@ -64,18 +64,18 @@ _LONGEST_NUMBER: Final = 15
 
 
 class BodyCutOff(MultiPartException):
-    """Raised when a body is too large or too slow; form parsers then delete their temporary files."""
+    """Raised when a body is too large or too slow. Form parsers then delete their temporary files."""
 
 
 class BodyLimits:
-    """Middleware that answers 413 for a large body, 408 for a slow one and 422 for a form it cannot accept.
+    """Middleware that answers 413 for a large body, 408 for a slow one and 422 for a form of a wrong type.
 
     Args:
         app: The inner application.
         upload_bytes: The most bytes of a file.
-        gates: Functions by path, called in a thread before the body is read, that may refuse a request.
+        gates: Functions by path that may refuse a request; called in a thread before the body is read.
         larger: JSON limits by path, in bytes.
-        counts: Functions by path, called first and on the event loop, that count a request.
+        counts: Functions by path that count a request; called before the gates, on the event loop.
         sender: A function that returns the address whose limits a body counts towards.
         render_error: A function that returns the page of an error for a browser.
     """
@@ -150,7 +150,7 @@ class BodyLimits:
         else:
             is_gradio = path.startswith("/gradio_api/")
             most = self._larger.get(path, GRADIO_JSON_BYTES if is_gradio else JSON_BYTES)
-            refusal = f"the body is over {most:,} bytes"
+            refusal = f"the body has more than {most:,} bytes; send a smaller one"
         if _says_more_than(most, request.headers.get("content-length", "")):
             raise HTTPException(413, refusal)
         return scope, most, refusal
@@ -213,14 +213,14 @@ class BodyLimits:
 def form_problem(content_type: str) -> str | None:
     """Return why a form of this content type is refused, or None if it is accepted.
 
-    Only UTF-8 is accepted because the parser fails on codecs such as ``punycode``. A form without a file is
-    refused because parsing a body of nothing but ``&`` blocks the server for seconds.
+    It has to be multipart, because parsing a URL-encoded body of nothing but ``&`` blocks the server for
+    seconds. It has to be in UTF-8, because the parser fails on codecs such as ``punycode``.
     """
     kind, parameters = parse_options_header(content_type)
     if kind != b"multipart/form-data":
         return "the form cannot be read; send it as multipart/form-data (curl -F file=@FILE)"
     if parameters.get(b"charset", b"").lower() not in _CHARSETS:
-        return "the form cannot be read; write its names in UTF-8 and leave charset out of the content type"
+        return "the form cannot be read; use UTF-8, and leave charset out of the content type"
     return None
 
 

@@ -22,7 +22,7 @@ CALLED: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class TableCell:
-    """A metric in a table: text, number to sort by, hover text, whether it rests on few trajectories."""
+    """A metric in a table: text, number to sort by, hover text, and whether it rests on few trajectories."""
 
     text: str
     value: float | None
@@ -31,7 +31,7 @@ class TableCell:
 
 
 def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
-    """Return a metric as a cell of a table, with the counts behind it as hover text."""
+    """Return a metric as a cell of a table, with its counts as hover text."""
     if cell is None:
         return TableCell("–", None, "not known")
     metrics: Mapping[str, Any] = cell
@@ -44,7 +44,7 @@ def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
 
 def _hover(cell: Cell, label: str) -> str:
     if cell["positives"] is None:
-        return "as reported; the trajectories are not known, or are not only those of test"
+        return "as reported; its trajectories are unknown or not only those of test"
     positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
     tp, fp = cell["tp"], cell["fp"]
     if tp is None or fp is None:
@@ -80,7 +80,7 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
 
 
 def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
-    """Return the cost of 1,000 trajectories as a cell, which is empty if the judge's file gives no costs."""
+    """Return the cost of 1,000 trajectories as a cell. It is empty if the judge's file has no costs."""
     if not cost:
         return TableCell("", None)
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
@@ -108,7 +108,7 @@ def origin(row: BoardRow) -> str:
 
 
 def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
-    """Return a different name for each row, as short as possible; the id is used only if needed."""
+    """Return a different name for each row, as short as possible. Ids are used only if necessary."""
     spellings = [
         [short_name(row), f"{short_name(row)}, {origin(row)}",
          f"{short_name(row)}, {origin(row)}, {row.date[:10]}", f"{short_name(row)}, {row.id}"]
@@ -122,9 +122,9 @@ def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def choices_of(board: Board) -> list[tuple[str, str]]:
-    """Return (text, id) of every row in the order of the success ranking, for a menu.
+    """Return (text, id) of every row for a menu, in the order of the success ranking.
 
-    The text names the judge, what it sees and its source, and the day if it was submitted more than once.
+    The text has the judge, what it sees, its source and, if it was submitted more than once, the day.
     """
     submissions = Counter((row.account, row.judge) for row in board.rows if row.provenance == "scored")
     found = []
@@ -148,7 +148,7 @@ def describe_marks(row: BoardRow) -> str:
 
 
 def describe_noise(found: Score | None) -> str:
-    """Return a sentence on the noise of a score and the source of its ranks; empty if it is exact."""
+    """Return sentences on the noise in a score and on the basis of its ranks, or "" if it is exact."""
     if not found or "noise" not in found["overall"]:
         return ""
     overall = found["overall"]["noise"]["tp_sd"]
@@ -163,11 +163,7 @@ def describe_noise(found: Score | None) -> str:
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
     """Return `describe_noise` of the first row that has noise, or an empty text."""
-    for row in rows:
-        text = describe_noise(row.labels.get(label))
-        if text:
-            return text
-    return ""
+    return next(filter(None, (describe_noise(row.labels.get(label)) for row in rows)), "")
 
 
 STEP = 0.1
@@ -175,15 +171,15 @@ MOST_TICKS = 3
 """The most steps between the first and the last tick; more numbers would overlap in a table."""
 
 _LAST_DIGIT = 1e-9
-"""How far a value may be off the axis and still count as on it, as sums of fractions are not exact."""
+"""A value this far off the axis still counts as on it, because sums of fractions are not exact."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A dot with its interval, as percentages of the axis.
 
-    ``off`` is -1 if the dot lies left of the axis, 1 if it lies right of it, else 0. ``runs_left`` and
-    ``runs_right`` say whether the interval was cut at that end.
+    ``off`` is -1 if the dot is left of the axis, 1 if it is right of it, else 0. ``runs_left`` and
+    ``runs_right`` say whether the interval is cut off at that end.
     """
 
     dot: float
@@ -204,7 +200,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
-        """Return an axis in whole tenths that fits all values, or one from 0 to 1 if there are no values."""
+        """Return an axis in whole tenths on which all values fit, or from 0 to 1 without values."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
             return cls.over(0, 10)
@@ -215,7 +211,7 @@ class Axis:
 
     @classmethod
     def over(cls, low: int, high: int) -> "Axis":
-        """Return an axis from ``low`` to ``high`` tenths, with a few ticks on whole tenths."""
+        """Return an axis from ``low`` to ``high`` tenths, with a few ticks at whole tenths."""
         every = max(1, ceil((high - low) / MOST_TICKS))
         if low < 0 < high:  # puts a tick on zero
             places = sorted({*range(0, high + 1, every), *range(0, low - 1, -every)})
@@ -224,7 +220,7 @@ class Axis:
         return cls(low * STEP, high * STEP, tuple(round(place * STEP, 6) for place in places))
 
     def place(self, value: float) -> float:
-        """Return the position of a value in percent of the width, from 0 to 100."""
+        """Return the position of a value in percent of the axis, limited to 0 to 100."""
         share = (value - self.low) / (self.high - self.low)
         return round(100 * min(1.0, max(0.0, share)), 2)
 

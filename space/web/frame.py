@@ -1,12 +1,12 @@
 """Renders every page: a template that extends ``frame/page.html``, with menu, styles and content policy.
 
 Every value in a template is escaped. All templates have the function ``link_to("/judge", id=row.id)`` and
-these filters: ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
+the filters ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
 ``{{ n | thousands }}``, ``{{ row.date | day }}``, ``{{ suite.guidelines | markdown }}``,
 ``{{ labels.success | outcome }}`` and ``{{ row.benchmark | benchmark_title }}``.
 
-Whole pages also have the suite's ``profile``, ``serves("/paper")``, which says whether there is such a page,
-and ``has_docs``, which says whether the documentation is served under ``/docs``.
+Templates of whole pages also have the suite's ``profile``, the function ``serves("/paper")``, which returns
+whether that page exists, and ``has_docs``, which says whether ``/docs`` serves the documentation.
 """
 
 from collections.abc import Callable, Hashable, Mapping
@@ -78,7 +78,7 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page with its title and address in the menu."""
+    """A page with its title and address. ``in_menu`` says whether the menu lists it."""
 
     title: str
     path: str
@@ -115,7 +115,7 @@ class PageFrame:
         self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)
 
     def html(self, template: str, title: str, path: str, **values: Any) -> str:
-        """Return the HTML of a page; the menu entry of ``path`` is marked as the current one."""
+        """Return the HTML of a page, with the menu entry of ``path`` marked as the current one."""
         serves = self.profile.serves
         frame = {
             "title": " · ".join(filter(None, (title, self.profile.title))),
@@ -130,7 +130,7 @@ class PageFrame:
         return render(template, **{**frame, **values})
 
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
-        """Return a page that may differ for every reader, so that no cache keeps it."""
+        """Return a page that may differ for every reader and is not cached."""
         html = self.html(template, title, path, **values)
         return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
 
@@ -148,14 +148,9 @@ class PageFrame:
 
         The response has an ETag, and is 304 if the client has the page already.
 
-        Args:
-            request: The request.
-            key: Differs whenever the content does, for example the board's digest and the query.
-            template: The template's name.
-            title: The page's title.
-            path: The menu entry that is marked as the current one.
-            values: Returns the template's values; called only if the page is not in the cache.
-            evaluates: Allows what Gradio's form needs; see `content_policy`.
+        ``key`` has to differ whenever the content does, for example the board's digest and the query.
+        ``values`` returns the template's values, and is called only if the page is not in the cache.
+        ``evaluates`` allows what Gradio's form needs; see `content_policy`. See `html` for the rest.
         """
 
         def make() -> CachedResponse:
@@ -165,13 +160,13 @@ class PageFrame:
         return self._cache.get((template, title, path, key), make).answer(request)
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
-        """Return a page that says why the reader may not see it, and how to sign in."""
+        """Return a page that says why the reader may not see a page, and how to sign in."""
         return self.answer("frame/refusal.html", heading, path, status, heading=heading, message=message)
 
     def reader_or_refusal(
         self, request: Request, ask: Callable[[Request], T], heading: str, sign_in: str, no_access: str = ""
     ) -> T | HTMLResponse:
-        """Return the reader that ``ask`` finds, or a page that refuses access.
+        """Return what ``ask`` returns for the request (the reader), or a page that refuses access.
 
         The page has the status 401 and the text ``sign_in`` if nobody is signed in, 403 and ``no_access`` if
         the account has no access, and 503 if the Hub does not answer.
@@ -187,7 +182,7 @@ class PageFrame:
             return self.refusal(heading, no_access, path, 403)
 
     def problem(self, heading: str, message: str, status: int, path: str = "") -> HTMLResponse:
-        """Return a page that says what is wrong (404, 500), with links to other pages."""
+        """Return a page that says what is wrong, such as 404 or 500, with links to other pages."""
         if status == 404 and heading.casefold() == message.rstrip(".").casefold():  # the message adds nothing
             heading = "There is no such page"
             message = "The address may be mistyped, or the page was removed."

@@ -1,6 +1,6 @@
 """The handlers that turn exceptions into responses, registered once for the whole application.
 
-Under ``/api`` an error is JSON. Elsewhere it is a page if the client accepts HTML.
+Under ``/api``, an error is JSON. Elsewhere, it is a page if the client accepts HTML.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -46,12 +46,12 @@ HOW_TO_SIGN_IN: Final = (
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 ERROR_RESPONSES: Final[Responses] = {
     401: {"description": "You are not signed in."},
-    403: {"description": "Not yours, or there is no such id: both look the same, so ids cannot be guessed."},
-    404: {"description": "It does not exist. For a submission, only maintainers get this answer."},
-    409: {"description": "Not possible in the current state; the response says why."},
+    403: {"description": "It is not yours, or does not exist. The response does not say which."},
+    404: {"description": "It does not exist. For submissions, only maintainers get this response."},
+    409: {"description": "It is not possible in the current state; the response says why."},
     422: {"description": "The body is not valid; the response lists every problem."},
-    429: {"description": "The daily limit is reached; the response says when the next one is possible."},
-    503: {"description": "Records cannot be stored at the moment. Retry-After says when to try again."},
+    429: {"description": "The daily limit is reached; the response says when you can continue."},
+    503: {"description": "Records cannot be stored at the moment; Retry-After says when to try again."},
 }
 """The error responses of the routes that record something."""
 
@@ -140,11 +140,9 @@ def error_response(
 
 
 def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
-    """Raise HTTPException 503 while records cannot be stored.
+    """Raise HTTPException (503) while records cannot be stored.
 
-    Args:
-        service: The application that keeps the records.
-        even_if_lost: Also allow records that are lost when this process ends.
+    With ``even_if_lost``, it is enough if records are stored until the server restarts.
     """
     lost = None if even_if_lost else service.durability_problem
     if closed := service.durability.closed or lost:
@@ -154,7 +152,7 @@ def require_open(service: SubmissionsApp, even_if_lost: bool = False) -> None:
 
 
 class AccessRefused(HTTPException):
-    """Raised when a caller may not do something; ``detail`` explains why in words for people."""
+    """Raised when a caller may not do something; ``detail`` says why."""
 
 
 class NotSignedIn(AccessRefused):
@@ -169,7 +167,7 @@ class InvalidToken(NotSignedIn):
 
 
 class HubUnavailable(AccessRefused):
-    """Raised when the Hub cannot say whose token it is (503)."""
+    """Raised when the Hub does not say to whom a token belongs (503)."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(503, detail, headers={"Retry-After": "60"})
@@ -179,7 +177,7 @@ class NotAMaintainer(AccessRefused):
     """Raised when the signed-in account is not a maintainer (403)."""
 
     def __init__(self, name: str) -> None:
-        super().__init__(403, f"only a maintainer may do this, and {name} is not one (ARB_MAINTAINERS)")
+        super().__init__(403, f"only maintainers may do this, and {name} is not one (see ARB_MAINTAINERS)")
 
 
 P = ParamSpec("P")
@@ -189,8 +187,8 @@ T = TypeVar("T")
 def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> T:
     """Call ``act`` on a submission without revealing which ids exist.
 
-    If the submission does not exist or belongs to another account, raise HTTPException with 404 for
-    maintainers and with 403 for all others.
+    If ``act`` finds no submission, or the submission of another account, raise HTTPException: 404 for
+    maintainers, 403 for everybody else.
     """
     try:
         return act(*args, **options)
@@ -201,19 +199,19 @@ def hide_unknown(actor: Actor, act: Callable[P, T], /, *args: P.args, **options:
 
 
 def is_durable(service: SubmissionsApp) -> bool:
-    """Return whether every record up to now is durable, without waiting for the Hub."""
+    """Return whether every record so far is durable, without waiting for the Hub."""
     with snapshot(service.engine) as session:
         last = number_of_events(session)
     return service.durability.wait(last, 0.0)
 
 
 def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONResponse:
-    """Return the response to a recorded action; ``lasts`` says whether its record is durable by now."""
+    """Return the response to a recorded action. Its ``lasts`` says whether the record is durable already."""
     return JSONResponse({**fields, "lasts": is_durable(service)}, status, NO_STORE)
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether to show an error as a page: the client accepts HTML and the path is not of the API."""
+    """Return whether to show an error as a page: if the client accepts HTML, except under ``/api``."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 
@@ -224,7 +222,7 @@ def sentence(message: str) -> str:
 
 
 def _unreadable_body(error: StarletteHTTPException) -> tuple[int, str] | None:
-    """Return status and message if FastAPI or Starlette could not read a body, None for other errors."""
+    """Return (status, message) if FastAPI or Starlette could not read a body, or None for other errors."""
     if error.status_code != 400:
         return None
     if isinstance(error.__cause__, UnicodeDecodeError | RecursionError):
@@ -247,7 +245,7 @@ def _invalid_field(error: Mapping[str, Any]) -> str:
         case "missing":
             return f"{name}: fill it in"
         case "literal_error":
-            return f"{name}: is not one of {error['ctx']['expected']}"
+            return f"{name}: must be {error['ctx']['expected']}"
         case "extra_forbidden":
             return f"{name[:40]!r}: there is no such field"
         case "string_too_long":

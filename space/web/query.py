@@ -1,4 +1,4 @@
-"""Reads, checks and writes the query string of a page, which holds every choice of the reader.
+"""Reads, checks and writes the query strings of pages, which contain every choice of the reader.
 
 Forms are sent with GET. ``static/forms.js`` leaves out defaults.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 from urllib.parse import parse_qs, quote
 
 LONGEST_TEXT: Final = 300
-"""The most characters of a text parameter that sets no limit of its own."""
+"""The most characters in a text parameter, by default."""
 
 LONGEST_LIST: Final = 50
 LONGEST_QUERY, MOST_FIELDS = 8_000, 100
@@ -25,8 +25,8 @@ PLAIN: Final = "/:,-_.~"
 class QueryParam:
     """A query parameter: its name, its shape and its valid values.
 
-    If ``choices`` is None, any text of at most ``max_length`` is valid. A ``range`` is two positive whole
-    numbers in order: ``rows=101-200``.
+    If ``choices`` is None, any text of at most ``max_length`` characters is valid. A ``range`` is written
+    as two positive whole numbers in ascending order, such as ``rows=101-200``.
     """
 
     name: str
@@ -38,7 +38,7 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """Return the value that a text means, or raise ValueError if the parameter has no such value."""
+        """Return the value of a text. Raises ValueError if it is not valid."""
         match self.shape:
             case "flag" if text in ("0", "1"):
                 return text == "1"
@@ -51,7 +51,8 @@ class QueryParam:
                 if found and 1 <= int(found[1]) <= int(found[2]):
                     return int(found[1]), int(found[2])
             case "many":
-                items = [_item(part) for part in text.split(",") if part]
+                parts = [part for part in text.split(",") if part]
+                items = [part.replace("%2C", ",").replace("%25", "%") for part in parts]
                 if len(items) <= LONGEST_LIST:
                     return [self._one(item) for item in dict.fromkeys(items)]
             case "one" | "text":
@@ -78,7 +79,7 @@ def link_to(path: str, **choices: Any) -> str:
 
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
-    """Return the value (or default) of every parameter, and the names of parameters with invalid values."""
+    """Return the value (or the default) of each parameter by name, and the names with invalid values."""
     fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:
@@ -99,7 +100,3 @@ def _text(value: Any) -> str:
         # A comma within an item must not look like one between items.
         return ",".join(str(item).replace("%", "%25").replace(",", "%2C") for item in value)
     return str(value)
-
-
-def _item(part: str) -> str:
-    return part.replace("%2C", ",").replace("%25", "%")

@@ -6,7 +6,7 @@ A template names the files that it needs in addition to the common ones::
 
 The contents of ``static/sheet.css`` and ``static/judge.css`` then go into the page itself, because a browser
 paints nothing until separate style sheets have arrived. ``static/judge.js`` is linked as a script, if it
-exists. Scripts are joined and named by a hash of their content, so browsers may keep them for ever.
+exists. Scripts are joined and named by a hash of their content, so browsers may keep them forever.
 """
 
 import gzip
@@ -26,7 +26,7 @@ SMALLEST_WORTH_PACKING = 1_000
 
 @dataclass(frozen=True)
 class CachedResponse:
-    """A body with its gzip form and its ETag; the gzip form has an ETag of its own."""
+    """A response body with its gzip form, ETag and headers. The gzip form has a separate ETag."""
 
     body: bytes
     packed: bytes | None
@@ -36,7 +36,6 @@ class CachedResponse:
 
     @property
     def packed_etag(self) -> str:
-        """The ETag of the gzip form."""
         return f'{self.etag[:-1]}-gzip"'
 
     @property
@@ -45,12 +44,12 @@ class CachedResponse:
 
     @classmethod
     def of(cls, body: bytes, media_type: str, headers: Mapping[str, str] = {}) -> "CachedResponse":
-        """Return a response with a body, its gzip form and its ETag. The same body gives the same bytes."""
+        """Return a response with a body. The same body always gives the same gzip form and ETags."""
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
     def answer(self, request: Request, headers: dict[str, str] | None = None) -> Response:
-        """Return 304 if the client has this content, else the body, as gzip if the client accepts it."""
+        """Return 304 if the client has this content, or else the body, as gzip if the client accepts it."""
         packed = self.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
         common = {
             "ETag": self.etag if packed is None else self.packed_etag,
@@ -99,7 +98,7 @@ class StaticAssets:
         return Markup(self._joined(tuple(f"{name}.css" for name in dict.fromkeys((*COMMON, *assets)))))
 
     def scripts(self, assets: Sequence[str] = ()) -> list[str]:
-        """Return the addresses of a page's scripts: the common ones, HTMX if it is named, and its own."""
+        """Return the addresses of a page's scripts: one for the common ones, and one for its own, if any."""
         common = (*COMMON, *_HTMX_SCRIPTS) if HTMX in assets else COMMON
         own = [name for name in assets if name not in (*COMMON, HTMX)]
         addresses = []
@@ -117,11 +116,13 @@ class StaticAssets:
         return "\n".join(file.read_text(encoding="utf-8") for file in files if file.is_file())
 
     def router(self) -> APIRouter:
-        """Return the route of the scripts. It serves a script once a page that links to it was rendered."""
+        """Return the route of the scripts. A script is served after a page that uses it was rendered."""
         router = APIRouter()
 
         @router.get("/bundles/{name}", include_in_schema=False)
-        async def bundle(name: str, request: Request) -> Response:  # from memory: needs no thread
+        async def bundle(
+            name: str, request: Request
+        ) -> Response:  # served from memory, so it needs no thread
             found = self._bundles.get(f"/bundles/{name}")
             return found.answer(request, FOR_GOOD) if found else Response(status_code=404)
 

@@ -1,4 +1,4 @@
-"""The texts about a submission: status, receipt, metrics, and what remains of the account's limits."""
+"""Texts about a submission: its status, receipt and metrics, and the remaining quota of its account."""
 
 import json
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ def rules_sentence(rules: SuiteRules) -> str:
 
 
 def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
-    """Return a sentence on how many files an account may still submit, or when it may submit again."""
+    """Return a text on how many files an account may still submit, or when it may submit again."""
     if left.next_at is None:
         return (
             f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
@@ -37,16 +37,16 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
     if left.is_suite_full:
         why = sentence(suite_full_message(left.is_reserved))
         return f"{why} You may submit the next file from {left.next_at:%Y-%m-%d %H:%M} UTC."
-    used = "this year's files are used" if not left.left_this_year else "today's files are used"
+    period = "today" if left.left_this_year else "this year"
     return (
-        f"You have none left now: {used}. You may submit the next file from "
+        f"You have no files left {period}. You may submit the next one from "
         f"{left.next_at:%Y-%m-%d %H:%M} UTC; {left.left_this_year} of {rules.files_a_year} are left this "
         "year."
     )
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return an account's limits as JSON; ``left``, its remaining quota, is None without labels."""
+    """Return an account's limits as JSON. ``left``, its remaining quota, is None if there are no labels."""
     message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
@@ -70,11 +70,11 @@ def receipt_link(receipt: Receipt) -> str:
 
 
 WAITING_SECONDS: Final = 2
-"""How long a client waits before it asks again whether a record is durable; a commit takes as long."""
+"""How long clients wait before they ask again whether a record is durable. A commit takes about as long."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:
-    """Return headers on where and when to ask again if a receipt says ``waiting``, else no headers."""
+    """Return headers that say where and when to ask again, if the status of the receipt is ``waiting``."""
     if receipt.status != "waiting":
         return {}
     address = f"/api/submissions/{receipt.submission_id}"
@@ -82,9 +82,9 @@ def waiting_headers(receipt: Receipt) -> dict[str, str]:
 
 
 def report_html(report: Mapping[str, Any], of: str = "") -> str:
-    """Return HTML with a table per label: the metrics of a score report by benchmark.
+    """Return HTML with the metrics of a score report, as one table per label with a row per benchmark.
 
-    ``of`` names the report on a page that shows several.
+    ``of`` names the report on a page with several reports.
     """
     labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
     return render("submit/report.html", report={"labels": labels}, of=of, label_titles=LABEL_TITLES)
@@ -117,16 +117,11 @@ def describe_status(
     now: datetime | None = None,
     reasons: Mapping[str, str] = MappingProxyType({}),
 ) -> StatusText:
-    """Return the status of a submission in words; if several apply, the most final one.
+    """Return the status of a submission in words. If several apply, the most final one is returned.
 
-    Args:
-        status: What was done with the submission.
-        is_scored: Whether it has a score.
-        lasts: Whether its record is durable.
-        is_private: Whether the suite's labels are private, so that a row must be published to appear.
-        appears_at: When a row of a private suite that was made public appears.
-        now: The current time.
-        reasons: The reason of the last action of each kind.
+    ``lasts`` says whether its record is durable, and ``is_private`` whether the suite's labels are private.
+    With private labels, a row appears only if it was made public, at ``appears_at``. ``reasons`` has the
+    reason for the last action of each kind.
     """
     if status.is_withdrawn:
         why = _why(reasons, "withdrawn")

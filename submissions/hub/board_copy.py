@@ -1,7 +1,4 @@
-"""A copy of the public board in a dataset repository on the Hub, updated whenever the board changes.
-
-It contains only what the Space serves to anyone.
-"""
+"""A copy of the public board in a dataset repository on the Hub, updated whenever the board changes."""
 
 import json
 import logging
@@ -27,7 +24,7 @@ CARD: Final = Path(__file__).with_name("board_card.md")
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """Return the contents of the repository's files by name; the Space serves the same data to anyone."""
+    """Return the contents of the repository's files by name. They contain only public data."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a JSON string is also a YAML string
     return {
         "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),
@@ -39,7 +36,7 @@ def board_files(board: Board, title: str) -> dict[str, bytes]:
 class BoardCopy:
     """A thread that commits the board to its repository on the Hub, so that no request waits for a commit.
 
-    If several processes share a database, only the holder of the lease commits, after restoring its records.
+    If several processes share a database, only the process that holds the lease commits.
     """
 
     def __init__(self, app: SubmissionsApp, repo: str) -> None:
@@ -74,7 +71,7 @@ class BoardCopy:
     def push(self) -> bool:
         """Commit the board if it has changed and the limiter allows it; return whether a commit was made.
 
-        Raises HubError, PublishError.
+        Raises HubError or PublishError.
         """
         board = self._app.records.board()
         if board.digest == self._digest or self._limiter.seconds_to_wait():

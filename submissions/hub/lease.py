@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
-"""The keys of the PostgreSQL advisory locks for the two kinds of lease."""
+"""The keys of the PostgreSQL advisory locks, by kind of lease."""
 
 
 class FileLease:
@@ -46,7 +46,7 @@ class DatabaseLease:
         self._connection: Connection | None = None
 
     def acquire(self) -> bool:
-        """Take the lease if it is free; return whether it is held. A broken connection has lost it."""
+        """Take the lease if it is free; return whether it is held. A broken connection loses the lease."""
         try:
             if self._connection is None:
                 connection = self._engine.connect().execution_options(isolation_level="AUTOCOMMIT")
@@ -72,10 +72,9 @@ class DatabaseLease:
                 connection.close()
 
 
-CommitLease = FileLease | DatabaseLease
-
-
-def open_lease(engine: Engine, state_dir: Path, what: Literal["records", "board"]) -> CommitLease:
+def open_lease(
+    engine: Engine, state_dir: Path, what: Literal["records", "board"]
+) -> FileLease | DatabaseLease:
     """Return the lease for processes that share this database: in PostgreSQL, or as a file for SQLite."""
     is_shared = engine.dialect.name == "postgresql"
     return DatabaseLease(engine, what) if is_shared else FileLease(state_dir / f"hub-{what}.lock")

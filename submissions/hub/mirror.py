@@ -7,7 +7,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
-from types import MappingProxyType
 from typing import Final
 
 from sqlalchemy.orm import Session
@@ -34,20 +33,18 @@ REPLACED: Final = (
     "another server writes to the same repository of records; servers that share a repository need a shared "
     "database (DATABASE_URL)"
 )
-OTHER_SECRET: Final = "the server's secret is not the one of its records; the Space's log has the details"
+OTHER_SECRET: Final = "the records were made with another server secret; the Space's log has the details"
 DIVERGED: Final = (
     "the records on the Hub differ from those of this server; servers that share a repository need a shared "
     "database (DATABASE_URL), and the Space's log has the details"
 )
-ENDS: Final[Mapping[type[Exception], str]] = MappingProxyType(
-    {
-        Forked: DIVERGED,
-        EventFilesDamaged: DIVERGED,
-        ReplacedByAnotherServer: REPLACED,
-        SecretChanged: OTHER_SECRET,
-    }
-)
-"""The errors after which no more records are added, with the public reason. Other errors are retried."""
+ENDS: Final[Mapping[type[Exception], str]] = {
+    Forked: DIVERGED,
+    EventFilesDamaged: DIVERGED,
+    ReplacedByAnotherServer: REPLACED,
+    SecretChanged: OTHER_SECRET,
+}
+"""Errors after which the server adds no more records, with the public reason. Other errors are retried."""
 
 SECONDS_BETWEEN_CHECKS: Final = 1.0
 """The longest time until a record written by another process is noticed."""
@@ -58,7 +55,10 @@ FAILURES_THAT_COUNT: Final = 3
 
 
 class HubSync(Durability):
-    """Durability through commits to the Hub. Thread-safe; `close` or setting ``stop`` ends its thread."""
+    """The durability of records that are committed to the Hub by a thread. Thread-safe.
+
+    `close` or setting ``stop`` ends the thread.
+    """
 
     def __init__(self, app: Resources, records_copy: RecordsCopy, stop: threading.Event) -> None:
         self._engine, self._copy, self._stop = app.engine, records_copy, stop
@@ -68,7 +68,7 @@ class HubSync(Durability):
         with app.snapshot() as session:
             is_empty = number_of_events(session) == 0
         is_local = self._disk_is_durable or bool(app.settings.database_url)
-        # Local records that last are complete without the Hub, so new ones may be added while it is down.
+        # Local records that survive a restart are complete, so new ones may be added while the Hub is down.
         self._is_authority = is_local and not is_empty
         self._changed = threading.Condition()
         self._wake = threading.Event()
@@ -104,7 +104,7 @@ class HubSync(Durability):
         if self.closed is not None or self._disk_is_durable or not (number := self.waiting()):
             return None
         some = "1 record waits" if number == 1 else f"{number} records wait"
-        problem = " It does not answer at the moment." if self._is_failing else ""
+        problem = " The Hub does not answer at the moment." if self._is_failing else ""
         return f"{some} to be saved on the Hub.{problem}"
 
     def waiting(self) -> int:
@@ -180,7 +180,7 @@ class HubSync(Durability):
             self._lease.release()
 
     def _work(self) -> None:
-        """Restore the records if that was not done yet; with the lease, also commit all waiting records."""
+        """Restore the records if necessary. If this process holds the lease, also commit waiting records."""
         if self._stop.is_set():
             raise Stopping
         self._holds_lease = self._lease.acquire()

@@ -1,6 +1,6 @@
 """The copy of the records on the Hub: a server restores it at the start, then commits new records in batches.
 
-The table ``commits`` holds the number of the record up to which the Hub has every record.
+The table ``commits`` stores the number of the last record on the Hub, which also has all earlier ones.
 """
 
 import logging
@@ -30,12 +30,7 @@ from submissions.records.database import Commit, Event, snapshot, transaction
 from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log, to_lines
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
-from submissions.records.secret_check import (
-    check_accepted,
-    known_secret,
-    last_replacement,
-    replace_secret,
-)
+from submissions.records.secret_check import check_accepted, known_secret, last_replacement, replace_secret
 from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
@@ -44,7 +39,7 @@ MOST_BYTES: Final = 50_000_000
 
 
 def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str, bytes]]:
-    """Return how many of the records fit into one commit, and the files of that commit as path to content.
+    """Return how many of the records fit into one commit, and the content of that commit's files by path.
 
     A record and its uploaded file are always in the same commit.
     """
@@ -70,12 +65,12 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
 
 
 def committed_through(session: Session) -> int:
-    """Return the number of the record up to which every record is on the Hub, or 0."""
+    """Return the number of the last record that is on the Hub, or 0; all earlier ones are there, too."""
     return session.scalar(select(func.max(Commit.through_sequence))) or 0
 
 
 def note_commit(session: Session, through: int, commit: str, at: datetime) -> None:
-    """Store that the Hub has exactly the records up to number ``through``, as of ``commit``."""
+    """Store that the Hub has the records up to number ``through`` and no later ones, as of ``commit``."""
     session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
@@ -121,10 +116,10 @@ class RecordsCopy:
         self._logged_at = 0.0
 
     def connect(self) -> Head:
-        """Restore the Hub's records, become the writer, and return the head.
+        """Restore the Hub's records, become the writer of the repository, and return the head.
 
-        Raises HubError, Forked, EventFilesDamaged, SecretChanged, and ReplacedByAnotherServer if another
-        server has become the writer since.
+        If this is done already, only return the head. Raises ReplacedByAnotherServer if another server has
+        become the writer since, and HubError, Forked, EventFilesDamaged or SecretChanged.
         """
         if self._head is not None:
             return self._head
@@ -144,7 +139,7 @@ class RecordsCopy:
         return head
 
     def disconnect(self) -> None:
-        """Forget the head and the claim to be the writer, because another process commits now."""
+        """Stop being the writer, because another process commits now."""
         self._head, self._is_named = None, False
 
     def commit_some(self) -> int:
@@ -198,7 +193,7 @@ class RecordsCopy:
         with transaction(self._app.engine) as session:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
-                raise HubError("records were added here while others were fetched from the Hub")
+                raise HubError("records were added on this server while others were fetched from the Hub")
             replaced_by = self._replaced_by(session, newer, head)
             for event in newer:
                 insert(session, event)
@@ -225,17 +220,22 @@ class RecordsCopy:
         return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
-        """Return the Hub's records from ``common`` or earlier on. Raises EventFilesDamaged, Forked."""
+        """Return the records in the Hub's files that contain record number ``common`` or later ones.
+
+        Raises EventFilesDamaged, or Forked if the hash of record ``common`` is not ``shared_hash``.
+        """
         files = [file for file in head.files if file.last >= max(common, 1)]
         paths = self._repository.read({file.path: file.size for file in files}, head.commit, self._progress)
         events = [event for file in files for event in read_lines(paths[file.path].read_bytes(), file)]
         previous = events[0].previous if common and events else NO_HASH
         for event in events:
             if event.previous != previous:
-                raise EventFilesDamaged(f"record {event.sequence} on the Hub does not follow the one before")
+                raise EventFilesDamaged(
+                    f"record {event.sequence} on the Hub does not follow the previous one"
+                )
             previous = event.hash
             if event.sequence == common and event.hash != shared_hash:
-                raise Forked(f"record {common} differs between here and the Hub ({self._repository.repo})")
+                raise Forked(f"record {common} on the Hub ({self._repository.repo}) differs from ours")
         return events
 
     def _pull_files(self, wanted: Iterable[str], commit: str) -> None:

@@ -2,7 +2,7 @@
 
     records/0000/00000001-00000050.jsonl    the records 1 to 50, one canonical line each (`Event.line`)
     files/ab/<sha256>                       an uploaded file, byte for byte
-    writer.json                             the server that writes at present
+    writer.json                             the server that writes the records now
 
 A path depends only on the content, so a batch that is sent twice becomes one file.
 """
@@ -79,15 +79,15 @@ class Head:
 class RecordsRepository:
     """A client for the private dataset repository. Its methods can take seconds and raise HubError.
 
-    Fetched files go to ``folder``, which nothing else may use: the Hub's client returns files in it whatever
-    the token is. ``say`` is called with a line for each pause.
+    Fetched files go to ``folder``. Nothing else may use it, because the Hub's client returns the files in it
+    for any token. ``say`` is called with a line of text for each pause.
     """
 
     def __init__(self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None]) -> None:
         self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
 
     def head(self) -> Head:
-        """Return the current head; create the repository if missing. Raises HubError if it is public."""
+        """Return the head; create the repository if it is missing. Raises HubError if it is public."""
         with _hub_errors(self.repo):
             try:
                 found = self.hub.dataset_info(self.repo)
@@ -95,9 +95,9 @@ class RecordsRepository:
                 self.hub.create_repo(self.repo, repo_type=KIND, private=True, exist_ok=True)
                 found = self.hub.dataset_info(self.repo)
         if not found.private:
-            raise HubError(f"{self.repo} is public; records go into a private repository only")
+            raise HubError(f"{self.repo} is public; make it private, because records are confidential")
         if found.sha is None:
-            raise HubError(f"{self.repo}: the Hub did not name its last commit")
+            raise HubError(f"{self.repo}: the Hub did not report its last commit")
         listed = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
         if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
@@ -108,7 +108,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the size in bytes of each file in a folder at a commit; empty if there is no such folder."""
+        """Return the sizes of the files in a folder at a commit, in bytes by path; {} without the folder."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, folder, repo_type=KIND, revision=commit, recursive=True
@@ -167,9 +167,9 @@ def _hub_errors(repo: str) -> Iterator[None]:
 
 
 def seconds_until_retry(problem: BaseException, attempt: int) -> float:
-    """Return how many seconds to wait before the next attempt: as the Hub asks, or else up to a minute.
+    """Return how many seconds to wait before the next attempt: as the Hub asks, otherwise up to a minute.
 
-    ``attempt`` counts from 1, and the pause grows with it. After HeadMoved it is at most half a second.
+    The pause grows with ``attempt``, which counts from 1. After HeadMoved it is at most half a second.
     """
     if isinstance(problem, HeadMoved):
         return random.uniform(0.05, 0.5)

@@ -1,6 +1,6 @@
 """What each audience sees of a score, and which rows are on the board. Pure functions.
 
-If the labels are public, everybody sees the exact report. If they are private, a board holds only the rows
+If the labels are public, everybody sees the exact report. If they are private, a board has only the rows
 that owners made public, in rounds and with noise. The exact report stays in the records for maintainers.
 Everybody else sees a report of the same shape. Its counts of true positives have noise, and its other figures
 are computed from them:
@@ -15,15 +15,15 @@ Two numbers have no noise, since the file and the label version determine them: 
 cell are labelled, and how many the file calls positive. The number of positive labels has separate
 noise (``public_noise``), drawn once per cell of a label version and the same for all files. Without it, two
 versions would reveal a corrected label, which is disputed on a public page and adds one positive to the next
-version. If all labels of a benchmark are equal, noise does not hide them, so no benchmark is shown: the other
-benchmarks and the sum would reveal the missing one. A label is not shown if all its values are equal.
+version. Noise does not hide the labels of a benchmark if all of them are equal. In that case no benchmark is
+shown, because the overall figures and the other benchmarks would reveal the missing one. A question whose
+labels are all equal is not shown at all.
 
-Nobody can average the noise away. A draw is a pure function of the server's key, the label version and the
-figure, so the same verdicts show the same figure as long as the labels stay. A figure depends only on which
-trajectories of its cell are called positive, and so does the digest from which its noise is drawn. The order
-of rows, the spelling of ids, further columns, or a "no" written as null change neither. The label version is
-part of the draw: with the same noise before and after a correction, the difference of two figures would be
-the exact effect of the correction. The 95 % intervals follow only from the noisy counts.
+Nobody can average the noise away, because the noise of a figure is a function of the server's key, the label
+version, and a digest of the trajectories that the file calls positive. The same verdicts therefore always get
+the same figure: the order of rows, the spelling of ids, further columns, or a "no" written as null do not
+matter. A new label version draws new noise. With the old noise, the difference of two figures would be the
+exact effect of a correction. The 95 % intervals are computed only from the noisy counts.
 """
 
 import hashlib
@@ -59,11 +59,11 @@ OVERALL: Final = "overall"
 
 
 class CellDigest(TypedDict):
-    """Facts about one cell of one label that depend only on the file.
+    """A summary of a file's verdicts on one label in one cell: the whole split or a benchmark.
 
-    ``digest`` is the hexadecimal SHA-256 of the ids of the positives. ``rows``, ``positives`` (those that the
-    file calls positive) and ``no_verdict`` count the cell's trajectories, including those with an unsure
-    label.
+    ``digest`` is the hexadecimal SHA-256 of the ids that the file calls positive, and ``positives`` is their
+    number. ``rows`` counts all trajectories, including those with an unsure label, and ``no_verdict`` those
+    without a verdict.
     """
 
     digest: str
@@ -73,7 +73,7 @@ class CellDigest(TypedDict):
 
 
 Digests = Mapping[str, Mapping[str, CellDigest]]
-"""Label to cell name (see `benchmark_cell`) to digest, for the labels that the file answers."""
+"""The digests by label and cell name (see `benchmark_cell`), for the labels that the file has verdicts on."""
 
 
 def benchmark_cell(benchmark: str) -> str:
@@ -82,10 +82,10 @@ def benchmark_cell(benchmark: str) -> str:
 
 
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
-    """Return the digests by label and cell name, for every label that the file answers, as plain dicts.
+    """Return the digests of a file's verdicts by label and cell name, as plain dicts for JSON.
 
-    ``trajectories`` are those of the split in the order of the verdicts. Raises ValueError if their number
-    differs.
+    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if their numbers
+    differ.
     """
     ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
     of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)
@@ -171,10 +171,10 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
     """Return noise of standard deviation ``wanted`` on a figure for an audience.
 
     A person in two audiences could average two independent draws: noise of 5 and 3 counts would become 2.6.
-    So all audiences share one draw of standard deviation ``finest``, and an audience with coarser noise gets
-    a second draw of sqrt(wanted^2 - finest^2) in addition. Both figures then reveal no more than the finer
-    one. ``figure`` names label version, label, cell and digest. Raises ValueError if ``wanted`` is below
-    ``finest``.
+    Therefore all audiences share one draw of standard deviation ``finest``, and an audience with more noise
+    gets a second draw of sqrt(wanted^2 - finest^2) on top. Both figures together then reveal no more than the
+    more exact one. ``figure`` is (label version, label, cell, digest). Raises ValueError if ``wanted`` is
+    below ``finest``.
     """
     if wanted < finest:
         raise ValueError(f"noise of {wanted} is below the finest noise, {finest}")
@@ -185,17 +185,16 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
 
 
 def noisy_count(count: int, noise: float, least: int, most: int) -> int:
-    """Return a count with noise as a whole number from ``least`` to ``most``.
+    """Return a count with noise, rounded and limited to ``least`` … ``most``.
 
-    Rounding and clamping use only the noisy count and bounds that do not depend on the labels of single
-    trajectories, so they reveal nothing more than the noisy count.
+    This reveals no more than the noisy count, if the limits do not depend on labels of single trajectories.
     """
     return min(max(round(count + noise), least), most)
 
 
 Audience = Literal["owner", "public", "maintainer"]
 _KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
-"""Fields that depend only on the file or the suite. Only these are copied, so that no new field leaks."""
+"""Fields of a report that are shown to everybody, since they depend only on the file or the suite."""
 
 
 def cell_noise(rules: SuiteRules) -> float:
@@ -208,12 +207,10 @@ def disclose(
 ) -> dict[str, Any]:
     """Return a score report as an audience may see it; maintainers see the exact one.
 
-    A noisy cell has ``"noise": {"tp_sd": …}`` next to its figures. ``digests`` are those of the report's
-    file, and ``key`` is the server's key for the purpose "noise".
-
-    Raises:
-        ValueError: The audience is unknown, or the policy is not "strict". Under other policies rows without
-            a verdict change the number of positives, so that a count without noise would reveal labels.
+    A noisy cell has ``"noise": {"tp_sd": …, "positives_sd": …}`` next to its figures. ``digests`` are those
+    of the report's file, and ``key`` is the server's key for "noise". Raises ValueError for an unknown
+    audience or a policy other than "strict": there, the number of positives depends on which rows have no
+    verdict, so counts without noise would reveal labels.
     """
     if audience == "maintainer":
         return dict(report)
@@ -243,7 +240,7 @@ class _Blur:
     def label(
         self, label: str, exact: Mapping[str, Any], digests: Mapping[str, CellDigest]
     ) -> dict[str, Any] | None:
-        """Return the cells of one label with noise, or None if all its values are equal."""
+        """Return the cells of one label with noise, or None if all labels of the split are equal."""
         if _follows_from_constants(exact["overall"]):
             return None
         is_public = self.audience == "public"
@@ -305,7 +302,7 @@ EPOCH: Final = datetime(2025, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class DisclosurePolicy:
-    """The rules by which scores of a suite are shown; ``key`` draws the noise, None if labels are public."""
+    """The rules for showing a suite's scores. ``key`` determines the noise; None if the labels are public."""
 
     suite: Suite
     key: bytes | None
@@ -317,9 +314,9 @@ class DisclosurePolicy:
         return self._with_noise(half, audience)
 
     def ranking_report(self, half: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return the report of the hidden half, by which rows are ranked.
+        """Return a report of the hidden half, which ranks judges.
 
-        It has noise too: otherwise the order of two rows that differ in one verdict would reveal a label.
+        It has noise too. Otherwise the order of two rows that differ in one verdict would reveal a label.
         """
         return self._with_noise(half, "public")
 
@@ -329,7 +326,7 @@ class DisclosurePolicy:
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
 
     def is_on_the_board(self, status: SubmissionStatus, now: datetime) -> bool:
-        """Return whether a scored submission has a row, by its status and (for private labels) its round."""
+        """Return whether a scored submission has a row now; with private labels, its round must be over."""
         if not status.is_on_the_board:
             return False
         if self.key is None:
@@ -342,7 +339,7 @@ class DisclosurePolicy:
         return timedelta(days=max(1, self.suite.rules.round_days))
 
     def round(self, moment: datetime) -> int:
-        """Return the number of a moment's round; rows made public in a round appear after its end."""
+        """Return the number of the round at a moment. Rows made public in a round appear at its end."""
         return (moment - EPOCH) // self._round_length
 
     def appears_at(self, published_at: datetime | None) -> datetime | None:
@@ -352,7 +349,7 @@ class DisclosurePolicy:
         return EPOCH + (self.round(published_at) + 1) * self._round_length
 
     def board_record(self, score: ScoreRow, found: SubmissionStatuses) -> ScoredRecord:
-        """Return the record of a submission for the board, with its present status and names."""
+        """Return the record of a submission for the board, with its current status and names."""
         submission, status = score.submission, found.of(score.submission.id)
         account, judge = submission.judge.account.name, submission.judge.name
         declared = {name: getattr(submission, name) for name in DECLARED}
@@ -386,18 +383,18 @@ class DisclosurePolicy:
         return {label: found["overall"] for label, found in labels.items() if found}
 
 
-# If labels are private, rows are ranked by the hidden half by default, so that figures of the half that is
-# shown reveal nothing about the ranking. Only the order of public rows still reveals something, which
-# `tests/attacks/versions.py` measures. The price is intervals that are wider by sqrt(2).
+# If labels are private, rows are by default ranked by a hidden half of the tasks, so the figures that are
+# shown reveal nothing about the ranking. Only the order of public rows does, and `tests/attacks/versions.py`
+# measures how much. In return, the intervals are wider by a factor of sqrt(2).
 
 
 def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
     """Return a mask of the trajectories that decide the ranks and are not shown (bool, one per trajectory).
 
     It selects half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
-    benchmark and task under ``key`` (the server's key for "ranking-half"). Every second one is hidden,
-    starting with the first, so that a benchmark with one task is ranked. The half does not depend on the
-    label version: after a correction, a new half would rank by tasks whose figures had been shown.
+    benchmark and task under ``key`` (the server's key for "ranking-half"). Every second task is hidden,
+    starting with the first, so a benchmark with a single task still counts for the ranking. The half does not
+    depend on the label version: after a correction, a new half would rank by tasks whose figures were shown.
     """
     drawn: dict[str, list[tuple[bytes, tuple[str, str]]]] = {}
     for task in {(trajectory.benchmark, trajectory.task) for trajectory in trajectories}:

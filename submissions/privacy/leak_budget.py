@@ -2,7 +2,7 @@
 
 The accounting is that of differential privacy for the Gaussian mechanism. Two label sets are neighbours if
 one label differs, or if two labels of a cell differ and its number of positives, which is not secret, stays
-the same. A count of true positives then differs by at most 1. With noise of standard deviation sd a figure
+the same. A count of true positives then differs by at most 1. A figure with noise of standard deviation sd
 costs
 
     rho = 1 / (2 sd^2)
@@ -16,24 +16,23 @@ at delta (proposition 1.3): any outcome is at most e^epsilon times as likely und
 neighbour, except with probability delta. That bounds every attack, regardless of what the attacker knows.
 `tests/attacks` measures what real attacks gain, which is far less.
 
-**One budget for all label versions.** A figure under a new version is one more figure: with new noise it
-could be averaged with the old one, and with the same noise the difference would be the correction itself. So
-a mere change of labels shows nothing. A submission keeps the figures of the labels under which it was first
-scored (`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file.
-The limits in any 365 days, in rho, are
+**One budget for all label versions.** A figure under a new version counts as one more: with new noise, the
+two could be averaged; with the same noise, their difference would be the correction itself. So the figures
+shown do not change when labels do. A submission keeps those of the labels under which it was first scored
+(`queries.disclosure_history`) until its owner asks for newer ones, which costs as much as a new file. The
+limits in any 365 days, in rho, are
 
-    an account    files_a_year x file + public_rows_a_year x row
-    a judge       no more than its account, to which it belongs under every name
-    everybody     accounts_a_year x account, for any number of accounts
-    strangers     (1 - reserved_share) x everybody: all accounts that no maintainer confirmed
+    account       files_a_year x file + public_rows_a_year x row, for all judges of an account together
+    everybody     accounts_a_year x account, however many accounts there are
+    strangers     (1 - reserved_share) x everybody, for all accounts that no maintainer confirmed
+
+``file`` is the cost of the overall figure that an owner sees, and ``row`` is what a public row adds to it
+(`file_cost`, `row_cost`). The hidden half needs no budget of its own: each label is in one half only, and a
+row never costs a label more in the hidden half than in the half that is shown.
 
 A file is charged when its figures can be seen: when it is submitted, or when a maintainer releases it. A file
 is not charged if it is held, was rejected before it was scored, or belongs to an account that was banned
 before it saw the figures. All of this follows from the events, so a restart or a restore charges the same.
-
-``file`` is the cost of an owner's overall figure, ``row`` what a public row adds (`file_cost`, `row_cost`).
-The order of public rows follows from overall figures of the hidden half with the public noise; each label is
-in one half only, and a row never costs a label more in the hidden half than in the half that is shown.
 """
 
 import threading
@@ -49,13 +48,7 @@ from sqlalchemy.orm import Session
 
 from arb.core.suite import Suite, SuiteRules
 from submissions.intake.accounts import YEAR, AccountQuota, is_same_name, remaining_quota
-from submissions.privacy.disclosure import (
-    OVERALL,
-    Audience,
-    Digests,
-    benchmark_cell,
-    cell_noise,
-)
+from submissions.privacy.disclosure import OVERALL, Audience, Digests, benchmark_cell, cell_noise
 from submissions.records import queries
 from submissions.records.database import ScoreRow, snapshot
 from submissions.records.event_log import number_of_events
@@ -65,11 +58,11 @@ from submissions.resources import Resources
 DELTA: Final = 1e-6
 _ROUNDING: Final = 1e-9
 RANKING: Final = "ranking"
-"""The cell name of overall figures of the hidden half, which are visible only in the order of rows."""
+"""The name of the cell of the hidden half, whose figures are visible only in the order of the rows."""
 
 
 class Disclosure(NamedTuple):
-    """One noisy figure that was shown: the true positives of a cell, from which its other figures follow."""
+    """One noisy count of true positives that was shown. All other figures of its cell follow from it."""
 
     account: str
     judge: str
@@ -97,9 +90,10 @@ class Leak:
 
 
 def disclosures_in(report: Mapping[str, Any], digests: Digests, account: str, judge: str) -> list[Disclosure]:
-    """Return the noisy figures of a disclosed report; an exact report has none.
+    """Return the noisy figures in a report; an exact report has none.
 
-    A cell is left out if the file calls all or none of it positive, since its figures follow from constants.
+    A cell is left out if the file calls all or none of its trajectories positive, because its figures then
+    reveal nothing about single labels.
     """
     found = []
     for label, figures in report["labels"].items():
@@ -116,13 +110,13 @@ def disclosures_in(report: Mapping[str, Any], digests: Digests, account: str, ju
 
 
 def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
-    """Return what all disclosures together reveal.
+    """Return how much all disclosures together reveal about one label.
 
-    A digest counts once per cell, however often it was shown, at its finest noise: a coarser figure is a
-    blurred copy of the finer one (`disclosure.layered_noise`). Figures of several label versions add up,
-    since most labels survive a correction. The label of one trajectory is part of the overall cell and of one
-    benchmark, so the most expensive benchmark counts. Success, side effects and repetition are separate
-    labels, so the most expensive of them counts.
+    A figure that was shown with different noise counts once, with the least noise: the others are blurred
+    copies of it (`disclosure.layered_noise`). Figures of several label versions add up, since a correction
+    leaves most labels as they are. A label is part of the overall cell and of one benchmark, so the benchmark
+    that costs most is added to the overall cell. Success, side effects and repetition are separate labels, so
+    only the one that costs most counts.
     """
     finest: dict[tuple[str, str, str, str], float] = {}
     for found in disclosures:
@@ -145,19 +139,22 @@ def _worst(cells: Mapping[str, float]) -> float:
 
 
 def file_cost(rules: SuiteRules) -> float:
-    """Return the cost of one file in rho: its owner sees an overall figure of each label."""
+    """Return the cost of one file in rho. Its owner sees one overall figure per label."""
     return _rho(rules.private_noise)
 
 
 def row_cost(rules: SuiteRules) -> float:
-    """Return the additional cost of a public row in rho: a finer overall figure and one per benchmark."""
+    """Return what a public row adds to the cost of its file, in rho.
+
+    The public may see the overall figure with less noise than the owner, and sees one figure per benchmark.
+    """
     is_finer = rules.public_noise < rules.private_noise
     finer = _rho(rules.public_noise) - _rho(rules.private_noise) if is_finer else 0.0
     return finer + _rho(cell_noise(rules))
 
 
 def _times(number: float, cost: float) -> float:
-    """Multiply a cost, which may be infinite; 0 times any cost is 0."""
+    """Return number x cost, with 0 x infinity = 0; a cost is infinite without noise."""
     return number * cost if number else 0.0
 
 
@@ -188,7 +185,7 @@ class Charge(NamedTuple):
 def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> list[Charge]:
     """Return every charge of a suite, oldest first.
 
-    The charges add up to at least the `leak_of` all shown figures: equal verdicts are charged each time.
+    Equal verdicts are charged each time, so the sum may be larger than `leak_of` the figures, never smaller.
     """
     rules = suite.rules
     charges = []
@@ -207,9 +204,9 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """Return when ``cost`` fits into a budget of 365 days: now, or once enough charges are older.
+    """Return when ``cost`` fits into a budget: ``now``, or once enough charges are older than 365 days.
 
-    If it never does, return the last moment of the calendar.
+    If it never fits, return the last moment of the calendar.
     """
     inside = sorted(charge for charge in charges if charge.at > now - YEAR)
     used = sum(charge.rho for charge in inside)
@@ -222,12 +219,12 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
 
 
 class FitsFrom(NamedTuple):
-    """When a cost fits into the account's own budget, and into the budgets that it shares."""
+    """From when a cost fits into the account's own budget, and into the budgets that accounts share."""
 
     own: datetime
     shared: datetime
     is_reserved: bool
-    """Whether it would fit sooner if a maintainer confirmed the account."""
+    """Whether the cost would fit sooner if a maintainer confirmed the account."""
 
 
 def budget_fits_from(
@@ -248,7 +245,7 @@ def budget_fits_from(
 def quota_of(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, now: datetime
 ) -> AccountQuota:
-    """Return how many files an account may still send, by its limits and, for private labels, its budget."""
+    """Return how many files an account may still submit, given its limits and the leak budgets."""
     came = queries.counted_submissions(session, suite.name, account, found)
     left = remaining_quota(came, suite.rules, now)
     if suite.labels_are_public:
@@ -262,13 +259,13 @@ def quota_of(
 
 @dataclass(frozen=True)
 class LeakReport:
-    """The leak so far, in total and by label version, account and judge."""
+    """How much was revealed so far: in total, and by label version, account and judge."""
 
     total: Leak
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
-    """(account, judge) to the leak of that judge's figures."""
+    """The leak of each judge's figures, by (account, judge)."""
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
@@ -288,10 +285,10 @@ def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], An
 
 
 class LeakBudget:
-    """A counter of what a suite with private labels has revealed about them. Thread-safe.
+    """Counts how much a suite with private labels has revealed about them. Thread-safe.
 
-    It counts every figure that may have been seen. The owner of a score could see it as soon as it was
-    made. Everybody could see a public row from its round on, even if it was hidden or withdrawn later.
+    It counts every figure that somebody could see: the owner sees a score as soon as it is computed, and
+    everybody sees a public row once its round is over, even if it is hidden or withdrawn later.
     """
 
     def __init__(self, app: Resources) -> None:
@@ -301,7 +298,7 @@ class LeakBudget:
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
     def get(self) -> LeakReport | None:
-        """Return what was shown so far, or None if the labels are public and there is nothing to protect."""
+        """Return how much was revealed so far, or None if the labels are public."""
         app = self._app
         if app.suite.labels_are_public:
             return None

@@ -1,9 +1,9 @@
-"""Showing figures of hidden labels again after the server's secret was replaced.
+"""Shows figures of hidden labels again after the server's secret was replaced.
 
-A new secret draws new noise, new names of label versions and a new hidden half. Showing a file's
-figures again therefore reveals as much about the labels as showing them the first time. They stay withdrawn
-until an operator accepts that. The charge is recorded as a ``refreshed`` event for each file whose figures
-were shown before, which the leak budget counts like a request of its owner.
+A new secret gives new noise, new names of label versions and a new hidden half. Showing a file's figures
+again therefore reveals as much about the labels as showing them the first time, so they stay withdrawn until
+an operator accepts the charge. Then each file whose figures were shown before gets a ``refreshed`` event,
+which the leak budget counts as if the owner had asked for new figures.
 """
 
 from dataclasses import dataclass
@@ -32,12 +32,9 @@ class AcceptedCharge:
 
 
 def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
-    """Show figures again that were withdrawn because the secret was replaced; record the charge.
+    """Score all files with the new secret, show their figures again, and record the charge.
 
-    Every file is scored with the new secret first.
-
-    Raises:
-        SubmissionError: Nothing is withdrawn, or labels to score under are missing.
+    Raises SubmissionError if no figures are withdrawn, or if there are no labels.
     """
     suite = service.suite
     with service.snapshot() as session:

@@ -1,13 +1,13 @@
 """The server's secret: where it comes from, how strong it has to be, and the keys derived from it.
 
-There are two derivations. Records name the one that their noise was drawn with, so that an upgrade does not
-change their figures:
+There are two key derivations. Records name the one that they were made with, so an upgrade does not change
+their figures:
 
 1. HMAC-SHA256 of a purpose under the secret, for records of versions up to commit 7d56a80.
 2. HKDF-SHA256 (RFC 5869) for a purpose from the secret stretched by scrypt (RFC 7914).
 
-What others can see (the public key of receipts, session cookies, addresses of items to annotate) comes from
-derivation 2 for all records, so that every guess at the secret costs a scrypt.
+Keys behind anything public (receipts, session cookies, addresses of items to annotate) always come from
+derivation 2, so that testing a guess at the secret takes one run of scrypt.
 """
 
 import contextlib
@@ -36,14 +36,14 @@ Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half
 Derivation = Literal[1, 2]
 NEWEST_DERIVATION: Final = 2
 _OF_RECORDS: Final = frozenset(("noise", "ranking-half", "label-version", "check"))
-"""Purposes that records depend on; their keys stay the same from the first record on."""
+"""Purposes of keys that must not change once there are records."""
 FILE_NAME: Final = "secret"
 LEAST_BITS: Final = 128
 
 MAKE_ONE: Final = "make one with `python -m submissions new-secret`"
 IF_REPLACED: Final = (
-    "Private figures are then withdrawn until an operator runs `python -m submissions accept-charge`, since "
-    "their noise is drawn again"
+    "Figures of hidden labels are then withdrawn until an operator runs `python -m submissions "
+    "accept-charge`, because a new secret gives them new noise"
 )
 
 
@@ -52,7 +52,7 @@ class SecretUnavailable(RecordsUnavailable):
 
 
 class SecretRefused(RecordsUnavailable):
-    """Raised when there is a secret that cannot be used. The message says why and what to do."""
+    """Raised when the secret cannot be used. The message says why and what to do."""
 
 
 class SecretTooWeak(SecretRefused):
@@ -61,7 +61,7 @@ class SecretTooWeak(SecretRefused):
     def __init__(self, source: str, bits: float) -> None:
         super().__init__(
             f"{source} has about {int(bits)} bits of entropy, but {LEAST_BITS} are needed; {MAKE_ONE}. If "
-            "records were made with the weak one, the next start says how to continue with the new one"
+            "records were made with the weak secret, the next start says how to continue with the new one"
         )
 
 
@@ -69,7 +69,7 @@ class SecretChanged(SecretRefused):
     """Raised when the secret is not the one that the records were made with."""
 
     def __init__(self, accept: str | None = None) -> None:
-        """Build the message; ``accept`` is the check value of the present secret, None if there is none."""
+        """Build the message. ``accept`` is the check value of the new secret, or None if there is none."""
         problem = "The secret that these records were made with is missing."
         way_out = f"{MAKE_ONE} and set ARB_SECRET to it"
         if accept:
@@ -82,7 +82,7 @@ class SecretChanged(SecretRefused):
 
 
 class KnownSecret(NamedTuple):
-    """What the records state about their secret; ``check_value`` is None if they do not name it."""
+    """The secret that records were made with. The oldest records do not have its ``check_value``."""
 
     check_value: str | None
     derivation: int
@@ -97,12 +97,11 @@ class ServerSecret:
 
     @classmethod
     def of(cls, settings: Settings, may_make: bool = True) -> "ServerSecret":
-        """Return ARB_SECRET, or else the content of a file in the state folder, which is created if absent.
+        """Return ARB_SECRET, or else the content of a file in the state folder, created if it is missing.
 
         Raises:
-            SecretUnavailable: The secret is missing and must not be created. On a Space without permanent
-                storage ARB_SECRET has to be set.
-            SecretTooWeak: It has less than `LEAST_BITS` of entropy.
+            SecretUnavailable: There is no secret, and ``may_make`` is false or the file would not last.
+            SecretTooWeak: The secret has less than `LEAST_BITS` of entropy.
         """
         path = settings.state_dir / FILE_NAME
         try:
@@ -127,11 +126,11 @@ class ServerSecret:
         return cls(value)
 
     def under(self, derivation: int) -> "ServerSecret":
-        """Return the same secret with the keys of another derivation."""
+        """Return the same secret with another key derivation."""
         return replace(self, derivation=derivation)
 
     def is_known_as(self, known: KnownSecret) -> bool:
-        """Return whether records that name the secret ``known`` may have been made with this one."""
+        """Return whether ``known`` is this secret; assume so if it has no check value."""
         return known.check_value in (None, self.under(known.derivation).check_value)
 
     @property
@@ -175,10 +174,10 @@ _LONGEST: Final = 256
 def estimated_bits(secret: str) -> float:
     """Return a cautious estimate of the entropy of a secret, in bits.
 
-    It is the number of characters times log2 of the alphabet that they seem to come from. A repeated part and
-    a sequence such as ``123456`` count as one character, an alphabet of which few characters occur counts
-    only these, and a text of words has 12 bits per word. Random values of 32 hexadecimal digits or 22
-    characters of base64 reach 128 bits, a UUID does not (122 bits).
+    It is the number of characters times log2 of the size of their alphabet. A repeated part or a sequence
+    such as ``123456`` counts as one character. If only few characters of the alphabet occur, only these count
+    as the alphabet. A text of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
+    base64 characters reach 128 bits, but a UUID does not (122 bits).
     """
     if _UUID.fullmatch(secret):
         return _UUID_BITS
@@ -219,7 +218,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the content of the file, which is created atomically if absent, even by several processes."""
+    """Return the secret in a file. If the file is missing, create it; several processes may do so."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

@@ -51,10 +51,10 @@ class BackupError(RecordsUnavailable):
 
 @dataclass(frozen=True)
 class Backup:
-    """A summary of a backup folder: the numbers of its records and files.
+    """A summary of a backup folder, with its numbers of records and files.
 
-    ``missing`` has the SHA-256 of files that could not be copied. ``names_secret`` says whether the folder
-    has the check value of the secret, which exports of versions up to commit 7d56a80 lack.
+    ``missing`` has the SHA-256 of each file that could not be copied. ``names_secret`` says whether the
+    folder has the check value of the secret. Exports of versions up to commit 7d56a80 do not have it.
     """
 
     records: int
@@ -64,20 +64,23 @@ class Backup:
 
 
 def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
-    """Write everything that a restore needs into a new folder, all or nothing. Raises BackupError."""
+    """Write everything that a restore needs into a new folder.
+
+    The folder appears once it is complete. Raises BackupError.
+    """
     folder = folder.absolute()
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BackupError(f"{folder.name!r} exists already and is not empty; name a new folder")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
+        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
         try:
-            made = _write(service, beside)
+            made = _write(service, unfinished)
             if folder.exists():
                 folder.rmdir()
-            beside.replace(folder)
+            unfinished.replace(folder)
         finally:
-            shutil.rmtree(beside, ignore_errors=True)
+            shutil.rmtree(unfinished, ignore_errors=True)
     except OSError as error:
         raise BackupError(
             f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"
@@ -86,15 +89,13 @@ def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
 
 
 def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
-    """Fill an empty database and file store from a folder; the records come last, in one transaction.
+    """Fill an empty database and file store from a folder. Records are written last, in one transaction.
 
-    With ``new_secret`` the records continue with another secret, which withdraws the figures of hidden
-    labels.
+    If ``new_secret`` is true, the server's secret replaces the one that the records were made with, which
+    withdraws the figures of hidden labels. Otherwise it has to be the same secret.
 
-    Raises:
-        BackupError: The folder has problems, or its records were made with another secret.
-        NotEmpty: The database has records already.
-        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
+    Raises BackupError if the folder has problems or the secret is the wrong one, NotEmpty if the database has
+    records, and the errors of `ServerSecret.of`.
     """
     events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
@@ -133,7 +134,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
 
 
 def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> ServerSecret:
-    """Return the server's secret for the restored records. Raises BackupError if they need another one."""
+    """Return the secret for the restored records. Raises BackupError if the server has the wrong one."""
     try:
         secret = ServerSecret.of(settings, may_make=new_secret)
     except SecretUnavailable as problem:
@@ -142,15 +143,15 @@ def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> Ser
         raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
     is_theirs = secret.is_known_as(known)
     if new_secret and is_theirs and known.check_value:
-        raise BackupError("the secret here is that of the export; leave --new-secret out")
+        raise BackupError("this server has the secret of the export; leave out --new-secret")
     if not (new_secret or is_theirs):
-        raise BackupError(f"the secret here is not that of the export. {SECRET_NEEDED}")
+        raise BackupError(f"this server's secret is not that of the export. {SECRET_NEEDED}")
     return secret if new_secret else secret.under(known.derivation)
 
 
 SECRET_NEEDED: Final = (
     "Nothing was restored. Set ARB_SECRET to the server's secret, or copy the file `secret` from its state "
-    f"folder into ARB_STATE_DIR. If it is lost, `--new-secret` continues with another one. {IF_REPLACED}"
+    f"folder into ARB_STATE_DIR. If it is lost, add `--new-secret` to use another one. {IF_REPLACED}"
 )
 
 
@@ -178,7 +179,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
 
 
 def _read_secret_check(folder: Path) -> KnownSecret | None:
-    """Return what an export states about its secret, or None. Raises BackupError if that is invalid."""
+    """Return the secret that an export names, or None. Raises BackupError if the file is invalid."""
     try:
         fields = json.loads((folder / SECRET_CHECK).read_bytes())
         return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))

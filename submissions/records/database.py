@@ -68,11 +68,10 @@ def open_database(url: str) -> Engine:
     """Return an engine for the records, after bringing its tables up to date.
 
     A SQLite file is created if needed and kept in WAL mode. Every write transaction takes its lock at the
-    start, so that two processes wait for each other instead of failing half way. Error texts never hold the
-    values of a statement, since the counts of a score reveal much about the labels.
+    start, so that two processes wait for each other instead of failing half way. Error texts never contain
+    the values of a statement, since the counts of a score reveal much about the labels.
 
-    Raises:
-        DatabaseUnavailable: The records cannot be opened.
+    Raises DatabaseUnavailable if the records cannot be opened.
     """
     try:
         engine = _engine(_parsed(url))
@@ -84,8 +83,8 @@ def open_database(url: str) -> Engine:
         ) from error
     except CommandError as error:
         raise DatabaseUnavailable(
-            f"another version of this program made the tables of the records ({error}); use a newer version, "
-            "or upgrade records older than 7d56a80 with that commit first"
+            f"the records were made by another version of this program ({error}); use a newer version, "
+            "or upgrade records from before commit 7d56a80 with that commit first"
         ) from error
     except OSError as error:
         raise DatabaseUnavailable(
@@ -101,16 +100,16 @@ def open_database(url: str) -> Engine:
 
 
 def migrate(engine: Engine) -> None:
-    """Bring the tables to the newest revision; a new database starts with none.
+    """Upgrade the tables to the newest revision, or create them in a new database.
 
-    Processes that start together wait for each other.
+    Processes that start at the same time wait for each other.
     """
     config = Config()
     config.set_main_option("script_location", str(MIGRATIONS).replace("%", "%%"))
     with engine.connect() as connection:
         if engine.dialect.name == "sqlite":
-            # SQLite alters a table by replacing it with a copy, and must not check the rows that refer to it
-            # meanwhile. The setting has no effect within a transaction, hence the cursor of the driver.
+            # SQLite alters a table by replacing it with a copy. It must not check the rows that refer to the
+            # table meanwhile. The setting has no effect within a transaction, so use the driver's cursor.
             connection.connection.cursor().execute("PRAGMA foreign_keys=OFF")
         with connection.begin():
             if engine.dialect.name == "postgresql":
@@ -134,7 +133,7 @@ def transaction(engine: Engine) -> Iterator[Session]:
 
 
 def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
-    """Return whether the database cannot be reached or used now; any other error is a bug."""
+    """Return whether an error means that the database cannot be used at the moment; else it is a bug."""
     if isinstance(error, NoFreeConnection):
         return True
     if isinstance(error.orig, sqlite3.Error):
@@ -152,7 +151,7 @@ def snapshot(engine: Engine) -> Iterator[Session]:
 
 
 class Moment(TypeDecorator[datetime]):
-    """A moment in UTC on every database; SQLite stores no time zone."""
+    """A time in UTC. The type is needed because SQLite stores no time zone."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
@@ -177,9 +176,9 @@ class Changes:
             self._connection.detach()
 
     def seen(self) -> int | None:
-        """Return a number that changes with every commit; reading it takes microseconds.
+        """Return a number that changes with every commit, within microseconds.
 
-        On PostgreSQL it is None, and only the tables show changes. See
+        It is None on PostgreSQL, where only a query can find changes. See
         https://sqlite.org/pragma.html#pragma_data_version.
         """
         if self._connection is None:
@@ -192,7 +191,7 @@ class Changes:
 
 def _parsed(url: str) -> URL:
     parsed = make_url(url)
-    # Hosting services hand out postgres://, but SQLAlchemy only knows the full word.
+    # Hosting services give out postgres:// addresses, but SQLAlchemy accepts only postgresql://.
     return parsed.set(drivername="postgresql") if parsed.drivername == "postgres" else parsed
 
 
@@ -268,8 +267,8 @@ class CanonicalJson(TypeDecorator[dict[str, Any]]):
 class Event(MappedAsDataclass, Base):
     """An event: what happened (``kind``), when, by whom, and the facts (``body``).
 
-    ``nonce`` is hexadecimal and never leaves the server and its private copies. ``subject`` is the id of the
-    submission that the event is about, if any.
+    ``nonce`` is hexadecimal and is stored only on the server and in private copies of the log. ``subject`` is
+    the id of the submission that the event is about, if any.
     """
 
     __tablename__ = "records"
@@ -277,7 +276,7 @@ class Event(MappedAsDataclass, Base):
     kind: Mapped[str] = mapped_column(String(32), index=True)
     at: Mapped[datetime]
     actor: Mapped[str] = mapped_column(String(80))
-    body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # some hold annotators' answers
+    body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # may contain annotators' answers
     previous: Mapped[str] = mapped_column(String(64))
     hash: Mapped[str] = mapped_column(String(64), unique=True)
     subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
@@ -288,7 +287,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def file_sha256(self) -> str | None:
-        """The SHA-256 of the stored file of a submission or label set; None for other events."""
+        """The SHA-256 of the file that was submitted or published, or None if the event has no file."""
         return self.body.get("file_sha256")
 
     @property
@@ -363,7 +362,7 @@ class SecretCheck(Base):
 
 
 class Account(Base):
-    """An account that submits. Without sign-in (on loopback) its name is the one that the submitter gave."""
+    """An account that submits. On a local server without sign-in, submitters choose its name themselves."""
 
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -413,9 +412,9 @@ class Submission(Base):
 class ScoreRow(Base):
     """The score of a submission under one label version.
 
-    ``counts_by_task`` never leaves the server, and neither does ``report`` if the labels are private.
-    ``digests`` identify sets of verdicts, from which noise is drawn. ``halves`` is empty unless the suite
-    ranks by a hidden half. See `submissions.privacy.disclosure` for both.
+    ``counts_by_task`` is never shown, and neither is ``report`` if the labels are private. ``digests``
+    identify sets of verdicts and determine the noise. ``halves`` is empty unless the suite ranks by a hidden
+    half. See `submissions.privacy.disclosure` for both.
     """
 
     __tablename__ = "scores"

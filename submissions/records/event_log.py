@@ -3,10 +3,9 @@
 The log is append-only, and each event contains the hash of the previous one. Rows of the other tables are
 written in the transaction of the event that they follow from. Nothing is edited.
 
-Hashes are public (on receipts and the About page), but bodies are not. The body of a score holds exact
-counts; without a secret part, its hash would confirm any guess at hidden labels. So every event has a nonce
-of 32 bytes, which is hashed with it, stored with the event, and never served. Events of all
-kinds have one, so that no list of kinds can miss one.
+Hashes are public (on receipts and the About page), but bodies are not. The body of a score contains exact
+counts, so its hash would confirm a correct guess at hidden labels. Therefore every event has a secret nonce
+of 32 bytes, which is hashed and stored with it and never served.
 """
 
 import hashlib
@@ -39,7 +38,7 @@ ANNOTATION_KINDS: Final = frozenset(
 DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
-"""Kinds of events that reveal figures and charge for them; figures are shown once these are durable."""
+"""Kinds of events that charge for showing figures. The figures are shown once these events are durable."""
 STATUS_KINDS: Final = (
     KINDS
     - ANNOTATION_KINDS
@@ -47,7 +46,7 @@ STATUS_KINDS: Final = (
     - ERROR_TAG_KINDS
     - frozenset(("submitted", "scored", "rescored", "labels_published"))
 )
-"""Events that decide the statuses of submissions and accounts, the names of judges and the leak budget."""
+"""Kinds that change statuses of submissions or accounts, names of judges, or the leak budget."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """Kinds that no board depends on, so that boards are not rebuilt when annotators save."""
 NO_HASH: Final = "0" * 64
@@ -56,7 +55,7 @@ NO_HASH: Final = "0" * 64
 _FIELDS: Final = frozenset(("sequence", "kind", "at", "actor", "body", "previous", "hash", "nonce"))
 _NONCE: Final = re.compile("[0-9a-f]{64}")
 _APPENDING: Final = 20261121
-"""The advisory lock of PostgreSQL that is held while an event is added."""
+"""The key of the PostgreSQL advisory lock that is held while an event is added."""
 
 
 DECLARED = tuple(each.name for each in fields(JudgeInfo) if each.name not in ("account", "judge"))
@@ -96,7 +95,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 
 def lock_event_log(session: Session) -> None:
-    """Keep others from adding events until this transaction ends, so that what it counts stays valid."""
+    """Prevent others from adding events until this transaction ends, so that its counts stay valid."""
     if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
@@ -111,7 +110,7 @@ def insert(session: Session, event: Event) -> Event:
 
 
 def _apply(session: Session, event: Event) -> None:
-    """Write the rows that follow from an event; most kinds have none and only affect `statuses`."""
+    """Write the rows that follow from an event. Most kinds have no rows; see `statuses` for their effect."""
     body = event.body
     if event.kind == "submitted":
         judge = _find_or_add_judge(session, body["account"], body["judge"], event.at)
@@ -125,9 +124,7 @@ def _apply(session: Session, event: Event) -> None:
 def restore_events(session: Session, events: Iterable[Event]) -> int:
     """Write a whole log into an empty database and return its number of events.
 
-    Raises:
-        NotEmpty: The database has records already.
-        ValueError: The log is broken; the message names every problem.
+    Raises NotEmpty, or ValueError with every problem of a broken log.
     """
     log = list(events)
     if number_of_events(session):
@@ -147,14 +144,14 @@ def head(session: Session) -> tuple[int, str]:
 
 
 def number_of_events(session: Session) -> int:
-    """Return the sequence of the last event, or 0; it grows with every event."""
+    """Return the number of events in the log, which is also the sequence of the last one."""
     return session.scalar(select(func.max(Event.sequence))) or 0
 
 
 def events_after(
     session: Session, sequence: int = 0, kinds: Iterable[str] | None = None, most: int | None = None
 ) -> list[Event]:
-    """Return the events after ``sequence`` in order, optionally only some kinds or at most ``most``."""
+    """Return the events after ``sequence`` in order, limited to ``kinds`` and to ``most`` if given."""
     wanted = _events_of(kinds).where(Event.sequence > sequence).order_by(Event.sequence)
     return list(session.scalars(wanted.limit(most)))
 
@@ -179,11 +176,11 @@ def events_of_submission(session: Session, submission_id: str) -> list[Event]:
 
 
 def parse_event(line: bytes) -> Event:
-    """Parse a line of a copied log. Raises EventLogBroken if it is no event or its hash does not match."""
+    """Parse a line of a copied log. Raises EventLogBroken if the event is invalid or its hash is wrong."""
     try:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
-            raise ValueError("it has other fields")
+            raise ValueError("fields are missing or unknown")
         nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise ValueError("its body or nonce is invalid")
@@ -201,14 +198,14 @@ def to_lines(events: Iterable[Event]) -> bytes:
 
 
 def check_event_log(events: Sequence[Event]) -> list[str]:
-    """Return every problem of a whole log, from event 1; an empty list if it is intact."""
+    """Return every problem of a whole log, which starts with event 1."""
     problems: list[str] = []
     previous = NO_HASH
     for place, event in enumerate(events, start=1):
         if event.sequence != place:
             return [*problems, f"record {place} is missing; the next one is {event.sequence}"]
         if event.previous != previous:
-            problems.append(f"record {place} does not follow record {place - 1} (the hash before differs)")
+            problems.append(f"record {place} does not contain the hash of record {place - 1}")
         if hash_of(event) != event.hash:
             problems.append(f"record {place}: its content was changed (the hash differs)")
         if event.nonce is None:
@@ -223,7 +220,7 @@ def hash_of(event: Event) -> str:
 
 
 def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
-    """Return the judge of an account that was first submitted under this name, or None."""
+    """Return the judge that an account first submitted under this name, or None."""
     found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
 

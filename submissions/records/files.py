@@ -1,9 +1,9 @@
 """Uploaded files, stored byte for byte under their SHA-256, in the same place as the records.
 
 If the records are in the state folder, files are in a folder next to them. If they are in a database
-(DATABASE_URL), so are the files: the database outlives the disk of a replica, every replica sees them at
-once, and nothing else has to be set up, paid for or backed up. Files have at most 5 MB, so no object store is
-needed.
+(DATABASE_URL), so are the files: the database outlives the disk of a replica, every replica sees new files
+immediately, and nothing else has to be set up, paid for or backed up. Files have at most 5 MB, so no object
+store is needed.
 """
 
 import hashlib
@@ -57,7 +57,7 @@ class FileStore:
         return sorted(sha256 for sha256 in wanted if not self.path(sha256).is_file())
 
     def remove_leftovers(self) -> None:
-        """Remove partial files of killed processes; files of the last hour stay, since they may be in use."""
+        """Remove partial files that killed processes left more than an hour ago."""
         for part in self.folder.glob(f"*/{PART_PREFIX}*"):
             with suppress(FileNotFoundError):  # another process finished or removed it meanwhile
                 if time.time() - part.stat().st_mtime >= LEFTOVER_AFTER_SECONDS:
@@ -65,7 +65,7 @@ class FileStore:
 
 
 class DatabaseFiles(FileStore):
-    """Files stored in the database of the records; the folder has copies of files that are read by path."""
+    """Files stored in the database of the records. The folder has copies of those that are read by path."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
@@ -85,7 +85,7 @@ class DatabaseFiles(FileStore):
         return _checked(content, sha256)
 
     def path(self, sha256: str) -> Path:
-        """Return the path of the local copy, which is created if the database has the file."""
+        """Return the path of the local copy, and create the copy if the database has the file."""
         local = super().path(sha256)
         if not local.is_file() and not self.absent([sha256]):
             FileStore(self.folder).keep(self.read(sha256))

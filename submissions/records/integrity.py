@@ -1,8 +1,4 @@
-"""Verification of the records from the first event on.
-
-Everything is computed again from the events, the stored files and the labels, and compared with what is
-stored. Anything that cannot be checked is a problem too.
-"""
+"""Verifies the records: computes everything again from the events, the stored files and the labels."""
 
 import json
 from collections import Counter
@@ -42,10 +38,10 @@ TABLES = (Account, JudgeRow, Submission, ScoreRow)
 
 @dataclass(frozen=True)
 class Verification:
-    """The numbers of checked records, files and scores, and all problems, including checks that failed.
+    """How many records, files and scores were checked, and every problem, including failed checks.
 
-    ``scores_of_replaced_secrets`` counts the scores that were made with a secret replaced since. Their
-    halves cannot be computed again, and they are not shown any more.
+    ``scores_of_replaced_secrets`` counts the scores that were computed with an earlier secret. Their halves
+    cannot be computed again, and they are no longer shown.
     """
 
     records: int
@@ -82,7 +78,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
     if of_replaced and found.are_figures_withdrawn:
         problems.append(
             f"{_count(of_replaced, 'score')} cannot be recomputed, because the server's secret was replaced; "
-            "run `python -m submissions accept-charge` to score the files with the new one"
+            "run `python -m submissions accept-charge` to score the files with the new secret"
         )
     return Verification(
         records=len(events),
@@ -97,7 +93,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 def _label_sets(
     service: SubmissionsApp, scored: Sequence[Event], retired: set[str]
 ) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the test labels by version for all scores, and a problem for each version that is missing."""
+    """Return the test labels of the scored versions, by version, and a problem for each missing one."""
     versions = Counter(event.body["label_version"] for event in scored)
     labels, problems = {}, []
     served = service.labels.test
@@ -108,7 +104,7 @@ def _label_sets(
             problems.append(f"{_count(number, 'score')} could not be checked: {problem}")
             continue
         if found is None and version in retired and served is not None:
-            found = replace(served, version=version)  # its name came from the replaced secret
+            found = replace(served, version=version)  # its name was derived from the replaced secret
         if found is None:
             why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(
@@ -139,7 +135,7 @@ def _duplicates(events: Sequence[Event]) -> list[str]:
 
 
 def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple[set[str], list[str]]:
-    """Return the SHA-256 of each stored file that is missing or damaged, and a problem per use of it."""
+    """Return the SHA-256 of each missing or damaged file, and a problem for each event that names it."""
     unreadable, problems = set(), []
     for event in events:
         sha256 = event.file_sha256
@@ -160,13 +156,13 @@ def _problem_of_score(
 ) -> str | None:
     """Recompute a score from its file and labels; return what is wrong (without figures), or None.
 
-    The halves are not compared if the score was made with a secret that was replaced.
+    The halves are not compared if the score was made with an earlier secret (``is_retired``).
     """
     metric = scored.body.get("metric_version", 1)
     if not is_known_version(metric):
         return (
             f"its score could not be checked, because version {metric} of the metric is newer than this "
-            "program; update it"
+            "program; update the program"
         )
     checked = check_stored_file(service, submitted.body["file_sha256"], submitted.body["split"])
     if checked.aligned is None:
@@ -193,7 +189,7 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> list[str]:
-    """Return a problem for each table that differs from the same table restored from the records."""
+    """Return a problem for each table that differs from the one that the records give."""
     restored = open_database("sqlite://")
     try:
         with transaction(restored) as session:
@@ -209,7 +205,7 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
 
 
 def _rows(session: Session, table: type[Base]) -> list[Any]:
-    """Return the rows of a table, sorted, without the ids that the database assigns."""
+    """Return the sorted rows of a table, without the ids that the database assigns."""
     numbers = {"judge_id", "account_id"} if table is Submission else {"id", "judge_id", "account_id"}
     columns = [column for column in table.__table__.columns if column.name not in numbers]
     return sorted(session.execute(select(*columns)).all(), key=repr)

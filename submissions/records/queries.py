@@ -12,17 +12,12 @@ from sqlalchemy.orm import Session, joinedload
 from arb.core.judge_info import NAME_LENGTH
 from submissions.intake.accounts import Actor, is_same_name
 from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission
-from submissions.records.event_log import (
-    FIGURE_KINDS,
-    KINDS_OFF_THE_BOARD,
-    STATUS_KINDS,
-    events_after,
-)
+from submissions.records.event_log import FIGURE_KINDS, KINDS_OFF_THE_BOARD, STATUS_KINDS, events_after
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
 
 SCORES_AT_ONCE = 500
 POLICY: Final = "strict"
-"""The policy that every submission is scored with, so queries need not filter by it."""
+"""The policy that every submission is scored with. Queries therefore do not filter by policy."""
 
 
 def current_statuses(session: Session) -> SubmissionStatuses:
@@ -30,12 +25,12 @@ def current_statuses(session: Session) -> SubmissionStatuses:
 
 
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
-    """Return the name that an actor's account has in the records.
+    """Return the name of an actor's account in the records.
 
-    If the records contain the actor's id on the Hub, they also name its account. Records from before ids were
-    stored belong to the account of the same name, unless that account was created after them. In that case,
-    and if the name belongs to another id, the actor gets a new account whose name has a suffix. Without an id
-    (on a local Space) only the name counts.
+    Newer records say which account belongs to the actor's id on the Hub. Older records have only names. An
+    account in them belongs to the actor of the same name, unless the actor joined the Hub later. If the name
+    belongs to somebody else, the actor gets a new account whose name has a suffix. On a local Space, actors
+    have no id and only the name counts.
     """
     if actor.subject is None:
         return actor.name
@@ -63,7 +58,7 @@ class OwnedSubmission(NamedTuple):
 
 
 def owned_submissions(session: Session, suite: str) -> list[OwnedSubmission]:
-    """Return the submissions of a suite in order of arrival."""
+    """Return the submissions of a suite in order of submission."""
     wanted = select(Submission.id, Submission.submitted_at, Account.name, JudgeRow.name)
     wanted = wanted.select_from(Submission).join(JudgeRow).join(Account).where(Submission.suite == suite)
     wanted = wanted.order_by(Submission.submitted_at, Submission.id)
@@ -75,8 +70,8 @@ def counted_submissions(
 ) -> list[datetime]:
     """Return the times of the test files that count towards an account's limits.
 
-    A refunded file does not count; if it is scored later, it counts from then on. A file counts once more
-    each time its owner asks for metrics under newer labels.
+    A refunded file does not count, unless it is scored later. A file counts once more each time its owner
+    asks for metrics under newer labels.
     """
     moments = []
     for submission_id, moment, owner, _ in owned_submissions(session, suite):
@@ -89,7 +84,7 @@ def counted_submissions(
 
 
 def unscored_submissions(session: Session, suite: str, label_version: str) -> Sequence[Submission]:
-    """Return the submissions of a suite without a score under a label version, in order of arrival."""
+    """Return the submissions of a suite without a score under a label version, in order of submission."""
     scored = select(ScoreRow.submission_id).where(ScoreRow.label_version == label_version)
     waiting = select(Submission).where(Submission.suite == suite, Submission.id.not_in(scored))
     return session.scalars(waiting.order_by(Submission.submitted_at, Submission.id)).all()
@@ -101,7 +96,7 @@ def scores_of(session: Session, submission_id: str) -> Sequence[ScoreRow]:
 
 
 def public_score(session: Session, submission_id: str, statuses: SubmissionStatuses) -> ScoreRow | None:
-    """Return the score of a submission that its owner may see if labels are private, or None."""
+    """Return the score that the owner of a submission may see if labels are private, or None."""
     history = disclosure_history(scores_of(session, submission_id), statuses, submission_id)
     return current_score(history, statuses)
 
@@ -124,11 +119,11 @@ AnyScore = TypeVar("AnyScore", ScoreRow, ScoreLine)
 def disclosure_history(
     scores: Sequence[AnyScore], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[AnyScore, datetime]]:
-    """Return the scores of a submission that were shown under private labels, with the times.
+    """Return the scores of a submission that were shown although labels are private, with the times.
 
-    Every figure of hidden labels that is shown costs the account some of its budget. A correction of labels
-    must not spend it, so a submission keeps the figures of the labels under which it was first scored until
-    its owner asks for newer ones. ``scores`` are all scores of the submission, oldest first.
+    Every figure that is shown uses up some of the account's leak budget. A correction of labels must not use
+    it up. Therefore a submission keeps the figures of the labels under which it was first scored until its
+    owner asks for newer ones. ``scores`` are all scores of the submission, oldest first.
     """
     history = [(score, score.scored_at) for score in scores[:1]]
     for at, version in found.refreshed.get(submission_id, ()):
@@ -137,10 +132,10 @@ def disclosure_history(
 
 
 def current_score(history: Sequence[tuple[AnyScore, datetime]], found: SubmissionStatuses) -> AnyScore | None:
-    """Return the last score of a `disclosure_history`, which is the one that is shown now.
+    """Return the last score of a `disclosure_history`, which is the one to show now, or None.
 
-    It is None if it was scored with a secret that was replaced, or if figures are withdrawn until an operator
-    accepts the charge, since showing it would draw its noise again.
+    After the secret was replaced nothing is shown until an operator accepts the charge, and scores that were
+    computed with the old secret are never shown again.
     """
     if not history or found.are_figures_withdrawn:
         return None
@@ -149,7 +144,7 @@ def current_score(history: Sequence[tuple[AnyScore, datetime]], found: Submissio
 
 
 def score_lines(session: Session, suite: str, label_version: str | None = None) -> list[ScoreLine]:
-    """Return the scores of a suite, all or those of one label version, in order of arrival."""
+    """Return the scores of a suite under one label version, or all of them, in order of submission."""
     of_submission = (ScoreRow.id, Submission.id, Submission.submitted_at, ScoreRow.label_version)
     wanted = (
         select(*of_submission, ScoreRow.scored_at, Account.name, JudgeRow.name)
@@ -168,7 +163,7 @@ def score_lines(session: Session, suite: str, label_version: str | None = None) 
 def disclosure_histories(
     session: Session, suite: str, found: SubmissionStatuses
 ) -> list[list[tuple[ScoreLine, datetime]]]:
-    """Return the `disclosure_history` of each scored submission of a suite, in order of arrival."""
+    """Return the `disclosure_history` of each scored submission of a suite, in order of submission."""
     by_submission: dict[str, list[ScoreLine]] = {}
     for score in score_lines(session, suite):
         by_submission.setdefault(score.submission_id, []).append(score)
@@ -177,7 +172,7 @@ def disclosure_histories(
 
 def find_submission(session: Session, suite: str, submission_id: str) -> Submission | None:
     """Return a submission of a suite by its id, with its judge and account, or None if the id is unknown."""
-    # Ids have 32 digits, older ones 12. PostgreSQL refuses some other texts outright.
+    # Ids have 32 digits, older ones 12. PostgreSQL raises an error for some other texts, such as "\0".
     if not re.fullmatch("[0-9a-f]{12}|[0-9a-f]{32}", submission_id):
         return None
     found = session.get(Submission, submission_id)
@@ -185,7 +180,7 @@ def find_submission(session: Session, suite: str, submission_id: str) -> Submiss
 
 
 def submissions_not_durable(session: Session, through: int) -> frozenset[str]:
-    """Return the ids of submissions whose figures stay hidden until events after ``through`` are durable."""
+    """Return the ids of submissions whose figures must not be shown until later events are durable."""
     waiting = select(Event.subject).where(Event.sequence > through, Event.kind.in_(FIGURE_KINDS))
     return frozenset(session.scalars(waiting))
 
@@ -207,9 +202,9 @@ def state_of_board(session: Session) -> int:
 
 
 def fullest_label_version(session: Session, suite: str) -> str | None:
-    """Return the label version with the most scores, or the newest of several, to use if there are no labels.
+    """Return the label version with the most scores, for servers without labels.
 
-    An interrupted re-scoring has fewer scores than the previous version.
+    The newest version is not always a good choice: if re-scoring was interrupted, it lacks scores.
     """
     by_number = _label_versions(suite).order_by(func.count().desc(), func.max(ScoreRow.id).desc())
     return session.scalar(by_number.limit(1))
@@ -226,7 +221,7 @@ def _label_versions(suite: str) -> Select[str]:
 
 
 def scores_by_id(session: Session, ids: Sequence[int]) -> Iterator[ScoreRow]:
-    """Yield scores with their submissions; the session does not keep them, since reports are large."""
+    """Yield scores with their submissions. They are detached from the session, since reports are large."""
     for start in range(0, len(ids), SCORES_AT_ONCE):
         wanted = select(ScoreRow).where(ScoreRow.id.in_(ids[start : start + SCORES_AT_ONCE]))
         yield from session.scalars(wanted.options(joinedload(ScoreRow.submission)))

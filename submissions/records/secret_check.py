@@ -1,8 +1,7 @@
-"""What the records hold about the server's secret: its check value, and every replacement.
+"""Compares the server's secret with the one that the records were made with.
 
-The table ``secret`` has the check value of the secret in use, and an export has a copy of it; the Hub's
-``writer.json`` has that of the first secret. Each replacement is an event ``secret_replaced``, which is in
-every copy of the log.
+The table ``secret`` and every export have the check value of the secret in use. The Hub's ``writer.json`` has
+that of the first secret. Each replacement is an event ``secret_replaced`` in the log.
 """
 
 from collections.abc import Callable, Iterable
@@ -26,7 +25,7 @@ from submissions.records.database import Event, ScoreRow, SecretCheck, transacti
 from submissions.records.event_log import add_event
 
 THE_OPERATOR: Final = "the operator"
-"""The actor of events that settings or a command cause."""
+"""The actor of events that are caused by settings or by a command."""
 
 
 def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
@@ -36,7 +35,7 @@ def last_replacement(events: Iterable[Event]) -> KnownSecret | None:
 
 
 def known_secret(session: Session) -> KnownSecret | None:
-    """Return what the records state about their secret, or None if they have not needed one so far."""
+    """Return the secret that the records were made with, or None if no record has needed one yet."""
     if (row := session.get(SecretCheck, 1)) is not None:
         return KnownSecret(row.check_value, row.derivation)
     # Each submission uses a secret, but commit 7d56a80 stored its check value only when a server started.
@@ -45,12 +44,10 @@ def known_secret(session: Session) -> KnownSecret | None:
 
 
 def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetime]) -> ServerSecret:
-    """Return the server's secret with the derivation of the records; store its check value at first use.
+    """Return the server's secret with the key derivation of the records; record its check value if needed.
 
-    Raises:
-        SecretUnavailable, SecretTooWeak: See `ServerSecret.of`.
-        SecretChanged: The records were made with another secret, and ARB_ACCEPT_SECRET does not name this
-        one.
+    Raises SecretChanged if the records were made with another secret and ARB_ACCEPT_SECRET does not name this
+    one, and the errors of `ServerSecret.of`.
     """
     with transaction(engine) as session:
         known = known_secret(session)
@@ -84,10 +81,10 @@ def note_secret(session: Session, secret: ServerSecret) -> None:
 
 
 def replace_secret(session: Session, secret: ServerSecret, at: datetime) -> None:
-    """Record that another secret is used from now on, which withdraws the figures of hidden labels.
+    """Record that a new secret is used from now on, which withdraws the figures of hidden labels.
 
-    The event names the label versions so far: the noise and the hidden half of their scores cannot be drawn
-    again.
+    The event lists the label versions of all scores so far, whose noise and hidden half cannot be computed
+    with the new secret.
     """
     versions = sorted(session.scalars(select(ScoreRow.label_version).distinct()))
     body = {"check_value": secret.check_value, "label_versions": versions}

@@ -1,4 +1,4 @@
-"""Reading the records of a suite: submissions, limits, boards and verdicts."""
+"""Reads the records of a suite: submissions, limits, boards and verdicts."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -29,14 +29,12 @@ class RecordsService:
         return LeakBudget(self._app)
 
     def submission(self, submission_id: str, actor: Actor, is_new: bool = False) -> SubmissionView:
-        """Return what the owner of a submission, or a maintainer, may see of it now.
+        """Return what an actor (its owner or a maintainer) may see of a submission now.
 
-        This does not wait until the events are durable, but leaves figures out until then: if the events were
-        lost, nobody would have been charged for the figures. ``is_new`` goes into the receipt.
+        Figures are left out until the events are durable: if the events were lost, nobody would have been
+        charged for the figures. ``is_new`` goes into the receipt.
 
-        Raises:
-            KeyError: The submission does not exist.
-            PermissionDenied: The actor is neither the owner nor a maintainer.
+        Raises KeyError if the submission does not exist, and PermissionDenied for any other actor.
         """
         app, policy, version = self._app, self._app.disclosure_policy, self._app.label_version
         with snapshot(app.engine) as session:
@@ -87,9 +85,9 @@ class RecordsService:
         return self._current.get()
 
     def board_under(self, label_version: str | None) -> Board:
-        """Return the board of the present scores under a label version.
+        """Return the board under any label version that submissions were scored under.
 
-        If labels are private, it is only for maintainers, since it has figures that were not disclosed.
+        If labels are private, only maintainers may see it, since it has figures that were not made public.
         """
         with snapshot(self._app.engine) as session:
             return BoardMaker(self._app).make(session, label_version, is_current=False)
@@ -107,14 +105,12 @@ class RecordsService:
         return read_paper_verdicts(self._app.settings, self._app.suite)
 
     def verdicts(self, row_id: str) -> Predictions:
-        """Return the verdicts of a row's file: columns in the order of ``suite.split("test")``.
+        """Return the verdicts of a row of the board, in the order of ``suite.split("test")``.
 
-        The file is that of a submission, or of a judge of the paper in ARB_PAPER_VERDICTS. If the suite's
-        labels are private, no page shows verdicts.
+        They are read from the submitted file or, for a judge of the paper, from ARB_PAPER_VERDICTS. Do not
+        show them if the suite's labels are private.
 
-        Raises:
-            KeyError: This server has no file of the row.
-            VerdictsUnavailable: The stored file cannot be read.
+        Raises KeyError if this server has no file for the row, and VerdictsUnavailable if it is unreadable.
         """
         if (of_paper := self.paper_verdicts.get(row_id)) is not None:
             return of_paper
@@ -129,6 +125,6 @@ class RecordsService:
 
 
 def _figures_through(events: Sequence[Event]) -> int:
-    """Return the number of the last event that must be durable before a submission's figures are shown."""
+    """Return the last event (its sequence) that must be durable before a submission's figures are shown."""
     first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
     return max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))

@@ -1,9 +1,8 @@
 """The statuses of submissions and accounts, and error tags, computed from the events."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from types import MappingProxyType
 from typing import Any, Final
 
 from sqlalchemy import Engine
@@ -13,25 +12,23 @@ from submissions.intake.accounts import is_same_name
 from submissions.records.database import Event, snapshot
 from submissions.records.event_log import ERROR_TAG_KINDS, events_after
 
-_CHANGES: Final = MappingProxyType(
-    {
-        "refunded": {"is_refunded": True},
-        "counted": {"is_refunded": False},
-        "held": {"is_held": True},
-        "released": {"is_held": False},
-        "withdrawn": {"is_withdrawn": True},
-        "hidden": {"is_hidden": True},
-        "shown": {"is_hidden": False},
-        "verified": {"is_verified": True},
-        "rejected": {"is_rejected": True, "is_held": False},
-        "label_exposed": {"is_label_exposed": True},
-    }
-)
+_CHANGES: Final[Mapping[str, Mapping[str, bool]]] = {
+    "refunded": {"is_refunded": True},
+    "counted": {"is_refunded": False},
+    "held": {"is_held": True},
+    "released": {"is_held": False},
+    "withdrawn": {"is_withdrawn": True},
+    "hidden": {"is_hidden": True},
+    "shown": {"is_hidden": False},
+    "verified": {"is_verified": True},
+    "rejected": {"is_rejected": True, "is_held": False},
+    "label_exposed": {"is_label_exposed": True},
+}
 
 
 @dataclass(frozen=True)
 class SubmissionStatus:
-    """The status of one submission; ``reasons`` are the reasons given in its events, newest last."""
+    """The status of one submission, with the reasons given in its events, newest last."""
 
     is_refunded: bool = False
     is_held: bool = False
@@ -59,31 +56,30 @@ class SubmissionStatuses:
     banned: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    """(account, original name of a judge) to the present name of the judge."""
+    """The current name of a judge, by (account, original name)."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
-    """Submission id to the moment at which a refunded file counted again."""
+    """When a refunded file counted again, by submission id."""
     released_at: dict[str, datetime] = field(default_factory=dict)
-    """Submission id to the moment at which a held file was released."""
+    """When a held file was released, by submission id."""
     refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
-    """Submission id to its owner's requests for newer labels as (time, label version), oldest first."""
+    """The owner's requests for newer labels as (time, label version), oldest first, by submission id."""
     accounts: dict[str, str] = field(default_factory=dict)
-    """Account ids of the Hub to the names of these accounts in the records."""
+    """Names of accounts in the records, by their ids on the Hub."""
     hub_names: dict[str, str] = field(default_factory=dict)
-    """Account names in the records to their names on the Hub, as last seen."""
+    """Names of accounts on the Hub, as last seen, by their names in the records."""
     retired_versions: set[str] = field(default_factory=set)
-    """Label versions of hidden labels that were scored with a secret that was replaced since."""
+    """Versions of hidden labels whose scores were computed with a secret that was replaced since."""
     are_figures_withdrawn: bool = False
-    """Whether figures of hidden labels wait until an operator accepts the charge of drawing them again."""
+    """Whether figures of hidden labels are withdrawn until an operator accepts the charge for them."""
 
     def of(self, submission_id: str) -> SubmissionStatus:
         return self.submissions.get(submission_id, _INITIAL)
 
     def current_name(self, account: str) -> str:
-        """Return the name to show: the name on the Hub, unless another account in the records has it."""
+        """Return the account's name on the Hub, unless another account in the records has that name."""
         name = self.hub_names.get(account, account)
         others = (other for other in self.accounts.values() if other != account)
-        is_of_another = any(is_same_name(name, other) for other in others)
-        return account if is_of_another else name
+        return account if any(is_same_name(name, other) for other in others) else name
 
     def is_banned(self, account: str) -> bool:
         return any(is_same_name(account, name) for name in self.banned)
@@ -92,10 +88,9 @@ class SubmissionStatuses:
         return any(is_same_name(account, name) for name in self.confirmed)
 
     def charged_at(self, submission_id: str, submitted_at: datetime) -> datetime | None:
-        """Return when the figures of a test file were charged for, or None if they are not.
+        """Return when the figures of a test file were charged for, or None if they were not.
 
-        A file is charged when it is submitted, a held file when it is released, and a refunded file when it
-        counts again.
+        This is when the file was submitted, released (if it was held), or counted again after a refund.
         """
         status = self.of(submission_id)
         if status.is_held or status.is_refunded:
@@ -114,7 +109,7 @@ class SubmissionStatuses:
         return name
 
     def add(self, event: Event) -> None:
-        """Apply the next event; kinds of events that change no status are ignored."""
+        """Apply the next event. Events that change no status are ignored."""
         body = event.body
         match event.kind:
             case "banned":
@@ -164,7 +159,7 @@ def fold_statuses(events: Iterable[Event]) -> SubmissionStatuses:
 
 
 def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
-    """Return every error tag of a suite in order; a person's last tag on an error is the one that counts."""
+    """Return every error tag of a suite, oldest first. A person's last tag on an error is the valid one."""
     with snapshot(engine) as session:
         events = events_after(session, kinds=ERROR_TAG_KINDS)
     tags = []

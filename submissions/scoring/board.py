@@ -1,7 +1,7 @@
-"""The current board, which is rebuilt only if the records have changed, and its reference rows.
+"""Builds the boards of a suite, and caches the current one until the records change.
 
-The reference row of the second annotators is made from the labels. It has exact counts over single
-trajectories, so a board has it only if the labels are public.
+The reference row of the second annotators is computed from the labels. It has exact counts, so a board has it
+only if the labels are public.
 """
 
 import threading
@@ -25,7 +25,7 @@ from submissions.records.database import Changes, snapshot
 from submissions.resources import Resources
 
 AWAY_SECONDS: Final = 2.0
-"""How long the last board is served without asking a database that did not answer."""
+"""After the database did not answer, the last board is served for this long without asking it again."""
 
 
 class BoardState(NamedTuple):
@@ -44,11 +44,11 @@ class BoardMaker:
         self._app = app
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
-        """Score id to (status and names, record), since the record depends on the status and the names."""
+        """The record of each score by its id, with the status and names that it was made for."""
         self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
 
     def round(self) -> int:
-        """Return the number of the present round; rows of a suite with private labels appear in rounds."""
+        """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
         app = self._app
         return 0 if app.suite.labels_are_public else app.disclosure_policy.round(app.clock())
 
@@ -60,15 +60,15 @@ class BoardMaker:
         return BoardState(version, queries.state_of_board(session), self.round(), self._not_durable(session))
 
     def _not_durable(self, session: Session) -> frozenset[str]:
-        """Return the ids of submissions that get no row yet, since their records could still be lost."""
+        """Return the ids of submissions that have no row yet, because their records could still be lost."""
         through = self._app.durability.through(session)
         return frozenset() if through is None else queries.submissions_not_durable(session, through)
 
     def make(self, session: Session, version: str | None, is_current: bool = True) -> Board:
         """Return the board of a label version as of the session's snapshot.
 
-        If labels are private, the current board has each submission's last disclosed score, whatever its
-        version.
+        If labels are private, the current board has the last score of each submission that was shown to its
+        owner, under any version.
         """
         labels = self._app.labels
         references, by_task = self._of_labels(session, labels, version)
@@ -83,9 +83,10 @@ class BoardMaker:
         )
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
-        """Return the records of the rows in order of arrival.
+        """Return the records for the rows of a board, in order of submission.
 
-        They are the scores under ``version`` if ``by_version``, or else the scores that the owners see now.
+        They are made from the scores under ``version`` if ``by_version`` is true, else from those that owners
+        see.
         """
         statuses = queries.current_statuses(session)
         policy, now = self._app.disclosure_policy, self._app.clock()
@@ -110,7 +111,7 @@ class BoardMaker:
     def _of_labels(
         self, session: Session, labels: LabelStore, version: str | None
     ) -> tuple[tuple[BoardRow, ...], Mapping[str, Any]]:
-        """Return the reference rows and the labels by task, both empty unless this version is served."""
+        """Return the reference rows and the labels by task; both are empty if this version is not served."""
         if labels.test is None or labels.test.version != version:
             return (), {}
         known = [found for found in (labels.dev, labels.test) if found is not None]
@@ -124,8 +125,8 @@ class BoardMaker:
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:
         """Return the date, the authors and the link of the reference row.
 
-        On the official suite they are those of the published row that it replaces. On other suites there is
-        only the date on which the label set was published.
+        On the official suite, they are those of the published row that it replaces. On other suites, the date
+        is that of the label set, and the rest is empty.
         """
         for row in self._published:
             if row.row_id == SECOND_ANNOTATOR:
@@ -136,7 +137,7 @@ class BoardMaker:
 
 
 class CurrentBoard:
-    """A cache of the newest board. Thread-safe; it also notices changes by other processes."""
+    """A cache of the current board, which also notices changes by other processes. Thread-safe."""
 
     def __init__(self, engine: Engine, maker: BoardMaker) -> None:
         self._engine, self._maker = engine, maker
@@ -147,9 +148,9 @@ class CurrentBoard:
         self._away_until = -inf
 
     def get(self) -> Board:
-        """Return the board of the present records; building one can take seconds.
+        """Return the board of the current records; building it can take seconds.
 
-        While the database does not answer, return the last board, or raise DatabaseAway if there is none.
+        While the database does not answer, return the last board, or raise DatabaseAway without one.
         """
         with self._lock:
             if self._cached is not None and time.monotonic() < self._away_until:
@@ -168,7 +169,7 @@ class CurrentBoard:
             return self._cached[1]
 
     def cached(self) -> Board | None:
-        """Return the present board if that takes only microseconds, else None; for use in an event loop."""
+        """Return the current board if it is cached, else None. Fast enough for an event loop."""
         if not self._lock.acquire(blocking=False):
             return None
         try:
@@ -179,12 +180,12 @@ class CurrentBoard:
 
     @property
     def latest(self) -> Board | None:
-        """The last board, which may be outdated; None if none was built yet."""
+        """The last board, which may be outdated, or None before the first one is built."""
         cached = self._cached
         return cached and cached[1]
 
     def _now(self) -> tuple[int, int] | None:
-        """Return a value that differs after every change, or None if only the records show changes."""
+        """Return a value that changes whenever the board may have changed, or None on PostgreSQL."""
         changes = self._changes.seen()
         return None if changes is None else (changes, self._maker.round())
 

@@ -1,7 +1,7 @@
-"""Publishing a label set, and scoring everything again under it, with ranks and figures before and after.
+"""Publishes a label set, scores every submission under it, and records how ranks and figures change.
 
-A set is checked as a whole, stored by its hash and recorded with its reason. Old scores stay under the
-version with which they were made.
+A label set is stored by its hash and recorded with the reason for publishing it. Old scores stay, under their
+label version.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ REASON_LENGTH: Final = 2_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place in the success ranking before and after; None if it has no place."""
+    """A row's place in the success ranking before and after, or None if it had no place."""
 
     id: str
     judge: str
@@ -56,7 +56,7 @@ class RankChange:
 
 @dataclass(frozen=True)
 class Rescoring:
-    """The effect of a new label version; ``scored`` is the number of submissions that were scored now."""
+    """The effect of a new label version; ``scored`` counts the submissions scored by this call."""
 
     before: str | None
     after: str
@@ -71,9 +71,10 @@ class Rescoring:
 class JudgeEffect:
     """The effect of new labels on the exact figures of a submission for one question.
 
-    ``places`` are the places by precision before and after: among the rows of the board or, if labels are
-    private, among all submissions that may be on it. ``to_wrong`` counts verdicts that were right and are now
-    wrong, ``to_right`` the opposite. A verdict on a label that is unsure before or after counts in neither.
+    ``places`` are the places by precision before and after. They are among the rows of the board or, if
+    labels are private, among all submissions that may be on it. ``to_wrong`` counts verdicts that were right
+    and are now wrong, and ``to_right`` the opposite. Neither counts trajectories whose label is or was
+    unsure.
     """
 
     id: str
@@ -85,11 +86,11 @@ class JudgeEffect:
 
 
 Effects = Mapping[str, Sequence[JudgeEffect]]
-"""Each scored question whose labels differ, to the effects on submissions in the order of new places."""
+"""The effects on submissions, in the order of their new places, for each label that has changed."""
 
 
 def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) -> Effects:
-    """Return what the label set ``after`` would change for each submission scored under ``before``.
+    """Return how the label set ``after`` would change the figures of each submission scored under ``before``.
 
     Nothing is recorded. A submission whose file cannot be read is left out.
     """
@@ -146,12 +147,12 @@ def _effects_on(
 def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
     one_group = np.zeros(len(labels), dtype=np.int64)
     tp, fp, fn, tn, no_verdict = confusion_counts(column, labels, one_group, 1, POLICY)[0].tolist()
-    cell: Any = figures(tp, fp, fn, tn, no_verdict, POLICY)  # the metric is published without the type Cell
+    cell: Any = figures(tp, fp, fn, tn, no_verdict, POLICY)  # the published metric does not use the type Cell
     return cell
 
 
 def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """Return row id to place by precision, for the rows that represent their judges."""
+    """Return the place by precision of each judge's best row, by row id."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
@@ -167,8 +168,8 @@ def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[Boa
 def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     """Score every submission under the current labels, and record the effect on ranks and figures.
 
-    After an interruption, call this again to continue. Repeated calls record the effect only once. Raises
-    SubmissionError if there are no labels.
+    Call this again after an interruption; the effect is recorded only once. Raises SubmissionError if there
+    are no labels.
     """
     version = service.label_version
     if version is None:
@@ -189,7 +190,7 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
 
 
 def finish(service: SubmissionsApp) -> None:
-    """Finish interrupted work: missing scores, and the record of the effect of the newest labels."""
+    """Finish interrupted work: compute missing scores, and record the effect of the newest labels."""
     service.intake.finish_scoring()
     versions = published_versions(service.engine, service.suite.name)
     if not versions:
@@ -202,7 +203,7 @@ def finish(service: SubmissionsApp) -> None:
 
 
 def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
-    """Return the effects of the present labels as JSON for an event, or None if the old ones are missing."""
+    """Return the effects of the current labels as JSON, or None if the old labels are missing."""
     old, new = label_set_of(service, before), service.labels.test
     if old is None or new is None:
         return None
@@ -211,9 +212,9 @@ def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str
 
 
 def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
-    """Return the test labels of a version from a published set or the file in ARB_LABELS, if either has it.
+    """Return the test labels of a version from a published set or from ARB_LABELS, or None.
 
-    Raises SecretUnavailable if the labels are hidden and the secret for their version is missing.
+    Raises SecretUnavailable if labels are private and the secret that their version depends on is missing.
     """
     key = service.labels.version_key("test")
     known = published_versions(service.engine, service.suite.name)
@@ -230,9 +231,9 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
 
 
 def _version_before(service: SubmissionsApp, version: str) -> str | None:
-    """Return the version that was served before the present labels were published.
+    """Return the version that was served before ``version``, or None.
 
-    If the records do not name it, return the last other version that submissions were scored under, or None.
+    If the records do not name it, this is the last other version that submissions were scored under.
     """
     published = published_versions(service.engine, service.suite.name)
     if published and published[-1].version == version and published[-1].replaces:
@@ -247,17 +248,14 @@ def _version_before(service: SubmissionsApp, version: str) -> str | None:
 
 def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     """Return the places of every scored row on two boards, in the order of the newer board."""
+    rankings = [board.ranks("success") if board else {} for board in (before, after)]
     changes = []
     for row in after.rows:
         if row.provenance == "scored":
-            places = [_place_on(board, row.id) for board in (before, after)]
+            ranks = [ranking.get(row.id) for ranking in rankings]
+            places = [rank.place if rank else None for rank in ranks]
             changes.append(RankChange(row.id, row.judge, row.account, *places))
     return tuple(changes)
-
-
-def _place_on(board: Board | None, row_id: str) -> int | None:
-    rank = board.ranks("success").get(row_id) if board else None
-    return rank.place if rank else None
 
 
 def rescorings(service: SubmissionsApp) -> list[Event]:
@@ -271,7 +269,7 @@ def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
 
 
 def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
-    """Return whether the change is recorded and the newer labels were not published again since."""
+    """Return whether this change was recorded after the newer labels were last published."""
     found = False
     for event in events_after(session, kinds=("labels_published", "rescored")):
         if event.kind == "rescored":
@@ -292,11 +290,11 @@ def publish(
 ) -> LabelVersion:
     """Publish a file in the released format as the suite's newest label set, and return its version.
 
-    Existing scores stay; `rescore` scores everything under the new set. Publishing the newest set again
-    changes nothing. See `LabelVersion` for ``base`` and ``corrections``. If a label set
-    was published or a dispute was decided after the event ``since``, nothing is published.
+    Call `rescore` afterwards to score everything under the new set. Publishing the newest set again changes
+    nothing. See `LabelVersion` for ``base`` and ``corrections``.
 
-    Raises PermissionDenied, and SubmissionError naming every bad row, but no label.
+    Raises PermissionDenied, or SubmissionError if the file is not valid or if, since the event ``since``, a
+    label set was published or a dispute decided. Messages name every bad row, but no label.
     """
     require_maintainer(actor, "publish labels")
     reason = " ".join(why.split())
@@ -321,8 +319,8 @@ def publish(
         "guidelines_sha256": service.suite.guidelines_sha256,
     }
     corrected = [each.to_event() for each in corrections]
-    more = {"replaces": service.label_version, "base": base, "corrections": corrected}
-    body |= {name: value for name, value in more.items() if value}
+    optional = {"replaces": service.label_version, "base": base, "corrections": corrected}
+    body |= {name: value for name, value in optional.items() if value}
     with transaction(service.engine) as session:
         lock_event_log(session)
         if since is not None:
@@ -342,10 +340,10 @@ def _require_none_since(session: Session, sequence: int) -> None:
 
 
 def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
-    """Publish a local file of labels as the newest label set; unknown columns are an error.
+    """Publish a local file of labels as the newest label set. Unknown columns are an error.
 
-    A Parquet file is converted to the released format. So is any file if the suite has questions of its own,
-    since titles of answers may change but their values do not. Any other file is published unchanged.
+    Parquet files, and all files of a suite with its own questions, are converted to the released format, in
+    which answers are stored by value, because their titles may change.
     """
     suite = service.suite
     try:
@@ -360,7 +358,7 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """Return the previous label set: the newest published one if such are served, else the served one."""
+    """Return the newest published label set if the server serves those, else the labels that it serves."""
     if not (known and serves_records(service.settings)):
         return service.labels.test
     return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

@@ -1,4 +1,4 @@
-"""Recording submissions, and scoring each of them once per label version."""
+"""Records submissions, and scores each of them once per label version."""
 
 import hashlib
 import logging
@@ -43,13 +43,10 @@ def record_submission(
     label_version: str,
     reasons_to_hold: Sequence[str] = (),
 ) -> tuple[Submission, bool]:
-    """Record a judge's test file unless it is recorded already; limits are checked in the same transaction.
+    """Record a judge's test file unless it is recorded already; return (submission, whether it is new).
 
-    Returns:
-        The submission, and whether it is new.
-
-    Raises:
-        RateLimited, PermissionDenied: The file is new, and the account has used up its quota or is banned.
+    Limits are checked in the same transaction. Raises RateLimited if the file is new and the account has used
+    up its quota, or PermissionDenied if the account is banned.
     """
     suite, account = app.suite.name, declaration.account
     with transaction(app.engine) as session:
@@ -57,8 +54,11 @@ def record_submission(
         found = queries.current_statuses(session)
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite, account, judge, upload)
-        if existing is not None and not _waits_for_quota(existing, found):
-            return existing, False
+        if existing is not None:
+            status = found.of(existing.id)
+            has_to_count = status.is_refunded and not (status.is_rejected or status.is_withdrawn)
+            if not has_to_count:
+                return existing, False
         now = app.clock()
         _require_open_account(app, session, account, found, now)
         if existing is not None:
@@ -78,15 +78,15 @@ def _require_open_account(
 ) -> None:
     """Raise PermissionDenied if the account is banned, and RateLimited if it has used up its quota."""
     if found.is_banned(account):
-        raise PermissionDenied(f"the account {account} is closed to submissions; ask a maintainer why")
+        raise PermissionDenied(f"the account {account} may no longer submit; ask a maintainer why")
     require_quota(quota_of(session, app.suite, account, found, now), app.suite.rules)
 
 
 def record_score(app: Resources, submission: Submission, verdicts: Predictions, labels: LabelSet) -> bool:
-    """Score verdicts and record the score unless another process did; return whether there is a score.
+    """Score a submission under labels unless it has a score; return whether it has one now.
 
     Held, rejected and refunded submissions get no score, since nobody may see figures that were not charged.
-    This is checked again at the end, since a maintainer may have decided meanwhile.
+    This is checked again at the end, because a maintainer may have decided meanwhile.
     """
     with snapshot(app.engine) as session:
         if queries.find_score(session, submission.id, labels.version) is not None:
@@ -114,19 +114,13 @@ def _may_be_scored(session: Session, submission_id: str) -> bool:
 
 
 def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
-    """Stop counting a submission towards the limits, unless its account may have seen its figures."""
+    """Stop counting a submission towards its account's limits, unless it has a score."""
     with transaction(app.engine) as session:
         lock_event_log(session)
         status = queries.current_statuses(session).of(submission_id)
         if not (status.is_refunded or queries.has_score(session, submission_id)):
             body = {"submission_id": submission_id, "reason": reason}
             add_event(session, "refunded", THE_SERVER, app.clock(), body)
-
-
-def _waits_for_quota(submission: Submission, found: SubmissionStatuses) -> bool:
-    """Return whether a file was refunded but may still be scored, so that it has to count again."""
-    status = found.of(submission.id)
-    return status.is_refunded and not (status.is_rejected or status.is_withdrawn)
 
 
 def _count(session: Session, submission_id: str, at: datetime) -> None:
@@ -179,7 +173,7 @@ def _id_of(*parts: str) -> str:
 
 
 def _free_id(session: Session, body: dict[str, Any]) -> str:
-    """Return the id for a new submission; an id that is taken is hashed again until it is free."""
+    """Return the id for a new submission. An id that is in use is hashed until one is free."""
     found = body["submission_id"]
     while session.get(Submission, found) is not None:
         found = _id_of(found)
@@ -187,12 +181,12 @@ def _free_id(session: Session, body: dict[str, Any]) -> str:
 
 
 def finish_scoring(app: Resources) -> int:
-    """Score every recorded submission without a score under the present labels; return how many were scored.
+    """Score every submission that has no score under the current labels; return how many were scored.
 
-    A process that was killed between recording and scoring leaves such submissions. A submission whose stored
-    file is missing or damaged is logged and refunded. A refunded submission counts towards the limits again
-    before it is scored, and waits if its account has used up its quota. Held, rejected and withdrawn
-    submissions are left alone.
+    Such submissions are left by a process that was killed before it scored them. If the stored file is
+    missing or damaged, the submission is logged and refunded. A refunded submission counts towards the limits
+    again before it is scored, and is not scored while its account has used up its quota. Held, rejected and
+    withdrawn submissions are not scored.
     """
     app.files.remove_leftovers()
     labels = app.labels.test
@@ -220,14 +214,14 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
         return False
     if checked.aligned is None:
         codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-        logger.error("submission %s cannot be scored: its file no longer fits (%s)", submission.id, codes)
+        logger.error("submission %s cannot be scored: its file is not valid now (%s)", submission.id, codes)
         refund_submission(app, submission.id, "its file no longer fits the suite")
         return False
     try:
         _count_again(app, submission)
     except SubmissionError:
         logger.warning(
-            "submission %s is not scored yet: it was refunded, and its account has no file left",
+            "submission %s is not scored yet: it was refunded, and its account has used up its quota",
             submission.id,
         )
         return False
@@ -235,7 +229,7 @@ def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet)
 
 
 def _count_again(app: Resources, submission: Submission) -> None:
-    """Count a refunded file towards its account's limits again, before it is scored after all.
+    """Count a refunded file towards its account's limits again.
 
     Raises SubmissionError if the account has used up its quota or is banned.
     """
@@ -249,10 +243,10 @@ def _count_again(app: Resources, submission: Submission) -> None:
 
 
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
-    """Return the score of a file's verdicts as the body of a ``scored`` event without the submission's id.
+    """Return the body of a ``scored`` event, without the id of the submission.
 
-    ``halves`` has a report and digests for the half that is shown and the half that ranks; empty without a
-    key.
+    ``halves`` has a report and digests of the half that is shown and of the half that ranks; it is empty if
+    ``half_key`` is None.
     """
     return {
         "label_version": labels.version,

@@ -1,9 +1,8 @@
-"""Verdicts read from stored files of submissions, and from the folder of the paper's judges."""
+"""Reads verdicts from the stored files of submissions, and of the paper's judges from ARB_PAPER_VERDICTS."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import fields
-from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -24,7 +23,7 @@ logger = logging.getLogger(__name__)
 
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet")
 CACHE_BYTES: Final = 48_000_000
-"""Size of the cache of verdicts and texts: over a thousand plain files, or one with the longest texts."""
+"""Size of the cache of verdicts. A thousand files fit, or one file with the longest reasoning."""
 
 
 class VerdictsUnavailable(Exception):
@@ -32,10 +31,9 @@ class VerdictsUnavailable(Exception):
 
 
 def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
-    """Read a stored file and check it against a split, as when it was submitted.
+    """Read a stored file and check it against a split, as when it was submitted but without a size limit.
 
-    The size limit does not apply, since the file was within the limit when it was submitted. Raises OSError
-    or ValueError if the file is missing or damaged.
+    Raises OSError or ValueError if the file is missing or damaged.
     """
     content = app.files.read(sha256)
     limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
@@ -44,9 +42,9 @@ def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: b
 
 
 def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions:
-    """Return the columns of a stored file in the order of the split, with reasoning unless it is too long.
+    """Return the verdicts in a stored file in the order of the split, with reasoning unless it is too long.
 
-    Raises VerdictsUnavailable if the file is missing, damaged or not acceptable for the suite any more.
+    Raises VerdictsUnavailable if the file is missing, damaged or no longer acceptable for the suite.
     """
     for keep_reasoning in (True, False):
         try:
@@ -60,14 +58,19 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """Return the test verdicts in ARB_PAPER_VERDICTS by row id, which is the stem of each file name.
+    """Return the test verdicts in ARB_PAPER_VERDICTS by row id, which is the file's name without suffix.
 
-    Unusable files are logged. The result is empty if no folder is set or the suite is not the official one.
+    Unusable files are logged. The result is empty unless the folder is set and the suite is the official one.
     """
     found: dict[str, Predictions] = {}
     if settings.paper_verdicts is None or suite.name != OFFICIAL:
         return found
-    for path in _files_in(settings.paper_verdicts):
+    try:
+        paths = sorted(path for path in settings.paper_verdicts.iterdir() if path.suffix in VERDICT_FILES)
+    except OSError as error:
+        logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
+        return found
+    for path in paths:
         try:
             verdicts = read_verdict_file(path, suite, "test", settings.max_upload_bytes)
             found |= gather(None, {path.stem: verdicts}).verdicts
@@ -76,20 +79,12 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
     return MappingProxyType(found)
 
 
-def _files_in(folder: Path) -> list[Path]:
-    try:
-        return sorted(path for path in folder.iterdir() if path.suffix in VERDICT_FILES)
-    except OSError as error:
-        logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
-        return []
-
-
 def verdict_cache() -> ByteCache[Predictions]:
     return ByteCache(CACHE_BYTES, _size)
 
 
 def _size(verdicts: Predictions) -> int:
-    """Estimate the bytes in memory: the arrays, the texts, and 8 bytes for each id and state."""
+    """Estimate the bytes in memory: arrays, texts, and 8 bytes for each id and state."""
     columns = [getattr(verdicts, field.name) for field in fields(verdicts)]
     columns += verdicts.targets.values()
     numbers = sum(column.nbytes for column in columns if isinstance(column, np.ndarray))

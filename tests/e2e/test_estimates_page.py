@@ -95,11 +95,12 @@ def test_labels_of_ten_megabytes_are_refused_with_one_message(judged_space):
     answer = post(judged_space, verdicts_of("a"), huge)
     assert answer.status_code == 413
     assert answer.json() == {
-        "detail": "more than 5,000,000 bytes; send a smaller file (for example without reasoning)"
+        "detail": "the upload has more than 5,000,000 bytes; send a smaller file "
+        "(for example without reasoning)"
     }
     answer = post(judged_space, verdicts_of("a"), huge, "/rates", accept="text/html")
     assert answer.status_code == 413
-    assert answer.text.count("More than 5,000,000 bytes") == 1 and "<html" in answer.text
+    assert answer.text.count("The upload has more than 5,000,000 bytes") == 1 and "<html" in answer.text
 
 
 @pytest.mark.parametrize(

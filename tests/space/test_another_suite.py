@@ -1,4 +1,4 @@
-"""Readers, programs and the Hub see the suite's own name; AgentRewardBench is named to cite the software."""
+"""Tests that pages, REST and the Hub show the suite's name, and AgentRewardBench only as the software."""
 
 import json
 import re
@@ -49,14 +49,14 @@ ALWAYS = ("/", "/judge", "/about", "/mine", "/maintain", "/annotate", "/discuss"
 
 
 def own_settings(folder: Path, labels: str, more: str = "") -> Settings:
-    """Settings of the suite "Our Bench" in a folder, whose labels are public or private."""
+    """Return settings of the suite "Our Bench" in a folder, with public or private labels."""
     suite = write_suite(folder).rename(folder / "our-bench")
     (suite / "suite.toml").write_text(SUITE.replace("LABELS", labels) + more)
     return settings_for(folder, folder / "state", suite=str(suite), maintainers=MAINTAINER)
 
 
 class Ours:
-    """The running application of "Our Bench" with a scored submission; requests are the maintainer's."""
+    """Run the application of "Our Bench" with a scored submission, as a maintainer."""
 
     def __init__(self, settings: Settings, client: TestClient, app: FastAPI, submission: str) -> None:
         self.settings, self.client, self.app, self.submission = settings, client, app, submission
@@ -76,7 +76,7 @@ def ours(request, tmp_path_factory):
 
 
 def addresses(ours: Ours) -> list[str]:
-    """Every address without a parameter in its path, and some with parameters."""
+    """Return every address without a parameter in its path, and some with parameters."""
     plain = {
         line.removeprefix("GET ")
         for line in routes_of(ours.app.routes)
@@ -117,7 +117,7 @@ def test_no_page_and_no_answer_names_another_benchmark_but_to_cite_the_software(
 
 
 def cut_citation(html: str) -> tuple[str, str]:
-    """The page without its section about citing, and that section."""
+    """Return the page without its section about citing, and that section."""
     before, _, rest = html.partition('<section aria-labelledby="citation">')
     section, _, after = rest.partition("</section>")
     assert section

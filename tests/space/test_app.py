@@ -1,4 +1,4 @@
-"""The whole application in this process, as a stranger may call it; no browser."""
+"""Tests of the whole application in this process, called as by strangers without a browser."""
 
 import json
 import logging
@@ -19,7 +19,7 @@ from tests.support.submissions import SECRET_ANNOTATOR, TASKS, send, settings_fo
 
 @pytest.fixture(scope="module")
 def settings(suite_folder, tmp_path_factory):
-    """Settings of the running application, with one submission recorded before it starts."""
+    """Return the settings of the running application, with one submission from before the start."""
     settings = settings_for(suite_folder, tmp_path_factory.mktemp("app") / "state", max_upload_bytes=100_000)
     service = SubmissionsApp(settings)
     send(service, verdicts(service.suite))
@@ -28,7 +28,7 @@ def settings(suite_folder, tmp_path_factory):
 
 @pytest.fixture
 def uploads(settings) -> Path:
-    """The folder for what is dropped."""
+    """Return the folder for uploaded files."""
     return settings.state_dir.resolve() / "uploads"
 
 
@@ -40,7 +40,7 @@ def client(settings):
 
 @pytest.fixture(scope="module", params=["check", "check_1"])
 def check_event(client, request) -> int:
-    """The number of an event that checks a file: the endpoint's, and that of the form."""
+    """Return the number of the event that checks a file: that of the endpoint, or that of the form."""
     (event,) = [
         dependency["id"]
         for dependency in client.get("/config").json()["dependencies"]
@@ -93,7 +93,7 @@ def test_without_labels_the_app_starts_read_only_and_says_why(settings, uploads)
         assert "no labels are configured" in client.get("/submit").text
 
 
-# What can be called
+# Endpoints
 
 
 def test_openapi_describes_routes_that_have_their_permissions_and_no_other(client):
@@ -103,7 +103,7 @@ def test_openapi_describes_routes_that_have_their_permissions_and_no_other(clien
         for method, operation in operations.items()
     }
     assert {"GET /api/board.json", "POST /api/check", "POST /api/submissions"} <= described.keys()
-    # OpenAPI has no word for a parameter that may hold a slash.
+    # OpenAPI cannot describe a parameter that may contain a slash.
     assert described.keys() <= {line.replace(":path}", "}") for line in expected()}
     assert [route for route, operation in described.items() if not operation.get("summary")] == []
 
@@ -113,7 +113,7 @@ def test_there_are_no_pages_that_load_scripts_from_elsewhere(client):
     assert client.get("/api/docs").status_code == 404
 
 
-# What can be read
+# Readable files
 
 
 def hidden_files(settings) -> list[str]:
@@ -143,8 +143,8 @@ def test_an_uploaded_file_is_checked(client, check_event, settings):
 
 
 def test_a_path_that_was_not_uploaded_is_not_read(client, check_event, settings, uploads):
-    # A page sends the path that the upload gave it; a stranger can send any. Read, it would show the first
-    # lines of the file in the findings.
+    # A page sends the path that the upload returned, but a stranger can send any path. If the file were read,
+    # the findings would show its first lines.
     first = upload(client, b"{}\n")
     for path in hidden_files(settings):
         for sent in (path, f"{first}/../../../../../../../../..{path}", f"file://{path}"):
@@ -179,7 +179,7 @@ def test_an_upload_over_the_limit_is_refused_and_not_stored(client, settings, up
     ] == []
 
 
-# What answers give away
+# What responses reveal
 
 
 def test_an_error_answer_shows_no_traceback_and_no_path(client, check_event, uploads, settings):

@@ -1,4 +1,4 @@
-"""A real Space while its PostgreSQL server is stopped, and after that is started again."""
+"""Tests of a real Space while its PostgreSQL server is stopped, and after it is started again."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -26,14 +26,14 @@ AWAY = "the database does not answer; try again in 10 seconds"
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[PostgresServer]:
-    """A server of this file's own: it is stopped."""
+    """Yield a PostgreSQL server for this file only, because the tests stop it."""
     with postgres_server() as found:
         yield found
 
 
 @pytest.fixture(scope="module")
 def space(server, suite_folder, tmp_path_factory) -> Iterator[Running]:
-    """A Space with one judge on the board."""
+    """Yield a Space with one judge on the board."""
     folder = tmp_path_factory.mktemp("away")
     settings = settings_for(suite_folder, folder / "state", database_url=server.new_database())
     with running(settings, folder / "files") as found:
@@ -43,7 +43,7 @@ def space(server, suite_folder, tmp_path_factory) -> Iterator[Running]:
 
 @pytest.fixture
 def away(server, space) -> Iterator[Running]:
-    """The same while the server is stopped; its pages were read before."""
+    """Yield the same Space while the database is stopped, after its pages were read once."""
     for path in ("/", "/api/board.json", "/readyz"):
         assert httpx.get(space.url + path, timeout=120).status_code == 200
     server.stop()

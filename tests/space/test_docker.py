@@ -1,4 +1,4 @@
-"""The command and environment of the image, without Docker: a Space on all addresses, read-only at first."""
+"""Tests of the image's command and environment, without Docker: a Space on all addresses, read-only."""
 
 import json
 import os
@@ -25,13 +25,13 @@ NAME = "board.example.org"
 
 
 def instruction(name: str) -> str:
-    """What follows an instruction of the Dockerfile."""
+    """Return the text after an instruction of the Dockerfile."""
     text = (REPOSITORY / "Dockerfile").read_text()
     return re.search(rf"^{name} (.*)$", text, re.MULTILINE)[1]
 
 
 class Container:
-    """A process as the image starts it, but for where its state and its suite are."""
+    """A process that is started as in the image, but with another state folder and suite."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
         write_suite(folder)
@@ -55,7 +55,7 @@ class Container:
             )
 
     def arb(self, *words: str) -> str:
-        """What a command in the container prints."""
+        """Return the output of a command in the container."""
         command = [sys.executable, "-m", "arb", *words]
         done = subprocess.run(
             command, cwd=REPOSITORY, env=self.environment, capture_output=True, text=True, timeout=SECONDS

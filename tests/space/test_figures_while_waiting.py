@@ -1,4 +1,4 @@
-"""Nobody sees figures of a submission whose record could still be lost, or that is held, at any door."""
+"""Tests that no page or route shows figures of a submission that is held or not durable."""
 
 import json
 
@@ -21,7 +21,7 @@ FIGURES = ("75.0", "60.0", '"tp"')
 
 
 class Waiting(Durability):
-    """Nothing lasts until a test says so."""
+    """No record is durable until a test says so."""
 
     lasts = False
 
@@ -43,7 +43,7 @@ def assert_no_figures(text: str) -> None:
 
 
 def every_door(service, submission_id: str) -> dict[str, str]:
-    """What each page and route answers to the owner of a submission."""
+    """Return the response of each page and route to the owner of a submission."""
     client, ada = local_client(service), signed_in(service, "Ada")
     paths = (
         f"/api/submissions/{submission_id}", f"/mine/{submission_id}", "/mine", "/", "/api/board.json",
@@ -58,7 +58,7 @@ def test_figures_are_shown_only_once_the_record_is_durable(waiting):
     assert (sent["status"], sent["report"]) == ("waiting", None)
     assert_no_figures(json.dumps(sent))
     for path, text in every_door(waiting, sent["submission_id"]).items():
-        if path in ("/", "/compare"):  # where other figures stand
+        if path in ("/", "/compare"):  # which show other figures
             assert FORM["judge"] not in shown_text(text)
         else:
             assert_no_figures(text)

@@ -1,4 +1,4 @@
-"""What submitters write, on every page and in every answer: shown as text, and never as markup."""
+"""Tests that texts of submitters are shown as text on every page and in every response, never as markup."""
 
 import csv
 import io
@@ -22,7 +22,7 @@ LINKS = ("https://example.org/?a=&quot;&lt;x", "https://example.org/{{7*7}}${7*7
 
 
 def filled(settings, texts) -> dict[str, str]:
-    """Submit a judge for each text, with the text in every field; gives the ids of the submissions."""
+    """Submit a judge for each text, with the text in every field, and return the ids of the submissions."""
     service, ids = SubmissionsApp(settings), {}
     for place, text in enumerate(texts):
         fields = {"account": text[:80], "judge": text[:80], "model": text, "authors": text}
@@ -39,7 +39,7 @@ def client_of(settings) -> TestClient:
 
 @pytest.fixture(scope="module")
 def places(suite_folder, tmp_path_factory):
-    """Settings of two Spaces: one with what was meant to do harm, one with as many harmless texts."""
+    """Return settings of two Spaces: one with hostile texts, one with as many harmless texts."""
     folders = (tmp_path_factory.mktemp("hostile"), tmp_path_factory.mktemp("harmless"))
     return [settings_for(suite_folder, folder / "state") for folder in folders]
 
@@ -59,9 +59,9 @@ def clients(places, ids):
 
 
 def addresses(ids) -> list[str]:
-    """Every page, those of each judge, and comparisons of all."""
+    """Return every page, the pages of each judge, and comparisons of all judges."""
     judges = [f"/judge?id={found}" for found in ids]
-    pages = [page.path for page in PAGES if page.path != "/paper"]  # another suite has none
+    pages = [page.path for page in PAGES if page.path != "/paper"]  # which other suites do not have
     return [*pages, *judges, *(f"/compare?judges={','.join(ids[n : n + 5])}" for n in range(0, len(ids), 5))]
 
 
@@ -87,7 +87,7 @@ def test_every_text_is_shown_as_it_was_written(clients, ids):
 
 
 def test_no_script_of_a_page_holds_what_closes_it(clients, ids):
-    # JSON in a script element: a text with </script> would end it, whatever quotes stand around.
+    # JSON in a script element: a text with </script> would end it, even within quotes.
     hostile, _ = clients
     for address in addresses(ids[0]):
         for script in re.findall(r"<script[^>]*>(.*?)</script", hostile.get(address).text, re.S):
@@ -107,7 +107,7 @@ def test_no_cell_of_the_csv_is_a_formula(clients):
 
 
 def test_what_is_written_into_an_address_is_not_markup_either(clients, ids):
-    # Whoever sends a link to somebody writes into a page as well.
+    # People also write into a page by sending a link to somebody.
     hostile, _ = clients
     usual = set().union(*(tags_and_attributes(hostile.get(a).text) for a in addresses(ids[0])))
     for page in PAGES:

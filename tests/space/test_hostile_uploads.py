@@ -1,4 +1,4 @@
-"""Thousands of files that mean harm, through the real application: each is answered, none does any."""
+"""Tests with thousands of hostile files: the real application answers each of them and takes no harm."""
 
 import gc
 import json
@@ -37,7 +37,7 @@ SHARES: dict[Kind, float] = {"jsonl": 0.45, "csv": 0.35, "foreign": 0.16, "parqu
 
 
 class Heard(logging.Handler):
-    """Keeps every record of the log: its line, and its other fields."""
+    """Stores every log record: its line, and its other fields."""
 
     def __init__(self) -> None:
         super().__init__(logging.INFO)
@@ -53,7 +53,7 @@ class Heard(logging.Handler):
 
 @dataclass
 class Served:
-    """The application as it runs, what it logged, and what it said so far."""
+    """The running application, its log, and its responses so far."""
 
     client: TestClient
     service: SubmissionsApp
@@ -77,7 +77,7 @@ def served(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def seeds(served) -> list[list[Row]]:
-    """The rows of the real verdict files where they are, and of one with every column."""
+    """Return the rows of real verdict files if they are available, and of a file with every column."""
     ids = [trajectory.trajectory_id for trajectory in served.service.suite.split("test")]
     made = [
         {"trajectory_id": spelled, "success": place % 3 == 0, "score": place / len(ids), "state": "ok"}
@@ -90,7 +90,7 @@ def seeds(served) -> list[list[Row]]:
 
 @pytest.fixture(scope="module")
 def harmless_html(served) -> set[tuple[str, str]]:
-    """Every tag and attribute that the findings of harmless files are made of."""
+    """Return every tag and attribute in the findings of harmless files."""
     (trajectory, *_) = served.service.suite.split("test")
     files = (
         b'{"trajectory_id": "nowhere", "success": "perhaps", "extra": 1}\n' * 9,
@@ -107,7 +107,7 @@ def harmless_html(served) -> set[tuple[str, str]]:
 
 
 def page_of(served: Served, content: bytes, name: str = "verdicts.jsonl", split: str = "test") -> str:
-    """What the submit page shows of a file that its form uploaded."""
+    """Return what the submit page shows for a file that was uploaded with its form."""
     body, headers = one_file_form(HostileFile(name, content), "files")
     answer = served.client.post("/gradio_api/upload", content=body, headers=headers)
     if answer.status_code != 200:
@@ -122,7 +122,7 @@ def page_of(served: Served, content: bytes, name: str = "verdicts.jsonl", split:
 
 
 def is_answered(served: Served, file: HostileFile, split: str) -> None:
-    """The check over HTTP: findings, or that the file is acceptable or too large, and nothing else."""
+    """Check a file over HTTP: the response must have findings, or say acceptable or too large."""
     body, headers = one_file_form(file, "file")
     answer = served.client.post(f"/api/check?split={split}", content=body, headers=headers)
     assert "Traceback" not in answer.text
@@ -131,7 +131,7 @@ def is_answered(served: Served, file: HostileFile, split: str) -> None:
         assert "send a smaller file" in answer.json()["detail"]
         served.answers["too large"] += 1
         return
-    if answer.status_code == 422:  # what a browser sends where no file was chosen
+    if answer.status_code == 422:  # what a browser sends if no file is chosen
         assert (name_as_sent(file.name), file.content) == (b"", b"")
         assert answer.json()["detail"].startswith("there is no file")
         return
@@ -149,7 +149,7 @@ def is_answered(served: Served, file: HostileFile, split: str) -> None:
 
 
 def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uploads: int) -> None:
-    """So many files, checked over HTTP; one in eight also as the page shows it."""
+    """Check many files over HTTP, and one in eight on the page too."""
     for kind, share in SHARES.items():
         sent = 0
 
@@ -164,7 +164,7 @@ def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uplo
         def each(file: HostileFile, split: str) -> None:
             nonlocal sent
             sent += 1
-            before = reset_peak()  # making a file takes hundreds of MB, which are not the server's
+            before = reset_peak()  # making a file takes hundreds of MB, which are not used by the server
             is_answered(served, file, split)
             if sent % 8 == 0:
                 html = page_of(served, file.content, file.name, split)
@@ -179,9 +179,10 @@ def send_all(served: Served, seeds: Sequence[Sequence[Row]], harmless_html, uplo
 
 @pytest.fixture
 def garbage_collected_as_in_the_server():
-    """What was there before is not searched (`space.__main__` freezes it too), and new garbage as often.
+    """Freeze existing objects, as `space.__main__` does, so that only new garbage is collected.
 
-    Else Python looks through everything only once a quarter of all that other tests left has come anew.
+    Otherwise Python runs a full collection only after objects have grown by a quarter of those that other
+    tests left behind.
     """
     before = gc.get_threshold()
     gc.collect()
@@ -193,7 +194,7 @@ def garbage_collected_as_in_the_server():
 
 @pytest.mark.slow
 def test_five_thousand_hostile_files_are_answered_within_bounded_memory(request):
-    """In a process of its own: memory that other tests left, or glibc keeps for them, is not the server's."""
+    """Runs in a separate process, because memory of other tests is not memory of the server."""
     if OWN_PROCESS in os.environ:
         fixtures = ("garbage_collected_as_in_the_server", "served", "seeds", "harmless_html")
         _, *given = map(request.getfixturevalue, fixtures)
@@ -219,7 +220,7 @@ def send_five_thousand(served: Served, seeds: list[list[Row]], harmless_html: se
     send_all(served, seeds, harmless_html, 250)
     assert served.answers["acceptable"] > 0
     assert served.answers["refused"] > 150
-    for made in BOMBS:  # what is made once and kept is there now
+    for made in BOMBS:  # now everything exists that is made only once
         made()
     before = resident()
     served.codes.clear()
@@ -233,26 +234,26 @@ def send_five_thousand(served: Served, seeds: list[list[Row]], harmless_html: se
         "missing_id", "empty_id",
     }  # fmt: skip
     assert set(served.answers) == {"acceptable", "refused", "too large"}
-    # A file of 5 MB takes 120 MB at most while it is read; the process that reads Parquet has its own bound.
+    # Reading a file of 5 MB takes at most 120 MB. The process that reads Parquet has a separate limit.
     assert served.most_memory < 250 * MB
     assert resident() - before < 150 * MB
 
 
 def reset_peak() -> int:
-    """Let `peak` count from now on; return the memory of this process now, in bytes."""
+    """Reset `peak`, and return the memory of this process in bytes."""
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
     return resident()
 
 
 def peak() -> int:
-    """The most memory of this process since `reset_peak`, in bytes; 0 where the system does not tell."""
+    """Return the most memory of this process since `reset_peak` in bytes, or 0 if the system does not say."""
     status = Path("/proc/self/status")
     lines = status.read_text().splitlines() if status.exists() else []
     return next((int(line.split()[1]) * 1_024 for line in lines if line.startswith("VmHWM:")), 0)
 
 
 def resident() -> int:
-    """The memory of this process now, in bytes; 0 where the system does not tell."""
+    """Return the memory of this process in bytes, or 0 if the system does not say."""
     statm = Path("/proc/self/statm")
     return int(statm.read_text().split()[1]) * resource.getpagesize() if statm.exists() else 0

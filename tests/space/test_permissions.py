@@ -1,4 +1,4 @@
-"""The permission matrix: every route and every page handler, called as every actor (see `permissions`)."""
+"""Tests of the permission matrix: every route and page handler, called as every actor (see `permissions`)."""
 
 import json
 import re
@@ -25,7 +25,7 @@ TABLE = expected()
 
 @pytest.fixture(scope="module")
 def settings(suite_folder, tmp_path_factory):
-    """Settings of a Space with a submission of Ada's."""
+    """Return settings of a Space with a submission by Ada."""
     folder = tmp_path_factory.mktemp("permissions")
     settings = settings_for(
         suite_folder,
@@ -53,14 +53,14 @@ def client(settings) -> Iterator[TestClient]:
 
 
 def by_token(actor: str) -> dict[str, str]:
-    """The headers of an actor who sends a token."""
+    """Return the headers of an actor who sends a token."""
     if actor == "anonymous":
         return {}
     return {"authorization": f"Bearer hf_token_of_{NAMES.get(actor, 'nobody_now')}"}
 
 
 def by_session(settings, actor: str) -> dict[str, str]:
-    """The headers of an actor's browser on a page of ours; a session that ended is none."""
+    """Return the headers of an actor's browser on our pages. A session that ended does not count."""
     from tests.space.auth.conftest import session_cookie
 
     headers = {"sec-fetch-site": "same-origin"}
@@ -70,14 +70,16 @@ def by_session(settings, actor: str) -> dict[str, str]:
 
 
 def routes_of(routes, prefix: str = "") -> Iterator[str]:
-    """``METHOD path`` of every route, through included routers and mounted applications."""
+    """Yield ``METHOD path`` of every route, including those of routers and mounted applications."""
     for route in routes:
         if (included := getattr(route, "original_router", None)) is not None:
             yield from routes_of(included.routes, prefix)
         elif isinstance(route, Mount):
             yield from routes_of(route.routes, prefix + route.path)
         else:
-            methods = set(route.methods or ("POST",))  # an application at one address names none
+            methods = set(
+                route.methods or ("POST",)
+            )  # an application that is mounted at one address has no methods
             if "GET" in methods and not isinstance(route, APIRoute):
                 methods -= {"HEAD"}  # a route of Starlette answers HEAD wherever it answers GET
             for method in sorted(methods):
@@ -85,7 +87,7 @@ def routes_of(routes, prefix: str = "") -> Iterator[str]:
 
 
 def handlers_of(app) -> list:
-    """Every function behind an event of a page, as Gradio keeps them."""
+    """Return every function behind an event of a page, as Gradio stores them."""
     (pages,) = [
         route.app.get_blocks()
         for route in app.routes
@@ -135,7 +137,7 @@ def test_only_the_four_endpoints_are_a_named_api(client):
 
 
 def call(client, event: int, data: list, headers: dict[str, str]) -> dict:
-    """What a page's script does: join the queue, listen to the end."""
+    """Do what a page's script does: join the queue and listen until the end."""
     session = uuid.uuid4().hex
     asked = {"fn_index": event, "data": data, "session_hash": session}
     assert client.post("/gradio_api/queue/join", json=asked, headers=headers).status_code == 200

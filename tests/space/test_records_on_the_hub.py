@@ -1,4 +1,4 @@
-"""The Space with its records on the Hub: what it answers while they wait, and how it ends."""
+"""Tests of a Space with records on the Hub: its responses while records wait, and its shutdown."""
 
 import threading
 import time
@@ -37,7 +37,7 @@ def settings_on_the_hub(folder) -> Settings:
 
 def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp_path, monkeypatch):
     quick = SimpleNamespace(**vars(time) | {"sleep": lambda _seconds: None})
-    monkeypatch.setattr("huggingface_hub.utils._http.time", quick)  # it asks five times more by itself
+    monkeypatch.setattr("huggingface_hub.utils._http.time", quick)  # the client tries five more times
     settings = settings_on_the_hub(tmp_path)
     app = create_app(settings)
     form = {**FORM, "test_labels_used": "false"}
@@ -47,7 +47,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         hub.fail("POST", "/commit/", first=lambda: go_on.wait(120))
         answer = client.post("/api/submissions", data=form, files={"file": ("a.jsonl", verdicts(suite))})
         go_on.set()
-        # at once, and not when the Hub has it
+        # immediately, and not only when the Hub has it
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
         assert answer.headers["location"] == f"/api/submissions/{answer.json()['submission_id']}"
         assert int(answer.headers["retry-after"]) >= 1
@@ -63,7 +63,7 @@ def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp
         answer = client.post("/api/submissions", data=form, files=file)
         assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
         eventually(lambda: client.get("/readyz").json()["waiting"] == 2)
-        failing = "2 records wait to be saved on the Hub. It does not answer"
+        failing = "2 records wait to be saved on the Hub. The Hub does not answer"
         eventually(lambda: client.get("/readyz").json()["records"].startswith(failing))
         hub.faults.clear()
         eventually(lambda: client.get("/readyz").json()["waiting"] == 0)

@@ -1,4 +1,4 @@
-"""``python -m space serve`` as a process of its own: what it prints, and when."""
+"""Tests of ``python -m space serve`` in a separate process: what it prints, and when."""
 
 import asyncio
 import json
@@ -31,7 +31,7 @@ ADDRESS = re.compile(r"The Space is at (http://[^ ]+) \(stop it with Ctrl-C\)")
 
 
 class Served:
-    """The process, with what it wrote to stderr so far; on a terminal where ``on_terminal`` is set."""
+    """The process and its stderr so far, which is a terminal if ``on_terminal`` is true."""
 
     def __init__(self, state: Path, *options: str, on_terminal: bool, **environment: str) -> None:
         reading, writing = pty.openpty() if on_terminal else os.pipe()
@@ -48,7 +48,7 @@ class Served:
         os.close(writing)
 
     def wait_for(self, is_there: Callable[[str], object]) -> str:
-        """The whole lines once ``is_there`` finds what it looks for in them, or the process has ended."""
+        """Return the complete lines once ``is_there`` finds what it wants, or the process has ended."""
         deadline = time.monotonic() + SECONDS
         while time.monotonic() < deadline:
             has_ended = self.process.poll() is not None
@@ -63,7 +63,7 @@ class Served:
         try:
             while piece := os.read(self._reading, 65_536):
                 self.text += piece.decode().replace("\r\n", "\n")
-        except (BlockingIOError, OSError):  # nothing more now; a terminal whose process has ended
+        except (BlockingIOError, OSError):  # no output now, or a terminal whose process has ended
             return
 
     def stop(self) -> int:
@@ -137,7 +137,7 @@ def test_json_lines_come_where_they_are_asked_for(serve):
 
 
 def test_connections_send_what_they_have_at_once():
-    """Without TCP_NODELAY the body of a page waits for 40 ms on a connection that a browser has already."""
+    """Without TCP_NODELAY, the body of a page waits for 40 ms on a connection that is open already."""
 
     async def delays() -> bool:
         found = asyncio.get_running_loop().create_future()
@@ -163,8 +163,8 @@ def test_a_port_that_is_taken_is_one_plain_line_and_no_address(serve):
         text = served.wait_for(lambda text: False)
         assert served.process.wait(timeout=120) == 2
     assert text == (
-        f"error: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another with "
-        "--port\n"
+        f"error: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another port "
+        "with --port\n"
     )
 
 
@@ -173,9 +173,11 @@ SHOWN = ("shop/agent-a/shop.1", "shop/agent-a/shop.2", "shop/agent-b/shop.1")
 
 @pytest.fixture
 def runs(tmp_path, monkeypatch) -> Path:
-    """A folder of three runs in the released layout, and one that is broken; the cache is the test's."""
+    """Return a folder with three runs in the released layout and a broken one, and a cache for this test."""
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
-    monkeypatch.setattr("dataset_script.build.workers.default_workers", lambda: 1)  # no pool of processes
+    monkeypatch.setattr(
+        "dataset_script.build.workers.default_workers", lambda: 1
+    )  # without a pool of processes
     source = SourceFolder(tmp_path / "my runs")
     for trajectory_id in SHOWN:
         source.put(trajectory_id)

@@ -1,4 +1,4 @@
-"""One source of verdicts: what is known of a judge is the same on every page, wherever its verdicts lie."""
+"""Tests that every page shows the same about a judge, wherever its verdicts are stored."""
 
 import re
 from types import SimpleNamespace
@@ -25,7 +25,7 @@ def files(shared):
 
 @pytest.fixture(scope="module")
 def as_submissions(official_settings, files, tmp_path_factory):
-    """A client of a Space to which the three files were submitted, and their rows."""
+    """Return a client of a Space with the three files as submissions, and their rows."""
     settings = official_settings.model_copy(update={"state_dir": tmp_path_factory.mktemp("submitted")})
     service = SubmissionsApp(settings, clock=one_a_day())
     ids = []
@@ -40,14 +40,14 @@ def as_submissions(official_settings, files, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def as_paper_verdicts(official_settings, files, tmp_path_factory):
-    """A client of a Space with the three files in ARB_PAPER_VERDICTS, and the paper's rows."""
+    """Return a client of a Space with the three files in ARB_PAPER_VERDICTS, and the paper's rows."""
     folder = tmp_path_factory.mktemp("folder")
     settings = official_settings.model_copy(update={"state_dir": folder, "paper_verdicts": files})
     return local_client(SubmissionsApp(settings)), list(JUDGES.values())
 
 
 def numbers(html: str) -> list[str]:
-    """The text of every cell with a number, in the order of the page."""
+    """Return the text of every cell with a number, in the order of the page."""
     return [shown_text(cell).strip() for cell in re.findall(r'<td class="number[^>]*>(.*?)</td>', html, re.S)]
 
 
@@ -112,7 +112,7 @@ def public(tmp_path):
 
 
 def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
-    """Over a dataset that carries these judgments on test, where some are given."""
+    """Return the verdicts of the Space, with ``carried`` as the dataset's judgments on test, if any."""
     found = JudgeVerdicts(service, Explorer(service.settings, service))
     if carried is not None:
         opened = SimpleNamespace(version="v1", suite=service.suite.name)

@@ -1,7 +1,4 @@
-"""`export-labels`: a published set comes back as it was, for its owner's eyes only.
-
-The commands over the records: what they print, their exit codes, and one line for whatever is wrong.
-"""
+"""Tests of the commands on records: output, exit codes and one-line errors, and `export-labels`."""
 
 import json
 
@@ -19,7 +16,10 @@ MIA = Actor("Mia", is_maintainer=True)
 
 @pytest.fixture
 def run(settings, monkeypatch, tmp_path):
-    """Call a command over the synthetic suite, in an empty folder; gives exit code and what was printed."""
+    """Return a function that runs a command on the synthetic suite in an empty folder.
+
+    It returns the exit code and the output.
+    """
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, **environment: str):
@@ -32,13 +32,13 @@ def run(settings, monkeypatch, tmp_path):
 
 @pytest.fixture
 def export_labels(run):
-    """Call `export-labels` over the label sets among the records."""
+    """Return a function that runs `export-labels` on the recorded label sets."""
     return lambda *arguments: run("export-labels", *arguments, ARB_LABELS="records")
 
 
 @pytest.fixture
 def two_sets(service, suite_folder):
-    """Two label sets published one after the other, with their versions."""
+    """Publish two label sets, one after the other, and return their versions."""
     first = (suite_folder / "labels.csv").read_bytes()
     second = first.replace(b"Unsuccessful", b"Unsure", 1)
     return {

@@ -1,4 +1,4 @@
-"""`python -m submissions submit`: sends once what is right, says everything that is wrong, tries again."""
+"""Tests of `python -m submissions submit`: it submits once, reports every problem, and tries again."""
 
 import httpx
 import pytest
@@ -31,7 +31,7 @@ def _no_waiting(monkeypatch):
 
 
 def client_that(*answers):
-    """A client whose requests are answered one after the other; an exception is raised instead."""
+    """Return a client with the given responses, in order. An exception is raised instead of returned."""
     seen = []
 
     def answer(request):
@@ -74,14 +74,14 @@ def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
     closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
-    with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; send it again later"):
+    with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; try again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
-    assert sum(slept) == 800  # a fifth wait would end after 1,000 s
+    assert sum(slept) == 800  # a fifth pause would end after 1,000 s
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
     client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
-    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; send it again later"):
+    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; try again later"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 

@@ -1,4 +1,4 @@
-"""A storm over HTTP: Spaces are killed again and again, and a third of the Hub's calls fail."""
+"""Stress test over HTTP: Spaces are killed repeatedly, and a third of the calls to the Hub fail."""
 
 import os
 import random
@@ -43,18 +43,20 @@ NO_ANSWER_SECONDS = 10.0
 
 @dataclass(frozen=True)
 class Job:
-    """One file of an account."""
+    """A file to submit for an account."""
 
     account: str
     file: int
 
     def content(self, suite: Suite) -> bytes:
-        """A file that no other account has."""
+        """Return a file that no other account has."""
         return verdicts(suite, misses=self.file, reasoning=f"as {self.account} sees it")
 
 
 def jobs() -> list[Job]:
-    """200 in a random order: half of the accounts send five files, half send two files again and again."""
+    """Return 200 jobs in random order: half of the accounts send five files each, the rest two files
+    repeatedly.
+    """
     drawn = random.Random(20)
     sent = [
         Job(f"Account {n}", file)
@@ -78,7 +80,7 @@ class Starter:
         assert self._process.stdout.readline() == "ready\n", log.read_text()
 
     def start(self, port: int, state: Path) -> int:
-        """Start a Space; its process id."""
+        """Start a Space and return its process id."""
         self._process.stdin.write(f"{port} {state}\n")
         self._process.stdin.flush()
         return int(self._process.stdout.readline())
@@ -89,7 +91,7 @@ class Starter:
 
 
 class StormSpace:
-    """A Space that is killed and started again on the same port, over the same state folder."""
+    """A Space that can be killed and started again on the same port, with the same state folder."""
 
     def __init__(self, starter: Starter, state: Path) -> None:
         self._starter, self.state = starter, state
@@ -101,7 +103,7 @@ class StormSpace:
         self._process = self._starter.start(port_of(self._held), self.state)
 
     def kill(self) -> None:
-        """End it as a power cut would, and see it gone."""
+        """Kill the Space, and wait until it is gone."""
         if self._process is None:
             return
         os.kill(self._process, signal.SIGKILL)
@@ -126,7 +128,7 @@ def _is_alive(process: int) -> bool:
 
 @dataclass
 class Answers:
-    """What the clients were told: the last word on each job, and every receipt that said ``accepted``."""
+    """The final response to each job, and every receipt with the status ``accepted``."""
 
     waiting: SimpleQueue = field(default_factory=SimpleQueue)
     definite: list[tuple[Job, str]] = field(default_factory=list)
@@ -136,7 +138,7 @@ class Answers:
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def take(self, job: Job, answer: httpx.Response | None) -> float:
-        """Note an answer; what is not definite is asked again, after so many seconds."""
+        """Store a response; return the seconds until the job is sent again, or 0 if the response is final."""
         with self.lock:
             status = answer.status_code if answer is not None else "no answer"
             self.statuses[status] += 1
@@ -156,7 +158,7 @@ class Answers:
 
 
 def send_until_definite(urls: Sequence[str], suite: Suite, answers: Answers, stop: threading.Event) -> None:
-    """A client: takes a job, and sends it again as it is told until it has a definite answer."""
+    """Send jobs, each repeatedly as the responses ask, until the response is final."""
     addresses = cycle(urls)
     with httpx.Client(timeout=60, trust_env=False) as client:
         while not stop.is_set():
@@ -177,7 +179,7 @@ def send_until_definite(urls: Sequence[str], suite: Suite, answers: Answers, sto
 
 
 def read_until_stopped(urls: Sequence[str], answers: Answers, stop: threading.Event) -> None:
-    """A reader: whoever answers shows the board, and no judge twice."""
+    """Read the board repeatedly and check that no judge is on it twice."""
     addresses = cycle(urls)
     with httpx.Client(timeout=60, trust_env=False) as client:
         while not stop.wait(PACE * 20):
@@ -193,7 +195,7 @@ def read_until_stopped(urls: Sequence[str], answers: Answers, stop: threading.Ev
 
 @pytest.fixture(scope="module")
 def limited_suite(tmp_path_factory) -> Path:
-    """The synthetic suite with two files a day for an account."""
+    """Return the synthetic suite with a limit of two files per account and day."""
     folder = tmp_path_factory.mktemp("limited")
     write_suite(folder)
     (folder / "small" / "suite.toml").write_text(RULES)
@@ -202,12 +204,12 @@ def limited_suite(tmp_path_factory) -> Path:
 
 @pytest.fixture
 def failing_hub(monkeypatch) -> Iterator[HubServer]:
-    """A Hub that fails a third of all calls, half of these after it did what was asked."""
+    """Yield a Hub that fails a third of all calls, half of them after doing what was asked."""
     draw = random.Random(3)
     with running_hub(monkeypatch) as hub:
         for method in ("GET", "HEAD", "POST", "PUT"):
             hub.fail(method, ".*", times=10**9, status=503, chance=lambda: draw.random() < 1 / 6)
-            # Of the others, 1/6 / (5/6) = 1/5: a third of all calls fail.
+            # 1/6 / (5/6) = 1/5 of the other calls, so a third of all calls fail.
             hub.fail(method, ".*", times=10**9, status=500, after=True, chance=lambda: draw.random() < 1 / 5)
         yield hub
 
@@ -260,7 +262,7 @@ def test_in_a_storm_every_acknowledged_submission_is_kept_once_and_limits_are_ex
 
 
 def rage(spaces: Sequence[StormSpace], answers: Answers, suite: Suite, is_wiped: bool) -> int:
-    """Clients send until each has a definite answer; meanwhile Spaces are killed; how often one was."""
+    """Run clients until all jobs are final, killing Spaces meanwhile; return the number of kills."""
     for job in jobs():
         answers.waiting.put(job)
     stop, urls = threading.Event(), [space.url for space in spaces]
@@ -298,7 +300,7 @@ def rage(spaces: Sequence[StormSpace], answers: Answers, suite: Suite, is_wiped:
 
 
 def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
-    """Where the records are, and on the Hub: all that was acknowledged, once, and nothing else."""
+    """Check that the database and the Hub have everything that was acknowledged, once, and nothing else."""
     final = settings.model_copy(
         update={"records_repo": RECORDS, "hf_token": SecretStr("hf_maintainer"), "state_lasts": False}
     )
@@ -326,7 +328,7 @@ def check(answers: Answers, settings: Settings, tmp_path: Path) -> None:
     assert outcomes == {"accepted": 20 * 5 + 20 * 2, "limit": 20 * 3}
     assert Counter(r.kind for r in records) == {"submitted": 80, "scored": 80}
 
-    # From nothing, by the Hub alone: the same records, the same board.
+    # A restore from the Hub into an empty folder gives the same records and board.
     restored = open_service(
         final.model_copy(update={"state_dir": tmp_path / "from-nothing", "database_url": None})
     )

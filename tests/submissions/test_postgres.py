@@ -1,4 +1,4 @@
-"""The records on a real PostgreSQL server; left out where none is installed."""
+"""Tests with a real PostgreSQL server; skipped if none is installed."""
 
 import threading
 from datetime import UTC, datetime
@@ -77,7 +77,7 @@ def test_threads_that_send_the_same_and_other_files_at_once_make_each_record_onc
     def work(n: int) -> None:
         try:
             barrier.wait(timeout=120)
-            # Of eight: two accounts, two judges each, two files each.
+            # Eight files: two accounts with two judges each, and two files each.
             who = declaration(account=f"Account {n % 2}", judge=f"Judge {n // 2 % 2}")
             receipts.extend(service.intake.submit(upload, who).receipt for upload in uploads)
         except Exception as problem:

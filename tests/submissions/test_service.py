@@ -26,7 +26,7 @@ from tests.support.submissions import (
     verdicts,
 )
 
-# What a submission gives
+# The result of a submission
 
 
 def test_a_submission_gives_a_receipt_for_exactly_the_file_that_was_sent(settings):
@@ -71,7 +71,7 @@ def test_the_score_is_the_report_of_the_scorer(service, settings):
     assert (score.label_version, score.policy) == (labels.version, "strict")
 
 
-# What is one submission, and what is another
+# Which files are the same submission
 
 
 def test_the_same_file_of_a_judge_is_one_submission_however_often_it_is_sent(service):
@@ -117,7 +117,7 @@ def test_what_differs_in_the_declaration_only_keeps_the_first_record(service):
     assert (row.model, row.test_labels_used) == ("first", True)
 
 
-# What is not taken
+# Refused files
 
 
 @pytest.mark.parametrize("defect", ["half", "duplicate", "empty", "binary"])
@@ -150,7 +150,7 @@ def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
         service.intake.submit(upload, declaration())
 
 
-# Rehearsing on dev
+# Dry runs on dev
 
 
 def test_a_test_file_and_one_with_errors_have_no_dry_run(service):

@@ -8,7 +8,7 @@ from submissions.errors import SubmissionError
 from submissions.scoring import scorer
 from tests.support.submissions import SECRET_ANNOTATOR, again, counts, send, verdicts, write_suite
 
-# Labels that cannot be had
+# Missing labels
 
 
 @pytest.mark.parametrize("damage", ["missing", "word", "foreign id", "not text"])
@@ -49,7 +49,7 @@ def test_the_place_of_a_misspelt_label_source_stays_off_the_pages(service):
 
 @pytest.fixture
 def relabelled(service, tmp_path) -> Settings:
-    """The settings after one test label was corrected."""
+    """Return settings in which one test label is corrected."""
     write_suite(tmp_path / "corrected")
     path = tmp_path / "corrected" / "labels.csv"
     path.write_text(path.read_text().replace(",Unsuccessful,", ",Successful,", 1))
@@ -61,10 +61,10 @@ def test_new_labels_score_every_submission_anew_and_keep_the_old_scores(service,
     old = service.records.board()
     corrected = SubmissionsApp(relabelled)
     assert corrected.label_version != service.label_version
-    assert corrected.records.board().rows == ()  # its score waits for the next line
+    assert corrected.records.board().rows == ()  # it is scored in the next line
     assert corrected.intake.finish_scoring() == 1
     (row,) = corrected.records.board().rows
-    # One more positive that every verdict misses: recall 10/11.
+    # One more positive, which every file misses: recall 10/11.
     assert row.labels["success"]["overall"]["recall"] == 10 / 11
     assert counts(service)["scores"] == 2
     assert row.id == receipt.submission_id
@@ -84,7 +84,7 @@ def test_without_labels_the_board_stands_on_the_newest_full_label_version(servic
         with pytest.raises(ZeroDivisionError):
             corrected.intake.finish_scoring()
     without = service.settings.model_copy(update={"labels": "none"})
-    assert SubmissionsApp(without).records.board().to_bytes() == old  # the re-scoring was broken off
+    assert SubmissionsApp(without).records.board().to_bytes() == old  # the re-scoring was interrupted
 
     SubmissionsApp(relabelled).intake.finish_scoring()
     assert (

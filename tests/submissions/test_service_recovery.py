@@ -24,7 +24,7 @@ def test_one_damaged_file_keeps_no_other_submission_from_its_score(service, monk
     assert str(service.settings.state_dir) not in caplog.text
     assert [row.id for row in restarted.records.board().rows] == [whole.submission_id]
 
-    assert not send(restarted, bad).is_new  # sent again, the file is mended
+    assert not send(restarted, bad).is_new  # submitting the file again repairs it
     assert {row.id for row in restarted.records.board().rows} == {hurt.submission_id, whole.submission_id}
 
 

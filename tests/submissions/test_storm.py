@@ -1,4 +1,4 @@
-"""Submissions from several processes at the same instant, killed in the middle, restarted, sent again."""
+"""Stress test: several processes submit at the same time, are killed and restarted, and submit again."""
 
 import hashlib
 import json
@@ -44,7 +44,7 @@ def go_together(*processes: subprocess.Popen) -> None:
 
 
 def kill_after(process: subprocess.Popen, acknowledged: Path, n: int) -> None:
-    """SIGKILL as soon as the process has acknowledged n submissions."""
+    """Kill the process with SIGKILL once it has acknowledged n submissions."""
     deadline = time.monotonic() + SECONDS
     while len(receipts(acknowledged)) < n:
         assert process.poll() is None, "it ended before it could be killed"
@@ -64,7 +64,7 @@ def fresh_board(folder: Path, state: Path, out: Path) -> bytes:
 
 
 def assert_records_are_whole(service: SubmissionsApp, acknowledged: list[dict]) -> None:
-    """Every acknowledged submission once, each with one score, each file what its name says."""
+    """Check that each acknowledged submission exists once, with one score and an intact file."""
     with snapshot(service.engine) as session:
         submissions = session.scalars(select(Submission)).all()
         names = {(judge.account_id, judge.name) for judge in session.scalars(select(JudgeRow))}
@@ -100,14 +100,14 @@ def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder
     service = SubmissionsApp(settings_for(suite_folder, state))
     assert_records_are_whole(service, acknowledged)
 
-    # Sent again after the restart: the same receipts, nothing new, the same board.
+    # Submitted again after the restart, they give the same receipts, no new records and the same board.
     for judge, misses in JOBS:
         receipt = send(service, verdicts(service.suite, misses=misses), judge=judge)
         assert not receipt.is_new
         assert {receipt.submission_id} == {
             r["id"] for r in acknowledged if (r["judge"], r["sha256"]) == (judge, receipt.file_sha256)
         }
-    assert sum(r["new"] for r in acknowledged) <= len(JOBS)  # a killed process may have known of more
+    assert sum(r["new"] for r in acknowledged) <= len(JOBS)  # a killed process may have recorded more
     assert_records_are_whole(service, acknowledged)
     assert len({r["id"] for r in acknowledged}) == len(JOBS)
     assert service.records.board().to_bytes() == before
@@ -121,14 +121,14 @@ def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_f
         end(process)
     one, two = receipts(tmp_path / "one"), receipts(tmp_path / "two")
     assert [r["id"] for r in one] == [r["id"] for r in two]
-    # Exactly one of the two was told that it made the record.
+    # Exactly one of the two responses says that the record is new.
     assert [a["new"] + b["new"] for a, b in zip(one, two, strict=True)] == [1] * len(JOBS)
     assert_records_are_whole(SubmissionsApp(settings_for(suite_folder, state)), one + two)
 
 
 @pytest.fixture(scope="module")
 def killed_at(suite_folder, tmp_path_factory) -> Path:
-    """A folder with a state folder for each moment, left by a process that was killed in it."""
+    """Return a folder with one state folder per moment at which a process was killed."""
     states = tmp_path_factory.mktemp("killed")
     end(start("die", suite_folder, states, *MOMENTS))
     return states

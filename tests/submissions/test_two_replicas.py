@@ -1,4 +1,4 @@
-"""Two servers over one database, each with a disk of its own: limits and scores stay exact."""
+"""Tests that limits and scores stay exact with two servers that share a database but no disk."""
 
 import multiprocessing
 import shutil
@@ -17,7 +17,7 @@ ACCOUNTS, FILES = ("Ada", "Bob", "Eve"), 5
 
 
 def serve(settings, together, told) -> None:
-    """Send every file of every account, as the other process does at the same time; tell what was taken."""
+    """Send all files of all accounts, as another process does at the same time; return the accepted ones."""
     service = with_rules(SubmissionsApp(settings), files_a_day=2)
     together.wait(timeout=300)
     for misses in range(FILES):
@@ -56,7 +56,7 @@ def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(o
 
 
 def test_a_file_outlives_the_disk_of_the_replica_that_took_it(own_settings, tmp_path):
-    """Scoring it, its verdicts, `verify`, an export and a restore: each from another replica's empty disk."""
+    """Scoring, verdicts, `verify`, export and restore each work on another replica with an empty disk."""
     one = SubmissionsApp(own_settings.model_copy(update={"state_dir": tmp_path / "one"}))
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scorer, "record_score", lambda *_: None)  # killed

@@ -1,4 +1,4 @@
-"""The judges as data: one entry a judge, its best row for each label, figures of the board."""
+"""Tests of the board as data: one entry per judge, with its best row and its metrics for each label."""
 
 import asyncio
 import csv
@@ -53,7 +53,7 @@ def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, clie
 
 
 def rows_in_pages(client, limit: int, cursor: str = "", between=lambda: None) -> list[str]:
-    """The ids of the rows of every page; ``between`` happens after each."""
+    """Return the row ids of all pages. ``between`` is called after each page."""
     ids = []
     while cursor is not None:
         found = client.get("/api/board", params={"cursor": cursor, "limit": limit}).json()
@@ -246,7 +246,7 @@ def test_the_csv_has_a_line_for_each_row_and_label(rest_client):
     table = read_csv(answer.text)
     assert table["label"].tolist() == ["success", "success", "repetition"]
     assert table["judge"].tolist() == ["Alpha", "Beta", "Alpha"]
-    # Alpha never says that a run repeats: that precision is undefined, and has no place
+    # Alpha never says that a run repeats, so its precision is undefined and it has no place
     assert table["rank_place"].fillna(0).tolist() == [1, 2, 0]
     # Alpha: 9 of 9; Beta: 8 of 12
     assert table["precision"][:2].tolist() == pytest.approx([1.0, 8 / 12])
@@ -342,7 +342,7 @@ def test_health_waits_neither_for_threads_of_pages_nor_for_a_board_that_is_made(
     asyncio.run(scene())
 
 
-# What no answer holds
+# What no response contains
 
 
 @pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz", "/readyz"])

@@ -1,4 +1,4 @@
-"""``/api``: the REST API drawn by Swagger UI, with nothing fetched from elsewhere."""
+"""Tests of ``/api``: Swagger UI shows the REST API and loads nothing from other sites."""
 
 import re
 

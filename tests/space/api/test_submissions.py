@@ -1,4 +1,4 @@
-"""Checking and submitting over HTTP: what is taken, what is refused, and that no answer holds a traceback."""
+"""Tests of checking and submitting over HTTP: what is accepted and refused, without any traceback."""
 
 import json
 
@@ -127,7 +127,7 @@ def test_a_failure_on_our_side_is_reported_without_details(service, monkeypatch)
     monkeypatch.setattr(service.intake, "submit", fail)
     answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
     assert answer.status_code == 500
-    assert "no second entry" in answer.json()["error"]
+    assert "not entered twice" in answer.json()["error"]
     assert "secret" not in answer.text
 
 
@@ -143,8 +143,10 @@ def test_a_template_filled_in_is_acceptable(client, service, file_format):
 
 
 def runs_file(n: int = 40, agent: str = "a", **wrong: bool) -> bytes:
-    """A judge's verdicts on ``n`` runs of an agent; every fourth succeeded, and the judge is right but where
-    ``wrong`` gives a task another verdict."""
+    """Return a judge's verdicts on ``n`` runs of an agent. Every fourth run succeeded.
+
+    The judge is right except for the tasks in ``wrong``.
+    """
     rows = [
         {"trajectory_id": f"own/{agent}/task{i}", "success": wrong.get(f"task{i}", i % 4 == 0)}
         for i in range(n)
@@ -153,7 +155,7 @@ def runs_file(n: int = 40, agent: str = "a", **wrong: bool) -> bytes:
 
 
 def labels_file(n: int = 20, agent: str = "a") -> bytes:
-    """Labels of the first ``n`` runs of an agent, as CSV."""
+    """Return the labels of an agent's first ``n`` runs as CSV."""
     rows = [f"own/{agent}/task{i},{'yes' if i % 4 == 0 else 'no'}" for i in range(n)]
     return "\n".join(["trajectory_id,success", *rows]).encode()
 

@@ -1,4 +1,4 @@
-"""A Hub with people on it, and an application of nothing but signing in."""
+"""A Hub with accounts, and an application that only signs people in."""
 
 from datetime import date
 
@@ -26,7 +26,7 @@ CLIENT = ("space-client", "space-secret")
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A Hub where Ada and Grace have access tokens, and the Space is an app."""
+    """Yield a Hub on which Ada and Grace have access tokens, and the Space is a registered app."""
     with running_hub(monkeypatch) as hub:
         hub.api.accounts |= {
             "hf_ada_token": Account("ada"),
@@ -39,7 +39,7 @@ def hub(monkeypatch):
 
 @pytest.fixture
 def space_settings(hub, tmp_path) -> Settings:
-    """Settings as the Hub gives them to a Space."""
+    """Return the settings that the Hub gives to a Space."""
     return Settings(
         state_dir=tmp_path / "state",
         secret="eab69819ef1c1cd52f14e04168d8698e",
@@ -53,7 +53,7 @@ def space_settings(hub, tmp_path) -> Settings:
 
 
 def app_of(auth: Auth, rules: SuiteRules | None = None) -> FastAPI:
-    """Signing in, and two addresses that ask who it is."""
+    """Return an application for signing in, with two routes that return the account."""
     app = FastAPI()
     page = PageFrame(StaticAssets(), auth.mode == "hub")
     app.include_router(build_auth_router(auth, page, rules or SuiteRules()))
@@ -77,25 +77,25 @@ def client_of(auth: Auth, base_url: str = SPACE, **options) -> TestClient:
 
 @pytest.fixture
 def auth(space_settings) -> Auth:
-    """Who is acting on the Space."""
+    """Return the account that a request on the Space acts for."""
     return Auth(space_settings)
 
 
 @pytest.fixture
 def client(auth) -> TestClient:
-    """A browser at the Space."""
+    """Return a browser that is connected to the Space."""
     return client_of(auth)
 
 
 @pytest.fixture
 def local_client(tmp_path) -> TestClient:
-    """A browser at a server without a Space; Grace is a maintainer."""
+    """Return a browser that is connected to a local server, where Grace is a maintainer."""
     settings = Settings(state_dir=tmp_path / "local", maintainers="Grace Hopper")
     return client_of(Auth(settings), "http://127.0.0.1:7860")
 
 
 def session_cookie(auth: Auth, name: str = "ada") -> str:
-    """The Cookie header of somebody who signed in."""
+    """Return the Cookie header of an account that signed in."""
     response = Response()
     auth.sign_in(response, Actor(name, since=date(2024, 5, 6), how="session"))
     return "; ".join(text.split(";")[0] for text in response.headers.getlist("set-cookie"))

@@ -41,7 +41,7 @@ def test_a_changed_cookie_is_no_session():
     text = written(cookie)[cookie.name]
     for at in range(len(text)):
         changed = text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :]
-        # The last letter of a part may hold bits that are not read; then it says the same.
+        # The last letter of a part may contain unused bits, so that changing it has no effect.
         assert cookie.read({cookie.name: changed}) in (None, (ADA, None))
     assert cookie.read({cookie.name: "B" + text[1:]}) is None
 
@@ -84,7 +84,7 @@ def test_a_restart_keeps_sessions_where_there_is_a_secret_and_ends_them_where_th
 
 @pytest.fixture
 def pages(service):
-    """A client, and what signs somebody in: the headers of a browser of theirs."""
+    """Return a client, and a function that signs an account in and returns its browser's headers."""
     auth = Services(service, None).auth
 
     def browser(name: str = "Ada") -> dict[str, str]:
@@ -102,7 +102,7 @@ def test_signing_out_ends_the_session_wherever_its_cookie_was_copied_to(pages):
     headers, other = browser(), browser()
     assert client.post("/sign-out", headers=headers).status_code == 303
     client.cookies.clear()
-    assert not is_known(client, headers)  # the cookie itself is as good as before
+    assert not is_known(client, headers)  # although the cookie itself is valid
     assert is_known(client, other)
 
 
@@ -127,8 +127,7 @@ def test_an_account_sees_its_sessions_and_ends_one_or_all(pages):
 def test_a_session_begun_at_one_replica_is_known_at_the_other_and_ends_at_both(
     database, service, request, tmp_path
 ):
-    """Two Spaces over one database, each with a disk of its own: a browser is sent now to one, now to the
-    other."""
+    """Return two Spaces that share a database but no disk. A browser may reach either of them."""
     is_sqlite = database == "sqlite"
     url = f"sqlite:///{tmp_path / 'records.sqlite'}" if is_sqlite else request.getfixturevalue("postgres_url")
     shared = service.settings.model_copy(

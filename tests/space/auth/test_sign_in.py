@@ -1,4 +1,4 @@
-"""Signing in with Hugging Face, the whole way: our routes, and a Hub that speaks OpenID Connect."""
+"""Tests of signing in with Hugging Face, from our routes to a Hub that implements OpenID Connect."""
 
 from urllib.parse import parse_qs, urlsplit
 
@@ -11,14 +11,14 @@ from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of
 
 
 def at_the_hub(address: str) -> str:
-    """Follow the reader to the Hub; gives the path of the Space that the Hub sends them back to."""
+    """Follow the redirect to the Hub, and return the path of the Space to which the Hub redirects back."""
     back = httpx.get(address).headers["location"]
     assert back.startswith(f"{SPACE}/login/callback?")
     return back.removeprefix(SPACE)
 
 
 def sign_in(client, wished="/submit") -> httpx.Response:
-    """All of it; gives the last answer."""
+    """Sign in completely, and return the last response."""
     start = client.get("/sign-in", params={"next": wished})
     to_hub = client.get(start.headers["location"])
     assert to_hub.status_code == 302, to_hub.text

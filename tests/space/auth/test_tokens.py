@@ -1,4 +1,4 @@
-"""Bearer tokens against a Hub: whose they are, what is refused, what is remembered, what is never kept."""
+"""Tests of bearer tokens with a Hub: who holds them, what is refused, cached, and never stored."""
 
 import logging
 
@@ -51,7 +51,7 @@ def test_an_expired_token_is_refused_in_words_even_where_one_may_read(client):
     ("account", "said"),
     [
         (Account("the-lab", kind="org"), "does not belong to a person"),
-        (Account("ada", auth_type="app_token_as_user"), "was given to an app"),
+        (Account("ada", auth_type="app_token_as_user"), "was issued to an app"),
     ],
 )
 def test_a_token_of_an_organization_or_of_an_app_does_not_act(client, hub, account, said):

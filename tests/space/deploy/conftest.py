@@ -1,4 +1,4 @@
-"""A Hub with a published dataset, and a deployment that needs nothing but a few small files."""
+"""A Hub with a published dataset, and a deployment of a few small files."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def deployment() -> Deployment:
 
 @pytest.fixture
 def files(tmp_path) -> dict[str, Path]:
-    """Two files, as `space_files` gives them."""
+    """Return two files in the form of `space_files`."""
     texts = {"space/app.py": "x = 1\n", "requirements.txt": "gradio\n"}
     for name, text in texts.items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -37,12 +37,12 @@ def files(tmp_path) -> dict[str, Path]:
 
 
 def space_of(hub):
-    """The Space on the Hub."""
+    """Return the Space on the Hub."""
     return hub.api.repositories[f"spaces/{SPACE}"]
 
 
 def content(repository) -> dict[str, bytes]:
-    """The head's files, without the one that every repository starts with."""
+    """Return the files of the head, without the file that every new repository has."""
     return {
         path: file.data if isinstance(file.data, bytes) else file.data.read_bytes()
         for path, file in repository.head.files.items()

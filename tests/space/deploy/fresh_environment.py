@@ -1,7 +1,7 @@
-"""A new environment that holds what a requirements.txt asks for and nothing else.
+"""Makes a new environment with only the packages that a requirements.txt needs.
 
-The packages are linked from the environment that runs the tests: downloading them takes minutes.
-What a requirement does not bring in, directly or by its own requirements, cannot be imported there.
+The packages are linked from the environment that runs the tests, because downloading them takes minutes. A
+package that no requirement needs, directly or indirectly, cannot be imported there.
 """
 
 import subprocess
@@ -14,7 +14,7 @@ from packaging.utils import canonicalize_name
 
 
 def make_environment(folder: Path, requirements: Path) -> Path:
-    """The environment's Python."""
+    """Return the path of the environment's Python."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
     for name in required(requirements):
@@ -25,9 +25,9 @@ def make_environment(folder: Path, requirements: Path) -> Path:
 
 
 def required(requirements: Path) -> set[str]:
-    """The distributions of a requirements.txt, with theirs, by their plain names; all are installed here.
+    """Return the distributions that a requirements.txt needs, directly or indirectly, by normalized name.
 
-    Raises AssertionError for one that is installed in a version that does not fit.
+    All of them must be installed here. Raises AssertionError if an installed version does not fit.
     """
     lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
     waiting = [Requirement(line) for line in lines if line]
@@ -47,7 +47,7 @@ def required(requirements: Path) -> set[str]:
 
 
 def _entries(distribution: metadata.Distribution) -> set[Path]:
-    """What a distribution put into site-packages, as far as imports go."""
+    """Return the importable files that a distribution has in site-packages."""
     names = {file.parts[0] for file in distribution.files or ()}
     names -= {"..", "__pycache__"} | {name for name in names if name.endswith(".pth")}
     return {Path(str(distribution.locate_file(name))) for name in names}

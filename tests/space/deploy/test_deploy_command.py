@@ -1,4 +1,4 @@
-"""`python -m space deploy`: options, refusals, what it prints."""
+"""Tests of `python -m space deploy`: options, refusals and output."""
 
 import re
 
@@ -32,7 +32,7 @@ def test_it_deploys_names_the_secrets_and_then_has_nothing_to_do(hub, run, monke
     assert "ARB_SECRET" in first.stdout and "HF_TOKEN" in first.stdout
     assert "hf_maintainer" not in first.output
     second = run("--maintainer", "ada")
-    assert f"{SPACE} at {head}: was there already; no commit" in second.stdout
+    assert f"{SPACE} at {head}: up to date; no commit" in second.stdout
 
 
 def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, tmp_path):
@@ -40,10 +40,10 @@ def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, t
     done = run("--dry-run", "--suite", str(suite), "--labels", "none")
     assert done.exit_code == 0, done.output
     assert hub.seen == []
-    # suite.toml and trajectories.csv; the labels lie beside the folder
+    # suite.toml and trajectories.csv; the labels are outside the folder
     assert re.search(r"^  arb/core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
     assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
-    for said in (f"Space {SPACE}, created if", f"records: {RECORDS} (private; created if missing)",
+    for said in (f"Space {SPACE} (created if", f"records: {RECORDS} (private; created if missing)",
                  "3 files: Dockerfile, README.md, app.py", "board: only on the Space",
                  "variable ARB_RECORDS_REPO=", "secret to set: ARB_SECRET"):  # fmt: skip
         assert said in done.stdout, done.stdout
@@ -66,7 +66,7 @@ def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_pa
     assert done.exit_code == 2
     assert "arb/core/suites/small/about.md: is the file with the labels" in done.output
     assert hub.seen == []
-    (suite / "about.md").unlink()  # a label file by another name: else the canaries in it are found
+    (suite / "about.md").unlink()  # a copy of the labels, in which the canaries would be found
 
 
 def test_invalid_names_are_reported_all_at_once(hub, run):
@@ -84,5 +84,5 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems() == problems(labels="hub:a/labels") == ""
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
-    assert "no access to a local file" in problems(labels="csv:labels.csv")
+    assert "cannot read a local file" in problems(labels="csv:labels.csv")
     assert "three different repositories" in problems(board="a/p")

@@ -1,4 +1,4 @@
-"""Deploying with the Hub's own client to a Hub on this machine: what is made, what is refused, and again."""
+"""Tests of deployments with the Hub's own client to a local Hub: what is made, refused and repeated."""
 
 import dataclasses
 
@@ -27,12 +27,12 @@ def deploy(hub, deployment, files, said):
 
 
 def writes(hub) -> list[str]:
-    """Requests that may change something on the Hub; asking which files it has is not one."""
+    """Return the requests that may change something on the Hub, without queries for its files."""
     asked = [seen for seen in hub.seen if seen.method != "GET" and seen.method != "HEAD"]
     return [seen.path for seen in asked if "/preupload/" not in seen.path and "/paths-info/" not in seen.path]
 
 
-# what is there afterwards
+# The result
 
 
 def test_code_card_and_entry_are_one_commit(hub, deploy, files):
@@ -83,7 +83,7 @@ def test_the_variables_say_what_is_served_and_where_records_are(hub, deploy):
         "ARB_RECORDS_REPO": RECORDS, "ARB_BOARD_REPO": BOARD, "ARB_MAINTAINERS": "ada,bob",
     }  # fmt: skip
     deploy(maintainers=())
-    assert space_of(hub).variables["ARB_MAINTAINERS"] == "maintainer"  # who deploys
+    assert space_of(hub).variables["ARB_MAINTAINERS"] == "maintainer"  # the owner of HF_TOKEN
 
 
 def test_the_dataset_is_mounted_beside_what_else_is(hub, deploy):
@@ -139,7 +139,7 @@ def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, 
     assert (done.files.written, done.files.removed) == (("README.md", "space/app.py"), ("requirements.txt",))
     assert len(space.commits) == before + 1
     assert "notes-of-the-owner.md" in content(space)
-    assert "ARB_BOARD_REPO" not in space.variables  # not wanted any more
+    assert "ARB_BOARD_REPO" not in space.variables  # no longer wanted
 
 
 def test_a_variable_of_the_maintainers_own_stays(hub, deploy):
@@ -157,7 +157,7 @@ def test_a_hub_that_commits_and_then_fails_gets_no_second_commit(hub, deploy):
     assert done.files.commit == space_of(hub).head.oid
 
 
-# what is refused, before anything is written
+# Refusals before anything is written
 
 
 def refused(hub, deploy, error, **options) -> str:
@@ -179,7 +179,7 @@ def test_records_do_not_go_into_a_public_repository(hub, deploy):
     ("error", "options", "named"),
     [
         (PublishError, {"data": "maintainer/nothing"}, "maintainer/nothing: there is no such dataset"),
-        (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there are no labels"),
+        (PublishError, {"labels": "hub:maintainer/none"}, "maintainer/none: there is no such dataset"),
         (HubError, {"token": False}, "set HF_TOKEN"),
     ],
 )

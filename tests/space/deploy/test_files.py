@@ -1,7 +1,4 @@
-"""Which files go to the Space: the packages, what they read, and nothing that lies about.
-
-No form of a test label gets past the guard, and nothing else is stopped by it.
-"""
+"""Tests of the files for the Space: the packages and their data, no other files, and no test labels."""
 
 import dataclasses
 import json
@@ -20,7 +17,7 @@ from tests.support.submissions import write_suite
 
 @pytest.fixture
 def checkout(tmp_path):
-    """A checkout with a file in each package."""
+    """Return a checkout with one file in each package."""
     root = tmp_path / "checkout"
     for package in PACKAGES:
         (root / package).mkdir(parents=True)
@@ -51,7 +48,7 @@ def test_the_documentation_goes_where_it_was_built_with_the_suite_that_it_is_of(
     pages = {"site/index.html", "site/assets/docs.css"}
     assert {name for name in space_files("agent-reward-bench", checkout) if "site" in name} == pages
     assert not pages & space_files("sample", checkout).keys()
-    assert is_ours("site/index.html")  # so that a page that is gone is taken away
+    assert is_ours("site/index.html")  # so that deleted pages are removed
 
 
 def test_caches_and_hidden_files_are_passed_over(checkout):
@@ -103,14 +100,14 @@ def guard(suite, tmp_path):
         path = tmp_path / name
         path.write_bytes(content)
         problems = label_problems({f"leaderboard/{name}": path}, [suite], labels)
-        path.unlink()  # labels by another name: else the canaries in it are found
+        path.unlink()  # a copy of the labels, in which the canaries would be found
         return problems
 
     return run
 
 
 def test_the_released_form_is_found(guard, tmp_path):
-    # Labels of 30 test and 8 dev trajectories: 30 rows tell.
+    # Labels of 30 test and 8 dev trajectories: 30 rows are problems.
     (problem,) = guard("notes.csv", (tmp_path / "made" / "labels.csv").read_bytes())
     assert problem.startswith("leaderboard/notes.csv: 30 rows")
     assert "Successful" not in problem and "webarena" not in problem

@@ -1,4 +1,4 @@
-"""The Space as the Hub runs it: as it was deployed, in a fresh environment, by its image's command."""
+"""Tests of a deployed Space in a new environment, started with the command of its image."""
 
 import json
 import os
@@ -35,7 +35,7 @@ SECRETS = {"HF_TOKEN": TOKEN, "ARB_SECRET": "8af452d2ec9a11e12d03ba5faad701fe"}
 
 @pytest.fixture
 def deployed(hub: HubServer, tmp_path) -> Path:
-    """A suite with labels of its own is deployed; the folder holds what the Hub has of it."""
+    """Deploy a suite with its own labels, and return a folder with the files that the Hub has."""
     write_suite(tmp_path / "made")
     labels = (tmp_path / "made" / "labels.csv").read_bytes()
     hub.repository(LABELS, private=True)
@@ -51,7 +51,7 @@ def deployed(hub: HubServer, tmp_path) -> Path:
 
 @contextmanager
 def started(folder: Path, python: Path, hub: HubServer) -> Iterator[httpx.Client]:
-    """The Space in a process of its own that knows nothing of this checkout; its log is ``space.log``."""
+    """Start the Space in a process without access to this checkout. Its log is ``space.log``."""
     home = folder.parent
     held = hold_port()
     port = port_of(held)

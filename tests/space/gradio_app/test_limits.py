@@ -76,7 +76,7 @@ def test_json_for_gradio_is_refused_unread_beyond_its_limit(client, path, has_le
     content = body if has_length else iter([body[:1000], body[1000:]])
     answer = client.post(f"/gradio_api/{path}", content=content, headers=JSON)
     assert answer.status_code == 413
-    assert answer.json() == {"detail": "the body is over 64,000 bytes"}
+    assert answer.json() == {"detail": "the body has more than 64,000 bytes; send a smaller one"}
 
 
 def test_json_for_gradio_cannot_call_itself_a_form_to_be_larger(client):

@@ -5,11 +5,11 @@ import pytest
 
 @pytest.fixture
 def anyio_backend() -> str:
-    """The event loop on which tests that are coroutines run."""
+    """Return the event loop for tests that are coroutines."""
     return "asyncio"
 
 
 async def settle() -> None:
-    """Let all tasks run that can."""
+    """Let all tasks run that are ready."""
     for _ in range(20):
         await asyncio.sleep(0)

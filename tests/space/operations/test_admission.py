@@ -1,4 +1,4 @@
-"""The queue in front of expensive requests: what is behind it, when a slot is held, and what is refused."""
+"""Tests of the queue for expensive requests: which paths wait, when a slot is held, what is refused."""
 
 import asyncio
 import threading
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Door:
-    """An application behind the queue that waits for ``go_on``; ``reached`` names the senders in turn."""
+    """An application behind the queue that waits for ``go_on``. ``reached`` lists the senders in order."""
 
     def __init__(self, **options) -> None:
         self.queue = UploadQueue(**options)
@@ -37,7 +37,7 @@ class Door:
         await send({"type": "http.response.body", "body": b""})
 
     def ask(self, sender: str, parts: asyncio.Queue, path: str = "/file", method: str = "POST", read=None):
-        """Send a request whose body comes from ``parts``; ``read`` is awaited by whoever sends the answer."""
+        """Send a request whose body arrives in ``parts``; ``read`` is awaited before the response ends."""
         scope = {
             "type": "http", "path": path, "method": method, "headers": [(b"x-sender", sender.encode())],
             "query_string": b"",

@@ -1,7 +1,4 @@
-"""The middleware around all others: ids, log lines, an answer to what nobody caught.
-
-What a log line holds, and what none ever holds.
-"""
+"""Tests of logs: request ids, log lines, uncaught exceptions, and what a log never contains."""
 
 import io
 import json
@@ -132,7 +129,7 @@ class Terminal(io.StringIO):
 
 @pytest.fixture
 def logged():
-    """Set logs up for settings; gives the lines written so far. Puts the loggers back afterwards."""
+    """Set up logs for settings, and return the lines so far. Restores the loggers afterwards."""
     root = logging.getLogger()
     before = (list(root.handlers), root.level)
     names = ("uvicorn", "uvicorn.error", "uvicorn.access", "httpx")

@@ -1,4 +1,4 @@
-"""Metrics: who may read them, and what is counted."""
+"""Tests of metrics: who may read them, and what is counted."""
 
 import pytest
 from fastapi import FastAPI

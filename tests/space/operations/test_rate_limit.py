@@ -1,4 +1,4 @@
-"""The limit on checks: by address, in a window, in bounded memory."""
+"""Tests of the limit on checks: per address, in a sliding window, with bounded memory."""
 
 import time
 
@@ -23,7 +23,7 @@ def request_from(host: str | None, *forwarded: str) -> HTTPConnection:
 
 @pytest.fixture
 def clock(monkeypatch):
-    """A clock that stands still until it is set; `limits` reads `time.time`."""
+    """A clock that changes only when it is set. `limits` reads `time.time`."""
     now = [START]
     monkeypatch.setattr(time, "time", lambda: now[0])
     return now
@@ -36,7 +36,7 @@ def limit(**options) -> CheckLimit:
 
 
 def taken(checks: CheckLimit, request: HTTPConnection, times: int) -> int:
-    """How many of so many checks are let through."""
+    """Return how many of ``checks`` checks are allowed."""
     done = 0
     for _ in range(times):
         try:
@@ -59,7 +59,7 @@ def test_the_refusal_says_when_to_come_back_and_then_it_is_let_in(clock):
     with pytest.raises(TooManyChecks, match="3 files checked per minute; try again in") as refused:
         checks.take(request_from("192.0.2.1"))
     assert 1 <= refused.value.retry_after <= 60
-    # Two windows later nothing of the three counts any more.
+    # Two windows later, none of the three counts any more.
     clock[0] += 120
     assert taken(checks, request_from("192.0.2.1"), 5) == 3
 
@@ -67,7 +67,7 @@ def test_the_refusal_says_when_to_come_back_and_then_it_is_let_in(clock):
 def test_the_window_slides(clock):
     checks = limit()
     assert taken(checks, request_from("192.0.2.1"), 3) == 3
-    clock[0] += 90  # half of the next window: half of the three still counts, 1.5, so that one more makes 2.5
+    clock[0] += 90  # half a window later, half of the three (1.5) still counts, so one more makes 2.5
     assert taken(checks, request_from("192.0.2.1"), 5) == 2
 
 
@@ -107,7 +107,7 @@ def test_an_account_has_its_own_count_however_many_addresses_it_uses(clock):
         checks.take(request_from(f"192.0.2.{number}"), ada)
     with pytest.raises(TooManyChecks, match="one account may have 3 files checked"):
         checks.take(request_from("192.0.2.9"), Actor("ada", how="session"))
-    assert taken(checks, request_from("192.0.2.0"), 5) == 3  # an address is counted by itself
+    assert taken(checks, request_from("192.0.2.0"), 5) == 3  # IPv4 addresses are counted separately
 
 
 def test_who_goes_on_after_as_many_refusals_waits_for_each_further_one(clock):
@@ -117,7 +117,7 @@ def test_who_goes_on_after_as_many_refusals_waits_for_each_further_one(clock):
             checks.take(request_from("192.0.2.1"))
         except TooManyChecks as refused:
             delays.append(refused.delay_s)
-    assert delays == [0, 0, 0, 1, 1, 1]  # three let through, three refused at once
+    assert delays == [0, 0, 0, 1, 1, 1]  # the first refusals are not delayed
 
 
 def test_other_requests_are_counted_in_multiples(clock):
@@ -132,7 +132,7 @@ def test_memory_is_bounded_in_addresses(clock):
     for number in range(200):
         taken(checks, request_from(f"192.0.2.{number}"), 1)
     assert len(checks._storage.storage) <= 2 * 5 + 2  # two counters each, and the shared count
-    assert taken(checks, request_from("192.0.2.0"), 5) == 2  # who was there first keeps its own count
+    assert taken(checks, request_from("192.0.2.0"), 5) == 2  # earlier senders keep their own counts
     for number in range(200):
         taken(checks, request_from(f"2001:db8:{number:x}::"), 1)
     assert len(checks._storage.storage) <= 2 * 5 + 2

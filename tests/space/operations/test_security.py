@@ -1,7 +1,4 @@
-"""What Gradio serves beside our pages is closed where no page needs it.
-
-Security headers: on every answer, with a policy that lets our own scripts run and no other.
-"""
+"""Tests of security headers and closed routes: our own scripts run and no others."""
 
 import base64
 import hashlib
@@ -71,7 +68,7 @@ def test_every_answer_has_them(client, address):
 
 
 class Inline(HTMLParser):
-    """The texts of inline scripts, as a browser finds them, and handlers in attributes."""
+    """The inline scripts that a browser finds in a page, and event handlers in attributes."""
 
     def __init__(self, html: str):
         super().__init__()
@@ -124,7 +121,7 @@ def test_a_page_allows_exactly_the_inline_scripts_that_it_has(client, page):
 
 
 def allowed_origin(client, origin: str, path: str) -> str | None:
-    """The origin that the answers to a preflight and to a call let read them, both the same."""
+    """Return the origin that may read the responses to a preflight and to a call; both allow the same one."""
     asked = {"origin": origin, "host": "board.example", "access-control-request-method": "POST"}
     preflight, answer = client.options(path, headers=asked), client.get(path, headers=asked)
     name = "access-control-allow-origin"

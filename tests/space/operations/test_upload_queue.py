@@ -1,4 +1,4 @@
-"""The queue of files: few at once, bounds, and that nobody's files come before everybody else's."""
+"""Tests of the upload queue: few files at a time, limits, and fairness between senders."""
 
 import asyncio
 import time
@@ -13,7 +13,7 @@ pytestmark = pytest.mark.anyio
 
 
 class Reading:
-    """Files that hold their slot until the test ends them; ``order`` says who got one, in turn."""
+    """Files that hold their slot until the test ends them. ``order`` lists the senders that got one."""
 
     def __init__(self, **options) -> None:
         self.now = 0.0
@@ -38,7 +38,7 @@ class Reading:
             self.refused[sender] += 1
 
     async def end(self, sender: str, seconds: float = 1.0) -> None:
-        """End the sender's oldest file after so many seconds."""
+        """End the sender's oldest file after a number of seconds."""
         self.now += seconds
         self.open[sender].pop(0).set()
         await settle()
@@ -62,7 +62,7 @@ async def test_one_file_passes_the_many_of_another_sender():
 
 
 async def test_one_file_passes_those_of_many_senders_that_sent_before():
-    """Thirty addresses of one attacker: each has had a file read, and waits with the next."""
+    """Thirty addresses of an attacker have had a file read each, and wait with the next one."""
     reading = Reading(at_once=1, at_once_each=1)
     for number in range(30):
         await reading.send(f"junk {number}")
@@ -104,9 +104,9 @@ async def test_heavy_senders_share_one_slot_and_leave_two_thirds_of_the_time_to_
     await asyncio.sleep(0.1)
     assert reading.order[5:] == []
     reading.now += 0.002
-    await asyncio.sleep(0.05)  # the loop's own clock: it is due by now
+    await asyncio.sleep(0.05)  # by the event loop's clock, it is due now
     assert reading.order[5:] == ["spam"]
-    reading.now += 61  # who sends nothing for a minute is as any other
+    reading.now += 61  # after a minute without a file, a sender is like any other
     assert not reading.queue.is_heavy("junk")
 
 
@@ -197,7 +197,7 @@ def test_a_pause_that_ends_while_slots_are_given_keeps_nobody_waiting():
 
     def clock() -> float:
         nonlocal now
-        now += ticks  # time goes on between any two looks at the clock
+        now += ticks  # time passes between two readings of the clock
         return now
 
     async def scene():
@@ -206,7 +206,7 @@ def test_a_pause_that_ends_while_slots_are_given_keeps_nobody_waiting():
         for _ in range(2):  # a heavy file, and one more, after which there is a pause of a second
             async with queue.slot("ada"):
                 now += 1
-        ticks = 0.51  # of two looks the first is within the pause, the second behind it
+        ticks = 0.51  # the first reading is within the pause, the second after it
         async with asyncio.timeout(60), queue.slot("ada"):
             pass
 

@@ -129,7 +129,10 @@ def test_a_body_over_the_limit_is_refused_before_it_is_read(service, sent):
 
     for content in (b" " * 100_000, endless()):
         answer = client.post("/api/judges/rename", content=content, headers=headers)
-        assert (answer.status_code, answer.json()) == (413, {"detail": "the body is over 8,000 bytes"})
+        assert (answer.status_code, answer.json()) == (
+            413,
+            {"detail": "the body has more than 8,000 bytes; send a smaller one"},
+        )
 
 
 def test_a_stranger_is_told_to_sign_in_whatever_the_body_says(service, sent):

@@ -1,4 +1,4 @@
-"""Forms over the REST route and over Gradio's route for uploads: their content type, names and size."""
+"""Tests of forms sent to REST routes and to Gradio's upload route: content type, names and size."""
 
 import asyncio
 from pathlib import Path
@@ -27,7 +27,7 @@ def settings(suite_folder, tmp_path_factory):
 
 @pytest.fixture
 def uploads(settings) -> Path:
-    """The folder for what pages upload."""
+    """Return the folder for files that pages upload."""
     return settings.state_dir.resolve() / "uploads"
 
 
@@ -50,7 +50,7 @@ def test_an_encoding_that_the_parser_of_forms_fails_over_is_refused(client, char
         content_type = f"multipart/form-data; boundary=x; charset={charset}".encode("latin-1")
         answer = client.post(path, content=BODY % part.encode(), headers={"content-type": content_type})
         assert answer.status_code == 422
-        assert "write its names in UTF-8" in answer.json()["detail"]
+        assert "use UTF-8" in answer.json()["detail"]
 
 
 def test_a_form_without_an_encoding_reaches_both_routes(client):
@@ -115,7 +115,7 @@ def test_a_form_that_says_that_it_is_too_large_is_not_read(client, uploads, path
     before = files_in(uploads)
     answer = client.post(path, files={part: ("a.jsonl", b"x" * (MOST + FORM_BYTES))})
     assert answer.status_code == 413
-    assert answer.json()["detail"].startswith("more than 100,000 bytes; send a smaller file")
+    assert answer.json()["detail"].startswith("the upload has more than 100,000 bytes; send a smaller file")
     assert files_in(uploads) == before
 
 
@@ -136,7 +136,7 @@ def test_a_form_of_many_small_files_is_cut_off_where_it_is_too_large(client, upl
         yield b"--x--\r\n"
 
     answer = client.post(path, content=parts(), headers=HEADERS)
-    assert answer.status_code in (400, 413)  # REST takes one file only, and says so before
+    assert answer.status_code in (400, 413)  # REST accepts only one file, and checks that first
     assert len(answer.text) < 200
     assert files_in(uploads) == before
 
@@ -155,12 +155,12 @@ def test_uploads_of_pages_are_counted_by_address(suite_folder, tmp_path, within_
         assert [answer.status_code for answer in answers] == [200, 200, 429]
         assert "one address may have 2 files checked per minute" in answers[2].json()["detail"]
         assert int(answers[2].headers["retry-after"]) >= 1
-        # REST counts its own: nothing of it is used up.
+        # REST has a separate limit, which is not used up.
         assert client.post("/api/check", files={"file": ("a.jsonl", b"{}")}).status_code == 200
 
 
 def slow_form(client, path, part, pauses):
-    """The status of a form whose body comes in pieces, each after a pause."""
+    """Return the status of a form whose body arrives in pieces, each after a pause."""
 
     async def send() -> list[dict]:
         body = BODY % part.encode()
@@ -206,8 +206,8 @@ def test_submissions_are_counted_by_address_before_anything_is_read(suite_folder
     settings = settings_for(suite_folder, tmp_path / "state", checks_a_minute=2)
     with TestClient(create_app(settings)) as client:
         answers = [client.post("/api/submissions", content=b"junk") for _ in range(3)]
-        assert [answer.status_code for answer in answers] == [422, 422, 429]  # those refused count too
-        # Every other request with a body, ten for a file.
+        assert [answer.status_code for answer in answers] == [422, 422, 429]  # refused requests count too
+        # Other requests with a body: ten times as many as files.
         answers = [client.post("/api/judges/rename", content=b"junk") for _ in range(21)]
         assert [answer.status_code for answer in answers[-2:]] == [422, 429]
 

@@ -1,4 +1,4 @@
-"""Maintainers' marks stand with a row wherever it is shown."""
+"""Tests that maintainers' marks are shown with a row on every page."""
 
 import pytest
 from hypothesis import given
@@ -26,7 +26,7 @@ GRACE = Actor("Grace", is_maintainer=True)
 
 
 def pages(service) -> list[str]:
-    """The leaderboard, the first row's page, and the first two rows compared."""
+    """Return the leaderboard, the page of the first row, and the comparison of the first two rows."""
     ids = [row.id for row in service.records.board().rows]
     client = local_client(service)
     addresses = link_to("/judge", id=ids[0]), link_to("/compare", judges=ids)

@@ -1,4 +1,4 @@
-"""The frame of every page: menu, style and scripts by content, ETags, errors, escaping."""
+"""Tests of the frame of all pages: menu, styles, scripts by content, ETags, errors, escaping."""
 
 import re
 
@@ -22,7 +22,7 @@ OURS = SuiteProfile(
 
 @pytest.fixture
 def content() -> dict:
-    """What the page shows; a test may change it."""
+    """Return the content of the page, which a test may change."""
     return {"message": "first", "made": 0}
 
 
@@ -59,7 +59,7 @@ def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run
     assert "<title>About · Our Bench</title>" in page
     assert '<a href="/about" aria-current="page">About</a>' in page
     assert page.index("<style>") < page.index("body {") < page.index("</style>") < page.index("<body")
-    assert 'rel="stylesheet"' not in page  # nothing is painted before such a file has come
+    assert 'rel="stylesheet"' not in page  # browsers paint nothing until such a file has arrived
     assert '<p class="lead">first</p>' in page
 
 

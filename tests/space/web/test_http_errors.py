@@ -1,4 +1,4 @@
-"""What a refusal or an error becomes over HTTP: one status and one form for each, JSON or a page."""
+"""Tests of errors over HTTP: each has one status and one form, as JSON or as a page."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -33,7 +33,7 @@ class Item(BaseModel):
 
 @pytest.fixture
 def client_raising(service):
-    """A client of a server whose routes raise what one hands over."""
+    """Return a client of a server whose routes raise a given exception."""
     service.clock = lambda: NOW
 
     def client(error: Exception, path: str = "/api/x") -> TestClient:

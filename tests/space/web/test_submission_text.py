@@ -1,4 +1,4 @@
-"""What is left to an account, in words and as data."""
+"""Tests of texts and JSON on the remaining quota of an account."""
 
 from datetime import UTC, datetime
 
@@ -18,12 +18,12 @@ NEXT = datetime(2026, 3, 1, 12, 30, tzinfo=UTC)
         (AccountQuota(2, 20, None), "You have left: 2 of 2 files today, 20 of 20 this year."),
         (
             AccountQuota(0, 7, NEXT),
-            "You have none left now: today's files are used. You may submit the next file from "
+            "You have no files left today. You may submit the next one from "
             "2026-03-01 12:30 UTC; 7 of 20 are left this year.",
         ),
         (
             AccountQuota(0, 0, NEXT),
-            "You have none left now: this year's files are used. You may submit the next file from "
+            "You have no files left this year. You may submit the next one from "
             "2026-03-01 12:30 UTC; 0 of 20 are left this year.",
         ),
         (AccountQuota(0, 5, datetime.max.replace(tzinfo=UTC)), "This suite accepts no test files now."),

@@ -1,4 +1,4 @@
-"""A Hub on this machine, and services whose records it keeps."""
+"""A Hub on this machine, and services that keep their records on it."""
 
 import shutil
 from collections.abc import Callable
@@ -18,7 +18,7 @@ COMMIT = rf"/api/datasets/{RECORDS}/commit/main"
 
 @pytest.fixture
 def hub(monkeypatch):
-    """A Hub that the services' client is pointed to; between tries it pauses for a moment only."""
+    """Start a Hub for the services' client, whose pauses between attempts are short."""
     monkeypatch.setattr("submissions.hub.repository.MINUTE", 0.2)
     with running_hub(monkeypatch) as server:
         yield server
@@ -26,7 +26,7 @@ def hub(monkeypatch):
 
 @pytest.fixture
 def hub_settings(suite_folder, tmp_path) -> Settings:
-    """Settings of a Space whose disk does not last."""
+    """Return settings of a Space whose disk is cleared at every restart."""
     return settings_for(
         suite_folder, tmp_path / "state", records_repo=RECORDS, hf_token="hf_maintainer",
         state_lasts=False, secret="4f6f7adf61dd3b34cf532eae18d05771",
@@ -35,7 +35,7 @@ def hub_settings(suite_folder, tmp_path) -> Settings:
 
 @pytest.fixture
 def opened(hub, hub_settings):
-    """Open services, by default with the settings of ``hub_settings``; they are closed at the end."""
+    """Yield a function that opens services, by default with ``hub_settings``. They are closed at the end."""
     services: list[SubmissionsApp] = []
 
     def open_one(limiter: CommitRateLimiter | None = None, **changes) -> SubmissionsApp:
@@ -51,7 +51,7 @@ def opened(hub, hub_settings):
 
 @pytest.fixture
 def crash(monkeypatch) -> Callable[[SubmissionsApp], None]:
-    """End a service as a kill would: nothing is brought to the Hub any more, its locks are let go."""
+    """Stop a service as a kill would: it sends nothing more to the Hub, and its locks are released."""
 
     def end(service: SubmissionsApp) -> None:
         mirror = service.durability
@@ -63,7 +63,7 @@ def crash(monkeypatch) -> Callable[[SubmissionsApp], None]:
 
 
 def lose_the_disk(service: SubmissionsApp, crash: Callable[[SubmissionsApp], None]) -> None:
-    """End a service as a kill would, and remove its state folder."""
+    """Stop a service as a kill would, and remove its state folder."""
     crash(service)
     service.engine.dispose()
     shutil.rmtree(service.settings.state_dir)

@@ -1,4 +1,4 @@
-"""The public board in its repository on the Hub."""
+"""Tests of the copy of the public board on the Hub."""
 
 import json
 
@@ -31,7 +31,7 @@ def test_the_board_follows_the_records_and_holds_only_what_is_public(hub, opened
     assert SECRET_ANNOTATOR.encode() not in everything
     assert b"counts_by_task" not in everything
     number = len(titles(hub, BOARD))
-    send(service, verdicts(service.suite))  # the same file: the same board
+    send(service, verdicts(service.suite))  # the same file gives the same board
     send(service, verdicts(service.suite, misses=1))
     eventually(lambda: digest_there(hub) == service.records.board().digest)
     assert len(titles(hub, BOARD)) == number + 1

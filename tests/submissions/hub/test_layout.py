@@ -1,4 +1,4 @@
-"""Where records lie in the repository, and how they read."""
+"""Tests of the paths and the format of records in the repository."""
 
 from datetime import UTC, datetime
 

@@ -1,7 +1,4 @@
-"""The commits of one process, without a Hub: the pace, and what goes into a commit.
-
-Records and files on their way to the Hub, with the Hub's own client.
-"""
+"""Tests of commits of records and files to the Hub: their size, their rate, and the Hub's own client."""
 
 import json
 import random
@@ -20,7 +17,7 @@ from tests.support.waiting import eventually
 
 @pytest.fixture
 def two_submissions(service):
-    """A service with the records submitted, scored, submitted, scored."""
+    """Return a service with four records: submitted, scored, submitted, scored."""
     for n in range(2):
         send(service, verdicts(service.suite, misses=n))
     return service
@@ -46,7 +43,7 @@ ADA = Actor("Ada")
 
 
 def assert_no_record_is_without_its_file(hub) -> None:
-    """At no commit: whoever restores from any of them has the files of its records."""
+    """A restore from any commit has the files of all its records."""
     for commit in hub.repository(RECORDS).commits:
         for path in filter(event_file_of, commit.files):
             for line in map(json.loads, commit.files[path].data.splitlines()):

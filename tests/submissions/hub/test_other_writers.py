@@ -1,4 +1,4 @@
-"""Another server on the same repository, another's records in it, and several processes with one database."""
+"""Tests of other writers: another server, foreign records, and several processes with one database."""
 
 import hashlib
 import shutil
@@ -41,7 +41,7 @@ def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, open
 
 
 def test_a_commit_of_a_killed_server_that_is_still_on_its_way_comes_too_late(hub, opened, crash, tmp_path):
-    """Its parent is the head before the next server named itself."""
+    """The commit's parent is the head before the next server wrote its name."""
     service = opened()
     arrived, go_on = threading.Event(), threading.Event()
 
@@ -94,7 +94,7 @@ def test_an_old_disk_with_a_fork_is_told_at_the_start(hub, opened, crash, tmp_pa
     commits = len(titles(hub))
     forked = opened(state_dir=tmp_path / "fork")
     assert forked.intake.read_only_reason == DIVERGED
-    assert "record 4 differs between here and the Hub (maintainer/records)" in caplog.text
+    assert "record 4 on the Hub (maintainer/records) differs from ours" in caplog.text
     assert len(records_of(forked)) == 4
     assert len(titles(hub)) == commits
 
@@ -144,7 +144,7 @@ def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_i
     crash(one)
     assert send(two, verdicts(one.suite, misses=3)).status == "accepted"
     assert records_on(hub) == records_of(two)
-    # A third on a new disk has every file, whoever it came through.
+    # A third server on a new disk has every file, whichever server received it.
     three = opened(database_url=postgres_url, state_dir=tmp_path / "three")
     for n in range(4):
         content = verdicts(one.suite, misses=n)

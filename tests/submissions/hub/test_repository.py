@@ -1,4 +1,4 @@
-"""The limiter of commits with a clock of the test's own, and the pauses between tries."""
+"""Tests of the commit limiter, with a clock set by the test, and of the pauses between attempts."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ class Clock:
 
 
 def most_in_an_hour(moments: list[float]) -> int:
-    """The most moments in any span of 3600 s, both ends included."""
+    """Return the most moments in any span of 3600 s, including both ends."""
     return max(sum(start <= moment <= start + HOUR for moment in moments) for start in moments)
 
 
@@ -51,7 +51,7 @@ def test_however_commits_come_no_hour_has_more_than_it_may(sizes, pauses):
     limiter, made = CommitRateLimiter(most, burst, clock), []
     for pause in pauses:
         clock.now += pause
-        clock.now += limiter.seconds_to_wait() * (1 + 1e-9)  # sums of floats end a hair early
+        clock.now += limiter.seconds_to_wait() * (1 + 1e-9)  # sums of floats end slightly early
         limiter.note()
         made.append(clock.now)
     assert most_in_an_hour(made) <= most

@@ -1,4 +1,4 @@
-"""Starting from nothing, from an old disk, and while the Hub is silent."""
+"""Tests of starting with an empty disk, with an old disk, and while the Hub does not answer."""
 
 import shutil
 
@@ -17,7 +17,7 @@ from tests.support.waiting import eventually
 
 
 def silence(hub) -> None:
-    """The Hub answers nothing but 503 until its faults are cleared."""
+    """Make the Hub answer only 503 until its faults are cleared."""
     for method in ("GET", "HEAD", "POST", "PUT"):
         hub.fail(method, ".*", times=1_000_000, status=503)
 
@@ -45,7 +45,7 @@ def test_every_accepted_receipt_survives_kills_between_commits_and_a_lost_disk_e
         service = opened()
         accepted.append(send(service, verdicts(service.suite, misses=n)))
         assert accepted[-1].status == "accepted"
-        # Recorded, and not told to anybody as accepted: lost with the disk, and then sent again.
+        # Recorded but not reported as accepted, so it may be lost with the disk and is submitted again.
         hub.fail("POST", COMMIT, times=1_000_000, status=503)
         waiting = _send_without_waiting(service, verdicts(service.suite, false_alarms=n + 1))
         assert waiting.status == "waiting"
@@ -182,7 +182,7 @@ def test_when_the_hub_falls_silent_later_submissions_wait_visibly_and_arrive(hub
 
 
 def _send_without_waiting(service, content: bytes):
-    """Submit, and ask at once how it stands."""
+    """Submit a file and ask for its status immediately."""
     upload = service.intake.check(content, "verdicts.jsonl", "test")
     wait = service.durability.wait
     service.durability.wait = lambda sequence, _timeout_s: wait(sequence, 0.2)

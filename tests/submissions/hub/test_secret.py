@@ -1,4 +1,4 @@
-"""Opening a service: another secret than the one that the records were made with is noticed."""
+"""Tests that a service does not open with another secret than its records were made with."""
 
 import json
 import re
@@ -32,7 +32,9 @@ def test_a_changed_secret_is_refused_at_the_start_with_what_to_do(settings):
     with pytest.raises(SecretChanged):
         open_service(changed.model_copy(update={"accept_secret": "0" * 16}))
     assert len(open_service(changed.model_copy(update={"accept_secret": accepted})).records.board().rows) == 1
-    assert len(open_service(changed).records.board().rows) == 1  # from now on it is the known one
+    assert (
+        len(open_service(changed).records.board().rows) == 1
+    )  # from now on, the new secret is the known one
     with pytest.raises(SecretChanged):
         open_service(settings)
 
@@ -65,7 +67,7 @@ def test_a_secret_that_was_accepted_stays_accepted_where_the_disk_was_lost_again
 
 
 def test_records_of_7d56a80_that_only_the_hub_has_keep_their_figures(hub, opened, crash, tmp_path):
-    """Their keys are derived as they were then, though the database is new."""
+    """Keys are derived as when the records were made, although the database is new."""
     release = Path(shutil.copytree(DATABASES / "7d56a80", tmp_path / "7d56a80"))
     old = {
         "suite": str(release / "suite" / "small"), "labels": "records", "cache_dir": release / "cache",

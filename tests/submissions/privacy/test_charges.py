@@ -1,4 +1,4 @@
-"""What is charged to the leak budget, when, and what is given back, on both databases."""
+"""Tests of charges to the leak budget and of refunds, on both databases."""
 
 import multiprocessing
 import threading
@@ -40,7 +40,7 @@ def suite(settings) -> SubmissionsApp:
 
 
 def charged(service: SubmissionsApp) -> list[str]:
-    """The accounts of all charges, in their order."""
+    """Return the accounts of all charges, in order."""
     with service.snapshot() as session:
         return [charge.account for charge in charges_in(session, service.suite, current_statuses(session))]
 
@@ -62,7 +62,7 @@ def test_a_confirmation_can_be_taken_back_and_needs_a_maintainer_and_a_known_nam
     figures_of(suite, "Ada", misses=1)
     suite.moderation.decide_account("confirmed", "ada", MIA, "known to us")
     assert 2 * file_cost(suite.suite.rules) * 2 == pytest.approx(strangers_budget(suite.suite.rules))
-    for number in range(4):  # Ada's file is none of the strangers'
+    for number in range(4):  # Ada is confirmed, so her file does not count
         figures_of(suite, f"Stranger {number}", misses=1)
     suite.moderation.decide_account("unconfirmed", "ADA", MIA, "left the project")
     with pytest.raises(RateLimited, match="unconfirmed accounts"):
@@ -82,7 +82,7 @@ def test_a_held_file_is_charged_when_it_is_released_and_only_if_it_fits(suite):
     suite.moderation.decide("released", held, MIA, "looks right")
     assert suite.records.submission(held, ADA).report is not None
     assert charged(suite)[-1] == "Ada"
-    # It counts from its release on, 365 days after it was sent.
+    # It counts from its release on, which is 365 days after it was submitted.
     suite.clock.now += timedelta(days=364)
     with suite.snapshot() as session:
         found = charges_in(session, suite.suite, current_statuses(session))
@@ -107,7 +107,7 @@ def test_a_held_file_that_was_withdrawn_cannot_be_released(suite):
 
 
 def killed_before_scoring(service: SubmissionsApp, account: str, **changes) -> str:
-    """A file that is recorded and has no score: its process was killed in between."""
+    """Record a file without a score, as a process does that is killed between the two."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(scorer, "record_score", lambda *_: None)
         return send(service, verdicts(service.suite, **changes), account=account).submission_id
@@ -136,7 +136,7 @@ def test_a_ban_gives_back_what_was_not_shown_through_restart_restore_and_replay(
     restored = open_private(target, service.clock)
     assert_given_back(restored)
     assert verify(restored).problems == ()
-    # Opened again, what was given back counts from then on.
+    # After a restart, the refunded file counts from then on.
     restored.clock.now += timedelta(days=1)
     restored.moderation.decide_account("unbanned", "Eve", MIA, "explained")
     assert restored.intake.finish_scoring() == 1
@@ -154,7 +154,7 @@ def test_a_ban_takes_back_rows_that_nobody_has_seen_yet(settings):
     clock.now += timedelta(days=60)
     assert service.records.board().rows == ()
     service.moderation.decide_account("unbanned", "Eve", MIA, "explained")
-    service.moderation.publish(first, Actor("Eve"))  # the one row of the year is left again
+    service.moderation.publish(first, Actor("Eve"))  # the year's only row is available again
     clock.now += timedelta(days=60)
     assert [row.id for row in service.records.board().rows] == [first]
     service.moderation.decide_account("banned", "Eve", MIA, "again")
@@ -191,7 +191,7 @@ def release_all(settings, held, together) -> None:
     for name in held:
         try:
             service.moderation.decide("released", name, MIA, "looks right")
-        except Exception as problem:  # it does not fit any more, or the other process released it
+        except Exception as problem:  # it no longer fits, or the other process released it
             assert isinstance(problem, RateLimited) or "not held" in str(problem)
 
 

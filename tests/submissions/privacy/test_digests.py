@@ -1,4 +1,4 @@
-"""A digest says which trajectories a file calls positive, however the file is written."""
+"""Tests that a digest depends only on the trajectories that a file calls positive."""
 
 import json
 

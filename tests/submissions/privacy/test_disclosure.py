@@ -1,9 +1,4 @@
-"""Intervals of noisy counts hold the error of the sample and that of the noise.
-
-Keyed noise: a function of key and figure, normal, shared by audiences, whole and possible as a count.
-
-What each audience sees: the report's shape, noisy counts that fit together, nothing exact.
-"""
+"""Tests of disclosed reports: what each audience sees, keyed noise, and intervals of noisy counts."""
 
 import json
 from dataclasses import replace
@@ -42,7 +37,7 @@ def test_without_noise_they_are_those_of_published_rows():
 @pytest.mark.parametrize("positives_sd", [0.0, 3.0])
 @pytest.mark.parametrize(
     # 6 true positives of 300 predicted are 0.02; they move F1 = 400 / 595 by 12 / 595. Noise on the positives
-    # moves recall and F1 by a share of it, and precision not at all.
+    # changes recall and F1 by a share of it, and does not change precision.
     ("figure", "value", "tp_part", "positives_part", "total"),
     [
         ("precision_ci", 200 / 300, 6, 0, 300),
@@ -66,9 +61,10 @@ def test_undefined_figures_have_none_and_ends_stay_within_0_and_1():
 
 
 def test_they_hold_the_true_precision_95_times_in_100():
-    """2,000 judges of true precision 0.65: 300 predicted, a sample 1.6 times as variable as rows, noise of 6.
+    """For 2,000 judges of true precision 0.65, check that the intervals cover 95 % of the values.
 
-    Standard error of the share held: sqrt(0.95 x 0.05 / 2000) = 0.005.
+    Each judge calls 300 trajectories positive. The sample varies 1.6 times as much as independent rows, and
+    the noise is 6. The standard error of the coverage is sqrt(0.95 x 0.05 / 2000) = 0.005.
     """
     generator = np.random.default_rng(0)
     hits = 300 * (0.65 + np.sqrt(0.65 * 0.35 / 300 * 1.6) * generator.normal(size=2_000))
@@ -116,7 +112,7 @@ def test_audiences_share_the_finest_noise():
     public, owner = np.array(pairs).T
     assert abs(public.std() - 3) < 0.15
     assert abs(owner.std() - 5) < 0.25
-    # owner = public + 4 z: of the two, no weighting has less noise than the public one alone.
+    # owner = public + 4 z: no weighted mean of both has less noise than the public figure.
     assert abs(np.corrcoef(public, owner - public)[0, 1]) < 0.06
     assert abs((owner - public).std() - 4) < 0.2
 
@@ -197,7 +193,7 @@ def test_an_owner_sees_overall_figures_alone_and_the_public_benchmarks_too():
     assert owner["overall"]["noise"] == {"tp_sd": 5.0, "positives_sd": 3.0}
     assert public["overall"]["noise"] == {"tp_sd": 3.0, "positives_sd": 3.0}
     assert public["by_benchmark"]["webarena"]["noise"] == {"tp_sd": 5.0, "positives_sd": 3.0}
-    # One draw for all: to see more files is not to see more of it.
+    # All files share one draw, so seeing more files reveals no more.
     assert owner["overall"]["positives"] == public["overall"]["positives"]
     other = _shown("owner", 1 - CALLED)["labels"]["success"]["overall"]
     assert other["positives"] == owner["overall"]["positives"]
@@ -223,7 +219,7 @@ def test_nothing_that_a_report_may_hold_one_day_slips_out():
     report["labels"]["success"]["overall"]["secret"] = 1
     shown = disclose(report, digests_of(file, TRAJECTORIES), RULES, KEY, "public")
     assert "counts_by_task" not in shown and "secret" not in shown["labels"]["success"]["overall"]
-    assert shown["cost"] == {"a": 1}  # the file says it
+    assert shown["cost"] == {"a": 1}  # from the file
 
 
 @given(st.integers(0, 2**32), st.sampled_from(["owner", "public"]))
@@ -244,10 +240,10 @@ def test_counts_fit_together_and_every_figure_follows_from_them(seed, audience):
 
 
 def test_what_is_shown_depends_on_the_labels_through_the_counts_alone():
-    """Other labels with the same counts in each benchmark move the bootstrap, and nothing that is shown."""
+    """Labels with equal counts per benchmark change the bootstrap, but nothing that is shown."""
     other = TRUTH.copy()
     for inside in (WEBARENA, slice(100, 200)):
-        for answer in (0, 1):  # turned round among those that the file treats alike
+        for answer in (0, 1):  # reversed among trajectories with equal verdicts
             rows = np.flatnonzero(CALLED[inside] == answer) + inside.start
             other[rows] = np.sort(TRUTH[rows])
     assert (other != TRUTH).any()
@@ -264,7 +260,7 @@ def test_the_same_positives_show_the_same_figures_and_other_ones_other_noise():
 
     with_nulls = np.where(CALLED == 1, 1, -1)
     assert tp(CALLED) == tp(with_nulls) == tp(CALLED, side_effect=CALLED)
-    # Fillers that are all negative leave the exact count as it is: what differs is noise.
+    # Additional negatives do not change the exact count, so any difference is noise.
     negatives = np.flatnonzero((TRUTH == 0) & (CALLED == 0))[:40]
     seen = []
     for filler in negatives:
@@ -291,7 +287,7 @@ def test_benchmarks_whose_labels_are_all_alike_are_withheld_with_the_others():
 
 
 def test_unsure_labels_do_not_show_in_the_number_of_predicted_positives():
-    """Whether a file calls an unsure trajectory positive or another one, as many are predicted."""
+    """The number of positives does not show whether a file calls an unsure trajectory positive."""
     truth = TRUTH.copy()
     truth[[0, 101]] = -1
     base = np.zeros(N, dtype=np.int8)

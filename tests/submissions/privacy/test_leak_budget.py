@@ -1,4 +1,4 @@
-"""The leak budget counts figures once, adds up, and follows Bun and Steinke's formulas."""
+"""Tests that the leak budget counts figures once, adds costs up, and follows Bun and Steinke's formulas."""
 
 from datetime import UTC, datetime, timedelta
 from math import inf, log, sqrt
@@ -39,7 +39,7 @@ def test_one_figure_costs_half_over_the_variance():
 
 def test_figures_add_up_and_the_same_one_counts_once_at_its_finest():
     shown = [_figure(), _figure(account="bob", judge="other"), _figure(tp_sd=3.0), _figure(digest="d2")]
-    # d1 at 3, whoever saw it how often: 1/18; d2 at 5: 1/50.
+    # d1 with noise 3, however often it was seen: 1/18. d2 with noise 5: 1/50.
     assert leak_of(shown) == Leak(2, pytest.approx(1 / 18 + 1 / 50))
 
 
@@ -84,7 +84,7 @@ def test_what_a_report_shows():
     none_called = {**said, "positives": 0}
     digests = {"success": {"overall": said, "benchmark/a": said, "benchmark/b": none_called}}
     shown = disclosures_in(report, digests, "ada", "first")
-    # Of benchmark b nothing is called positive: 0 true positives, whatever the labels.
+    # Nothing of benchmark b is called positive: 0 true positives, whatever the labels are.
     assert [(one.cell, one.tp_sd) for one in shown] == [("overall", 5.0), ("benchmark/a", 5.0)]
 
 
@@ -109,9 +109,9 @@ def test_what_a_year_of_an_account_costs():
     assert file_cost(RULES) == pytest.approx(1 / 72)
     assert row_cost(RULES) == pytest.approx(1 / 18)
     assert account_budget(RULES) == pytest.approx(20 / 72 + 2 / 18)
-    # Where public figures are the coarser ones, nothing of the overall figure is new: benchmarks at 9 alone.
+    # If the public noise is larger, the overall figure adds nothing; only the benchmarks (noise 9) do.
     assert row_cost(SuiteRules(private_noise=6.0, public_noise=9.0)) == pytest.approx(1 / 162)
-    # Without noise there is no bound, and none where nothing may be asked for.
+    # Without noise the cost is infinite; without any allowed request it is 0.
     assert account_budget(SuiteRules(private_noise=0.0)) == inf
     assert account_budget(SuiteRules(private_noise=0.0, files_a_year=0, public_rows_a_year=0)) == 0
 
@@ -129,7 +129,7 @@ def test_a_charge_fits_when_enough_of_the_others_are_a_year_old():
     assert fits_from(charges, 1.0, 4.0, now) == now
     assert fits_from(charges, 1.0, 3.0, now) == NOON + timedelta(365)
     assert fits_from(charges, 2.0, 3.0, now) == NOON + timedelta(375)
-    # At that very moment it does: the oldest has left the window.
+    # At that moment it does, because the oldest charge has left the window.
     assert fits_from(charges, 1.0, 3.0, NOON + timedelta(365)) == NOON + timedelta(365)
     assert fits_from(charges, 4.0, 3.0, now).year == 9999
     assert fits_from(_charges(0, rho=inf), inf, inf, now) == now
@@ -137,7 +137,7 @@ def test_a_charge_fits_when_enough_of_the_others_are_a_year_old():
 
 @given(st.lists(st.tuples(st.integers(0, 800), st.integers(1, 5)), max_size=12), st.integers(0, 12))
 def test_no_year_holds_more_than_its_budget_when_each_charge_waits_until_it_fits(asked, budget):
-    """Whatever is asked for when: in no 365 days more is shown, and nothing waits that would have fitted."""
+    """In any 365 days the budget is kept, and no request waits that would have fitted."""
     taken: list[Charge] = []
     for day, rho in sorted(asked):
         now = NOON + timedelta(day)

@@ -1,4 +1,4 @@
-"""The hidden half: fixed, half of each benchmark's tasks, and nothing shown depends on its labels."""
+"""Tests of the hidden half: it is fixed, has half of each benchmark's tasks, and its labels stay hidden."""
 
 import numpy as np
 import pytest
@@ -36,7 +36,7 @@ def test_the_halves_are_fixed_by_the_key_and_not_by_the_order_of_rows(ranked):
     again = hidden_half(TEST[::-1], KEY)
     assert (again[::-1] == ranked).all()
     other = hidden_half(TEST, b"l" * 32)
-    # Of two independent halves about half the rows agree.
+    # Two independent halves agree on about half of the rows.
     assert 0.3 < (other == ranked).mean() < 0.7
 
 

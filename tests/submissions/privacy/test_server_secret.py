@@ -1,4 +1,4 @@
-"""The server's secret: where it comes from, how strong it has to be, and what others can learn of it."""
+"""Tests of the server's secret: its source, its minimum strength, and what others can learn about it."""
 
 import hashlib
 import hmac
@@ -96,7 +96,7 @@ def test_each_purpose_has_a_key_of_its_own(tmp_path):
     secret = ServerSecret.of(Settings(secret=STRONG, state_dir=tmp_path))
     purposes = ("noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item")
     keys = {secret.under(derivation).key(purpose) for derivation in (1, 2) for purpose in purposes}
-    # Four purposes have another key in records of derivation 1: 7 + 4.
+    # Seven keys, and four purposes have a different key in records of derivation 1.
     assert len(keys) == 11 and {len(key) for key in keys} == {32}
     assert STRONG not in repr(secret)
     assert list(tmp_path.iterdir()) == []  # nothing is written if it is set
@@ -129,7 +129,7 @@ def test_a_guess_at_the_secret_cannot_be_checked_cheaply_against_the_published_k
     for purpose in ("receipts", "session", "annotation-item"):
         for guess in (b"one", b"two"):
             ServerSecret(guess, derivation).key(purpose)
-    # One for each guess, however many keys are made; 2^15 x 8 blocks of 128 bytes are 32 MiB, three times.
+    # One run per guess, however many keys are derived: 2^15 x 8 blocks of 128 bytes (32 MiB), three times.
     assert costs == [2**15 * 8 * 3] * 2
 
 

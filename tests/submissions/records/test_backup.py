@@ -1,4 +1,4 @@
-"""Everything into a folder and back: the same records, files and board, byte by byte."""
+"""Tests that an export and a restore give the same records, files and board, byte for byte."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from tests.support.submissions import counts, send, verdicts
 
 @pytest.fixture
 def filled(settings) -> SubmissionsApp:
-    """Three submissions of two judges."""
+    """Return an application with three submissions of two judges."""
     service = SubmissionsApp(settings)
     for n in range(3):
         send(service, verdicts(service.suite, misses=n), judge=f"Judge {n % 2}")

@@ -30,7 +30,7 @@ NOON = datetime(2026, 1, 2, 12, 0, 0, 123456, tzinfo=UTC)
 
 @pytest.fixture(autouse=True)
 def _begins_empty(monkeypatch):
-    """Here a database is made as it is made outside (`_databases_begin_as_copies`)."""
+    """Create databases with migrations, without the shortcut of `_databases_begin_as_copies`."""
     monkeypatch.setattr(database, "migrate", migrate)
 
 
@@ -100,7 +100,7 @@ def test_processes_that_start_at_once_all_get_their_database(database_url):
 def test_opening_waits_for_a_process_that_is_writing_the_new_file(url):
     other = sqlite3.connect(url.removeprefix("sqlite:///"), check_same_thread=False, isolation_level=None)
     other.execute("CREATE TABLE unrelated (id INTEGER)")
-    other.execute("BEGIN IMMEDIATE")  # in this state SQLite refuses WAL at once, whatever its timeout
+    other.execute("BEGIN IMMEDIATE")  # now SQLite refuses WAL immediately, whatever its timeout
     threading.Timer(0.3, lambda: other.execute("DROP TABLE unrelated") and other.execute("COMMIT")).start()
     assert differences(open_database(url)) == []
     other.close()
@@ -129,7 +129,7 @@ def test_reading_neither_waits_for_a_writer_nor_holds_one_up(database_url, monke
     with transaction(engine) as writer:
         writer.add(Account(name="Ada", created_at=NOON))
         writer.flush()
-        with snapshot(engine) as reader:  # the writer holds the lock all this time
+        with snapshot(engine) as reader:  # while the writer holds the lock
             assert reader.scalars(select(Account)).all() == []
     with snapshot(engine) as reader:
         assert len(reader.scalars(select(Account)).all()) == 1
@@ -149,7 +149,7 @@ def test_writers_take_turns_from_the_start_of_a_transaction(url, monkeypatch):
 
 
 def test_an_error_text_holds_no_value_of_the_statement(url):
-    # The counts of a score say much about the labels; SQLAlchemy would print them with the statement.
+    # The counts of a score reveal much about the labels. SQLAlchemy would print them with the statement.
     score = ScoreRow(
         submission_id="nowhere", label_version="v", policy="strict", report={"secret": 31337},
         counts_by_task={"success": [[271, 828]]}, scored_at=NOON,
@@ -171,7 +171,7 @@ def test_the_records_are_where_database_url_says(settings, tmp_path, monkeypatch
 
 
 def test_a_new_folder_of_records_is_its_owners_only(tmp_path):
-    # counts_by_task say much about the labels: for the server only.
+    # counts_by_task reveals much about the labels, so it stays on the server.
     open_database(f"sqlite:///{tmp_path / 'state' / 'records.sqlite'}")
     assert stat.S_IMODE((tmp_path / "state").stat().st_mode) == 0o700
 

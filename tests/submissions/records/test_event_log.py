@@ -1,4 +1,4 @@
-"""The chain of records: one after another, each naming the one before, nothing edited unnoticed."""
+"""Tests of the event log: each event contains the hash of the previous one, so edits are noticed."""
 
 import json
 from dataclasses import replace
@@ -71,7 +71,7 @@ def test_a_record_that_was_changed_removed_or_moved_is_named(engine):
     forged = replace(records[1], actor="eve")
     forged = replace(forged, hash=hash_of(forged))
     assert check_event_log([records[0], forged, *records[2:]]) == [
-        "record 3 does not follow record 2 (the hash before differs)"
+        "record 3 does not contain the hash of record 2"
     ]
     assert check_event_log([*records[:1], *records[2:]]) == ["record 2 is missing; the next one is 3"]
     assert check_event_log(records[1:]) == ["record 1 is missing; the next one is 2"]
@@ -113,7 +113,7 @@ def test_the_same_event_has_another_hash_under_another_nonce(monkeypatch):
     assert one == same
     assert one.nonce == SALT
     assert one.hash != other.hash
-    # And none is the hash of the rest alone, which anyone could make.
+    # No hash covers only the public part, since anyone could compute that.
     assert one.hash != hash_of(replace(one, nonce=None))
 
 

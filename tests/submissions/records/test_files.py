@@ -131,11 +131,11 @@ def test_a_process_killed_while_writing_leaves_no_half_file_and_the_next_one_kee
     process.stdout.close()
 
     assert not files.path(sha256).exists()
-    assert len(kept(files)) == 1  # what was written so far, under no name that counts
+    assert len(kept(files)) == 1  # the partial file, under a temporary name
     assert files.read(files.keep(content)) == content
 
 
-# In the database of the records
+# Files in the database
 
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 
@@ -147,7 +147,7 @@ def engine(database_url):
 
 @pytest.fixture
 def replicas(engine, tmp_path) -> tuple[DatabaseFiles, DatabaseFiles]:
-    """Two servers with a disk each over one database."""
+    """Return two servers that share a database but have separate disks."""
     return tuple(DatabaseFiles(tmp_path / name / "files", engine) for name in ("one", "two"))
 
 

@@ -1,4 +1,4 @@
-"""Everything is computed again from records, files and labels; what differs or cannot be checked is named."""
+"""Tests that `verify` computes everything again, and names what differs or cannot be checked."""
 
 from dataclasses import replace
 
@@ -56,13 +56,13 @@ def test_a_submission_or_score_that_is_recorded_twice_is_reported(service, sent,
         first = events_after(session, kinds=[kind])[0]
         twice = replace(first, sequence=sequence + 1, previous=previous)
         twice.hash = hash_of(twice)
-        session.add(twice)  # only the event: the tables would refuse a second row
+        session.add(twice)  # the event only, since the tables would refuse a second row
     problem = f"record {sequence + 1}: this {noun} of {sent[0]} is recorded twice"
     assert problem in verify(service).problems
 
 
 def test_a_score_verifies_after_the_metric_has_grown(service, sent, monkeypatch):
-    """As `balanced_accuracy` and `fpr` came after commit ac8dcee, and every older score failed."""
+    """Older scores failed when `balanced_accuracy` and `fpr` were added after commit ac8dcee."""
     report_of_today = scorer.score_report
 
     def grown(*arguments) -> dict:
@@ -83,7 +83,7 @@ def test_a_score_of_a_metric_from_the_future_is_not_called_checked(service, monk
     receipt = send(service, verdicts(service.suite))
     assert verify(service).problems == (
         f"submission {receipt.submission_id}: its score could not be checked, because version "
-        "99 of the metric is newer than this program; update it",
+        "99 of the metric is newer than this program; update the program",
     )
 
 

@@ -1,7 +1,7 @@
-"""Restoring with the right secret, another one and none; and what another secret costs.
+"""Tests of a restore with the right secret, another one or none, and of the charge for a new secret.
 
-The figures of a private suite carry noise that the secret draws. Drawn again, it tells as much of the labels
-as before, so that it is not shown until somebody accepts the charge.
+Figures of a private suite have noise that depends on the secret. New noise reveals as much about the labels
+as the first figures did, so nothing is shown until an operator accepts the charge.
 """
 
 import json
@@ -33,7 +33,7 @@ RULES = 'labels = "private"\n[rules]\nfewest_positives = 1\nround_days = 1\nfile
 
 @pytest.fixture
 def private(tmp_path) -> SubmissionsApp:
-    """A private suite with two files; the row of the first is public. Its secret is a file."""
+    """Return a private suite with two files, of which the first has a public row. The secret is in a file."""
     write_suite(tmp_path / "suite")
     (tmp_path / "suite" / "small" / "suite.toml").write_text(RULES)
     put_secret(tmp_path / "state", FIRST)
@@ -53,7 +53,7 @@ def put_secret(folder, secret: str) -> None:
 
 @pytest.fixture
 def command(private, tmp_path, monkeypatch):
-    """Type a command in the folder that holds ``state``; returns exit code and output."""
+    """Return a function that runs a command in the folder of ``state`` and returns exit code and output."""
     monkeypatch.chdir(tmp_path)
 
     def call(*arguments: str, **environment: str) -> tuple[int, str]:
@@ -92,7 +92,7 @@ def test_the_guides_command_without_the_secret_restores_nothing_and_names_the_wa
         assert words in " ".join(said.split())
     assert not (tmp_path / "restored" / "secret").exists()
     code, said = command("restore", "backup", ARB_STATE_DIR="restored", ARB_SECRET=OTHER)
-    assert code == 1 and "the secret here is not that of the export" in said and OTHER not in said
+    assert code == 1 and "this server's secret is not that of the export" in said and OTHER not in said
 
 
 def test_with_the_secret_the_guides_commands_restore_the_same_figures(private, command, tmp_path):
@@ -143,10 +143,10 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     after = figures(restored, private.ids)
     assert None not in after and after != before
     assert restored.records.submission(newer.submission_id, Actor("Cy")).report is not None
-    # The two files and the row once more, and the file that came since.
+    # The two files and the row again, and the file that was submitted since.
     assert spent(restored) == pytest.approx(2 * charged + file_cost(rules))
-    # The label version has another name under the other secret; what was shown under each is added up. Under
-    # the old one it was Ada's and Bob's figure, under the new one Cy's too.
+    # The new secret gives the label version another name, and the figures under both names add up. Under the
+    # old name, figures of Ada and Bob were shown; under the new one, also those of Cy.
     assert {name: leak.figures for name, leak in restored.records.leak.get().by_label_version.items()} == {
         private.label_version: leaked.figures,
         restored.label_version: leaked.figures + 1,
@@ -204,7 +204,7 @@ def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accep
     weak = private.settings.model_copy(
         update={"secret": SecretStr("hunter2hunter2"), "state_dir": private.settings.state_dir / "weak"}
     )
-    with monkeypatch.context() as patched:  # as 7d56a80 took it
+    with monkeypatch.context() as patched:  # as in commit 7d56a80
         patched.setattr("submissions.privacy.server_secret.LEAST_BITS", 0)
         service = open_service(weak)
         ids = [
@@ -226,7 +226,7 @@ def test_new_secret_is_refused_where_the_right_one_is_there(private, tmp_path):
     export_to_folder(private, tmp_path / "backup")
     put_secret(tmp_path / "restored", FIRST)
     settings = private.settings.model_copy(update={"state_dir": tmp_path / "restored"})
-    with pytest.raises(BackupError, match="leave --new-secret out"):
+    with pytest.raises(BackupError, match="leave out --new-secret"):
         restore_from_folder(settings, tmp_path / "backup", new_secret=True)
 
 
@@ -259,7 +259,7 @@ def test_a_damaged_check_value_is_named(private, tmp_path):
 
 
 def test_records_that_began_before_the_first_start_go_on_with_the_secret_that_is_made_then(tmp_path):
-    """As in the guide to a suite of one's own: labels are published first, by a command."""
+    """The guide to new suites does the same: it publishes the labels first, with a command."""
     write_suite(tmp_path / "suite")
     settings = settings_for(tmp_path / "suite", tmp_path / "state", labels="records", secret=None)
     labels = (tmp_path / "suite" / "labels.csv").read_bytes()

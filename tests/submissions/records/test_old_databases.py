@@ -1,5 +1,4 @@
-"""The records that each release left behind: upgraded, verified, shown as they were, and restored from its
-export.
+"""Tests that records of each release can be upgraded, verified, shown, exported and restored.
 
 `tests/support/make_old_database.py` makes the records of the next release.
 """
@@ -28,7 +27,7 @@ RELEASES = sorted(folder.name for folder in DATABASES.iterdir())
 
 @pytest.fixture(params=RELEASES)
 def release(request, tmp_path) -> Path:
-    """A copy of what a release left behind."""
+    """Return a copy of the records of a release."""
     return Path(shutil.copytree(DATABASES / request.param, tmp_path / request.param))
 
 
@@ -47,7 +46,7 @@ def settings_of(release: Path, **changes) -> Settings:
 
 
 def shown_by(service: SubmissionsApp) -> dict:
-    """What `make_old_database` wrote down of the release."""
+    """Return what `make_old_database` recorded about the release."""
     with service.snapshot() as session:
         sent = {
             e.body["account"]: e.body["submission_id"] for e in events_after(session, kinds=["submitted"])
@@ -60,7 +59,7 @@ def shown_by(service: SubmissionsApp) -> dict:
 
 
 def holds(now, before) -> bool:
-    """Whether everything that was shown before is shown now; more may be."""
+    """Return whether everything that was shown before is shown now. More may be shown."""
     if isinstance(before, dict):
         return isinstance(now, dict) and all(
             name in now and holds(now[name], before[name]) for name in before

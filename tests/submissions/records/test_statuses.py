@@ -1,7 +1,4 @@
-"""Tags of errors among the records: who may tag what, and what is read again.
-
-Disputes: who may file and decide, bounds of a day, and what everybody may read of them.
-"""
+"""Tests of error tags and disputes: who may add or decide them, daily limits, and what is public."""
 
 from datetime import UTC, datetime, timedelta
 

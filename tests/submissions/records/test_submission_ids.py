@@ -1,4 +1,4 @@
-"""Ids of submissions: 128 bits, another one if it is taken, and the short ones of older records."""
+"""Tests of submission ids: 128 bits, a new id if one is in use, and the short ids of older records."""
 
 import re
 

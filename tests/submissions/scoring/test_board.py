@@ -1,7 +1,4 @@
-"""The ceiling on the board: made from the labels that are served, and only where these are public.
-
-What is told of scores: exact where labels are public; with noise, rounds and a hidden half where not.
-"""
+"""Tests of boards: the reference row of the second annotators, and figures of public and private suites."""
 
 import csv
 import io
@@ -26,9 +23,9 @@ ADA, MIA = Actor("Ada"), Actor("Mia", is_maintainer=True)
 
 
 def with_doubles(released: bytes, **differing: str) -> bytes:
-    """The same file with a second annotation of the first six test trajectories, the first of them differing.
+    """Return the file with second annotations of the first six test trajectories; the first one differs.
 
-    Success is true at places 0 and 3 of the six.
+    Success is true for trajectories 0 and 3 of the six.
     """
     rows = list(csv.DictReader(io.StringIO(released.decode())))
     doubles = [{**row, "annotator_name": "Second"} for row in rows[:6]]
@@ -59,7 +56,7 @@ def ceiling_of(board):
 def test_second_annotations_are_a_reference_row_with_intervals(serving):
     row = ceiling_of(serving.records.board())
     cell = row.labels["success"]["overall"]
-    # Of places 0 and 3 the second annotator finds 3; the other four are failures to both.
+    # Of trajectories 0 and 3 the second annotator finds 3. Both call the other four failures.
     assert [cell[name] for name in ("tp", "fp", "fn", "tn")] == [1, 0, 1, 4]
     assert row.labels["success"]["intervals"] == "tasks"
     assert (row.provenance, row.labels["success"]["rank"]) == ("reference", None)
@@ -72,7 +69,7 @@ def test_it_follows_the_labels_that_are_served(serving, suite_folder):
     publish(serving, with_doubles((suite_folder / "labels.csv").read_bytes()), MIA, "looked again")
     rescore(serving, MIA)
     assert ceiling_of(serving.records.board()).labels["success"]["overall"]["fn"] == 0
-    assert ceiling_of(serving.records.board_under(before)) is None  # those labels are not the ones at hand
+    assert ceiling_of(serving.records.board_under(before)) is None  # these labels are not available
 
 
 def test_where_labels_are_private_there_is_no_such_row(serving):

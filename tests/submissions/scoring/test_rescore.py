@@ -1,4 +1,4 @@
-"""A new label version: everything is scored again, old scores stay, ranks before and after are told."""
+"""Tests of re-scoring: new scores under a new label version, old scores kept, ranks before and after."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -19,7 +19,7 @@ MAINTAINER = Actor("Mia", is_maintainer=True)
 
 @pytest.fixture
 def corrected(service, suite_folder):
-    """The same records, under labels in which the first six test trajectories have the other success."""
+    """Return the service with other success labels for the first six test trajectories."""
     return SubmissionsApp(with_swapped(service.settings, suite_folder, 6))
 
 
@@ -54,7 +54,7 @@ def test_the_first_version_has_nothing_before_it(service):
 
 
 def with_swapped(settings, folder, swapped: int) -> Settings:
-    """Settings with labels of which the first ``swapped`` have the other success than in the suite's file."""
+    """Return settings with labels in which the first ``swapped`` success labels are inverted."""
     lines = (folder / "labels.csv").read_text().splitlines()
     swap = {"Successful": "Unsuccessful", "Unsuccessful": "Successful"}
     for place in range(1, swapped + 1):
@@ -67,7 +67,7 @@ def with_swapped(settings, folder, swapped: int) -> Settings:
 
 
 def private_service(settings, folder, swapped: int, clock) -> SubmissionsApp:
-    """A service whose labels are hidden, so many of them swapped."""
+    """Return a service with hidden labels, of which ``swapped`` are inverted."""
     given = with_swapped(settings, folder, swapped)
     rules = {"fewest_positives": 1, "files_a_year": 4, "public_rows_a_year": 2, "round_days": 1}
     return with_rules(SubmissionsApp(given, clock=clock), is_public=False, **rules)
@@ -83,7 +83,7 @@ def clock():
 
 @pytest.fixture
 def versions(settings, suite_folder, clock):
-    """The same records under three label versions, one after another."""
+    """Score the same records under three label versions, one after another."""
     return [private_service(settings, suite_folder, swapped, clock) for swapped in (0, 4, 8)]
 
 
@@ -104,7 +104,7 @@ def test_where_labels_are_private_a_new_version_shows_nothing_new(versions, cloc
     assert row.labels == board.rows[0].labels
     assert row.note == f"scored under label version {first.label_version}"
     assert second.records.leak.get().total == leak.total
-    # A maintainer sees the exact score under the labels of now.
+    # A maintainer sees the exact score under the current labels.
     assert second.records.submission(sent, MAINTAINER).report["label_version"] == second.label_version
 
 
@@ -121,7 +121,7 @@ def test_an_owner_who_asks_for_the_metrics_under_newer_labels_pays_for_them(vers
     second.moderation.refresh(sent, ADA, second.label_version)
     assert second.records.quota("Ada").left_this_year == 2
     assert second.records.submission(sent, ADA).report["label_version"] == second.label_version
-    # Two figures of one file: 1/72 each, as many as two files have.
+    # Two figures of one file cost as much as two files: 1/72 each.
     assert second.records.leak.get().total.rho == pytest.approx(2 / 72)
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
@@ -145,13 +145,13 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
     assert [row.note for row in second.records.board().rows] == [""]
     clock.now += timedelta(days=2)
     rescore(third, MAINTAINER)
-    # Three files and one refreshed: the fourth of four. The first leaves the window after 365 days.
+    # Three files and one request for newer labels use up four. The first leaves the window after 365 days.
     with pytest.raises(RateLimited, match="from 2027-03-01") as refused:
         send(third, verdicts(third.suite, misses=4, false_alarms=6))
     assert refused.value.next_at == start + timedelta(days=365)
     with pytest.raises(RateLimited, match="4 in a year"):
         third.moderation.refresh(sent, ADA, third.label_version)
-    # A public row that was asked for under newer labels is the second of two rows.
+    # A request for newer labels of a public row uses up the second of two rows.
     clock.now = start + timedelta(days=364)
     with pytest.raises(RateLimited, match="limit of 2 public rows") as refused:
         third.moderation.publish(_second_of(third), ADA)
@@ -159,7 +159,7 @@ def test_a_file_and_a_refreshed_one_share_the_limits_of_the_year_over_all_versio
 
 
 def _second_of(service) -> str:
-    """A submission that is not public."""
+    """Return a submission that is not public."""
     with service.snapshot() as session:
         found = own_submissions(session, service.suite.name, service.label_version, "Ada")
     return next(each.id for each in found if each.status.published_at is None)
@@ -172,7 +172,7 @@ def test_what_everybody_may_be_shown_in_a_year_is_one_number_whatever_the_accoun
     rules = replace(service.suite.rules, accounts_a_year=1, public_rows_a_year=0, reserved_share=0.0)
     service.__dict__["suite"] = replace(service.suite, rules=rules)
     start = clock.now
-    for number in range(4):  # what one account may at its limits: four files
+    for number in range(4):  # the limit of one account: four files
         send(service, verdicts(service.suite, misses=number + 1, false_alarms=6), account=f"Account {number}")
     assert service.records.quota("Somebody").is_suite_full
     with pytest.raises(RateLimited, match=r"all accounts together .* from 2027-03-01") as refused:

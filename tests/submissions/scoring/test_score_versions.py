@@ -1,4 +1,4 @@
-"""Every field of a report belongs to a version of the metric, so that older scores can be checked."""
+"""Tests that every field of a report belongs to a version of the metric, so older scores can be checked."""
 
 import numpy as np
 
@@ -26,7 +26,7 @@ def report(service) -> dict:
 
 
 def test_the_fields_of_todays_report_are_those_of_the_newest_version(service):
-    """If this fails, the report has changed: add a version to `leaderboard.score`."""
+    """If this test fails, the report has changed: add a version to `leaderboard.score`."""
     made = report(service)
     assert set(made) == REPORT_FIELDS[METRIC_VERSION]
     for label in ("success", "side_effect"):

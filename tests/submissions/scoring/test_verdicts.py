@@ -1,4 +1,4 @@
-"""What a submission said, read again from its stored file."""
+"""Tests of verdicts that are read from the stored file of a submission."""
 
 import io
 import json
@@ -21,7 +21,7 @@ def test_the_verdicts_come_in_the_order_of_the_split_whatever_the_order_of_the_f
     found = service.records.verdicts(send(service, content).submission_id)
     test = service.suite.split("test")
     assert found.trajectory_ids == tuple(t.trajectory_id for t in test)
-    # Successes stand at places 0, 3, 6, …; the first two of them were missed.
+    # Trajectories 0, 3, 6, … are successes; the first two of them were missed.
     assert found.success.tolist() == [int(is_success(place) and place > 3) for place in range(30)]
     assert found.reasoning == tuple(f"because {place}" for place in range(30))
     assert found.side_effect is None and found.score is None
@@ -41,7 +41,7 @@ def test_the_texts_of_a_parquet_file_are_there_too(service):
     buffer = io.BytesIO()
     pd.DataFrame([{**row, "reasoning": "<b>seen</b>"} for row in rows]).to_parquet(buffer)
     upload = service.intake.check(buffer.getvalue(), "verdicts.parquet", "test")
-    assert upload.check.aligned.reasoning is None  # whoever checks a file keeps no texts
+    assert upload.check.aligned.reasoning is None  # a check does not keep texts
     found = service.records.verdicts(send(service, buffer.getvalue()).submission_id)
     assert set(found.reasoning) == {"<b>seen</b>"}
 
@@ -83,7 +83,7 @@ def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):
         read_stored_verdicts(service, kept, "test")
 
 
-# What stays in memory
+# Cache
 
 
 def test_texts_count_towards_the_bound_of_the_cache(service):
