@@ -122,11 +122,11 @@ def understood(upload: Upload) -> tuple[str, ...]:
         yes, total = int((column == 1).sum()), int((column >= 0).sum())
         lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
     if absent:
-        lines.append(f"There are no verdicts on {' and '.join(absent)}, so the judge is not on those boards.")
+        lines.append(f"There are no verdicts on {' and '.join(absent)}, so the judge is not ranked for that.")
     if scores := _finite(aligned.score):
         lines.append(f"There are scores for {len(scores):,} trajectories, so calibration is shown.")
     if costs := _finite(aligned.cost_usd):
-        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in all.")
+        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in total.")
     ended = Counter(state for state in aligned.state or () if state not in (None, "ok"))
     if ended:
         counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())

@@ -41,7 +41,7 @@ class TooManyUploads(SenderRefused):
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         problem = (
-            f"uploads of {who} take {most / 1e6:,g} MB, the most that is stored until the oldest is deleted"
+            f"uploads from {who} take {most / 1e6:,g} MB, which is the limit until the oldest file is deleted"
         )
         super().__init__(status, problem, max(1, ceil(seconds)))
 

@@ -67,8 +67,8 @@ class TestTheSameThreeFilesGiveTheSameFigures:
             )
             assert numbers(submitted) == numbers(known)
             assert len(re.findall(r'href="/errors\?[^"]*&amp;agent=', known)) >= 4
-            assert "95 % intervals over tasks, computed from its verdicts." in known
-            assert "The printed metrics are on the page" in known and "printed" not in submitted
+            assert "95 % intervals are computed from the judge's verdicts" in known
+            assert "shows the metrics printed in the paper" in known and "printed" not in submitted
 
     def test_on_a_comparison_with_its_ensembles(self, as_submissions, as_paper_verdicts):
         for metric in ("precision", "kappa"):

@@ -270,7 +270,7 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
         else:
             found.append(f"{other.name} gives every agent the same rate as {compared} {where}.")
         if swaps := _swaps(reference, other, benchmark):
-            found.append(f"{other.name} ranks agents in another order than {compared}: {', '.join(swaps)}.")
+            found.append(f"{other.name} ranks agents differently from {compared}: {', '.join(swaps)}.")
     return found
 
 
@@ -326,7 +326,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         gap, judge, agent, alone = max(errors)
         found.append(
             f"Without labels, a judge is off by up to {100 * gap:.1f} points: {judge} gives "
-            f"{agent_title(agent)} a rate of {percent(alone)} %, all labels give {percent(by_all[agent])} %."
+            f"{agent_title(agent)} a rate of {percent(alone)} %; all labels give {percent(by_all[agent])} %."
         )
     if saved:
         half_widths = 50 * np.mean(widths, axis=0)
@@ -335,18 +335,18 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         if most > 0:
             fewer = f"{least} to {most} %" if least > 0 else f"up to {most} %"
         found.append(
-            f"On average, the intervals are ±{half_widths[0]:.1f} points from labels only and "
-            f"±{half_widths[1]:.1f} points with the judges' verdicts. To get the second width, the verdicts "
-            f"save {fewer} of the labels."
+            f"On average, the intervals are ±{half_widths[0]:.1f} points with labels only and "
+            f"±{half_widths[1]:.1f} points with labels and verdicts. For intervals of the same width, the "
+            f"verdicts save {fewer} of the labels."
         )
     else:
         found.append(
-            "No saving can be computed: give each agent ten labels or more, and fewer than its runs."
+            "To see how many labels the verdicts save, label at least ten runs of each agent, but not all."
         )
     if is_covered:
         found.append(
             f"The assisted interval contains the rate from all labels for {sum(is_covered)} of "
-            f"{len(is_covered)} agents; 95 % of such intervals should."
+            f"{len(is_covered)} agents. In the long run, 95 % of such intervals do."
         )
     return found
 

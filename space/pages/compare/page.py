@@ -213,8 +213,8 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
     if pair.overall.favours == 0:
         if not better and not worse:
-            return f"{first} is not separable from {second}, overall or on any benchmark."
-        head = f"{first} is not separable from {second} overall"
+            return f"The test set cannot tell {first} and {second} apart, overall or on any benchmark."
+        head = f"The test set cannot tell {first} and {second} apart overall"
         parts = [("better", better), ("worse", worse)]
     else:
         is_better = pair.overall.favours > 0
@@ -229,7 +229,8 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
     if not found_on:
         return f"{head}; no single benchmark shows this on its own."
-    return f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
+    who = "it" if pair.overall.favours else first
+    return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}."
 
 
 def basis_sentence(found: Comparison) -> str:
@@ -239,17 +240,15 @@ def basis_sentence(found: Comparison) -> str:
         bases = set()
         for pair in found.pairs:
             bases |= {each.basis for each in (*pair.by_benchmark.values(), *pair.by_agent.values())}
-        which, except_for = "Every interval", ""
-        if "approximate" in bases:
-            which, except_for = "Every overall interval", ", but those with ≈"
-        return f"{which} is paired: the judges are compared on the same resamples of tasks{except_for}."
+        which = "Every interval not marked with ≈" if "approximate" in bases else "Every interval"
+        return f"{which} is paired: the judges are compared on the same resamples of tasks."
     without = sum(pair.runs is None for pair in found.pairs)
     reasons = ["the verdicts of both on the same trajectories are not known"] if without else []
     if len(found.pairs) - without > paired:
         reasons.append("a metric is the same in every resample")
     how = (
-        f"If {' or '.join(reasons)}, two separate intervals are combined. They are approximate, and wider "
-        "than paired ones (hollow dots)."
+        f"If {' or '.join(reasons)}, the separate intervals of the two judges are combined. The result is "
+        "approximate, and wider than a paired interval (hollow dots)."
     )
     if not paired:
         which = "interval" if without == len(found.pairs) else "overall interval"
@@ -269,7 +268,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
         if cell["precision"] is not None
     ]
     if unanimous["precision"] is None or not known:
-        return "On no trajectory do all judges say yes."
+        return "There is no trajectory on which all judges say yes."
     precision, name, recall = max(known, key=lambda judge: judge[0])
     gained = 100 * (unanimous["precision"] - precision)
     lost = 0.0
@@ -278,8 +277,8 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
-        f"If {who} say yes, {percent(unanimous['precision'])} % are right: {abs(gained):.1f} points "
-        f"{change} than with {name} only, at a cost of {lost:.1f} points of recall."
+        f"If {who} must say yes, {percent(unanimous['precision'])} % of the yeses are right, "
+        f"{abs(gained):.1f} points {change} than with {name} only. This costs {lost:.1f} points of recall."
     )
 
 

@@ -20,7 +20,7 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     """Return up to four sentences: on ties, the first row, the smallest benchmark and the human reference."""
     ranked = ranked_rows(board, label, figure)
     if not ranked:
-        return ["No judge is ranked on this label yet."]
+        return ["No judge has a rank for this label yet."]
     found = [
         _tie(ranked, label, figure),
         _first(ranked[0][0], label, figure),
@@ -36,7 +36,7 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
         return ""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)
     if all(low == high for low, high in ranges):
-        return "Every judge here is separated from its neighbours."
+        return "No two judges here are tied."
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
@@ -46,8 +46,8 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, lie within {within}. The "
-        f"test set cannot order them: each may have any rank from {low} to {high}."
+        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, are within {within} of "
+        f"each other. The test set cannot rank them: each could be anywhere from rank {low} to {high}."
     )
 
 
@@ -87,5 +87,5 @@ def _human(board: Board, label: str) -> str:
         return ""
     return (
         f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
-        f"precision of {percent(cell['precision'])} %: people do not agree more than that."
+        f"precision of {percent(cell['precision'])} %: even people do not agree more than that."
     )

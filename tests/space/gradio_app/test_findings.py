@@ -58,7 +58,7 @@ def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows
         "(33.3 % of the verdicts say successful).",
         "A trajectory without a verdict counts as not successful in the ranking.",
         "Repetition: 5 of 30 verdicts say that it happened.",
-        "There are no verdicts on side effect, so the judge is not on those boards.",
+        "There are no verdicts on side effect, so the judge is not ranked for that.",
         "There are scores for 30 trajectories, so calibration is shown.",
         "There are costs for 30 trajectories, $7.50 in all.",
         "Trajectories with a state other than ok: 3 refused.",

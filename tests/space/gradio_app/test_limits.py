@@ -141,7 +141,7 @@ def test_one_address_stores_so_many_bytes_and_is_told_when_to_come_back(client):
     sent = [upload(client, str(number).encode().rjust(FILE_BYTES)) for number in range(MOST_FILES_EACH + 1)]
     assert [answer.status_code for answer in sent] == [200] * MOST_FILES_EACH + [429]
     # 20 files of 100,000 bytes
-    assert sent[-1].json()["detail"].startswith("uploads of one address take 2 MB, the most that is stored")
+    assert sent[-1].json()["detail"].startswith("uploads from one address take 2 MB, which is the limit")
     assert KEPT_SECONDS - SECONDS < int(sent[-1].headers["retry-after"]) <= KEPT_SECONDS
     Path(sent[0].json()[0]).unlink()  # a file that is gone does not count
     assert upload(client, b"{}").status_code == 200

@@ -90,7 +90,7 @@ def test_one_benchmark_and_one_agent_can_be_chosen(client, service, ids):
         assert page.count('<article class="item error"') == len(here)
         assert "on all benchmarks" in page and "of all agents" in page
     nowhere = client.get("/errors", params={"judge": ids["Beta"], "benchmark": "nowhere"})
-    assert "The judge makes no errors of this kind on test." in nowhere.text
+    assert "The judge makes no such errors on test." in nowhere.text
 
 
 def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_says_what_is_missing(
