@@ -32,7 +32,7 @@ THEME: Final = Path(__file__).with_name("theme.json")
 def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> App:
     """Add the page /submit, the MCP server and Gradio, and return Gradio's own application.
 
-    Gradio is mounted at ``/`` after all other routes, so that our routes take precedence.
+    Gradio is mounted at ``/`` after all other routes, so that ours take precedence.
     """
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
@@ -94,10 +94,7 @@ def _constant(config: dict[str, Any]) -> Callable[..., dict[str, Any]]:
 
 
 def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
-    """Make every call of Gradio wait for a slot in the upload queue.
-
-    The slot also covers the work that Gradio itself does on the inputs and outputs of a call.
-    """
+    """Make every call of Gradio wait for a slot in the upload queue, which also covers Gradio's own work."""
     process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
     async def process_admitted(*args: Any, request: gr.Request, **options: Any) -> dict[str, Any]:
@@ -137,10 +134,7 @@ def take_uploads_only(part: gr.File) -> gr.File:
 
 
 def build_theme() -> gr.themes.Base:
-    """Return a theme with our colours and the system's fonts, so that nothing is fetched from other sites.
-
-    Light and dark mode use the same variables.
-    """
+    """Return a theme with our colours, the same in light and dark mode, and with the system's fonts."""
     ours = json.loads(THEME.read_text(encoding="utf-8"))
     teal = gr.themes.Color(*ours["palette"])
     teal.name = "accent"

@@ -77,9 +77,10 @@ class Endpoints:
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
-        """Count one check for an account, or else for the address; raise TooManyChecks over the limit.
+        """Count one check for the account, or for the address if there is none.
 
-        A request whose address was counted before its body was read is not counted again for the address.
+        An address is not counted again if that happened before the body was read. Raise TooManyChecks over
+        the limit.
         """
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
@@ -93,7 +94,6 @@ class Endpoints:
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
     def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
-        """Return a context that holds a slot of the upload queue, as `UploadQueue.slot` does."""
         return self._uploads.slot(self._sender(request))
 
     def _sender(self, request: AnyRequest) -> str:
@@ -133,8 +133,8 @@ class Endpoints:
     def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
         """Submit a file and return the response of ``POST /api/submissions``.
 
-        ``read`` returns the checked file; it is called only after the submitter is known. ``fields`` are
-        those of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
+        ``read`` returns the checked file and is called only once the submitter is known. ``fields`` are those
+        of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
         """
         self.count(request)
         submitter = self.submitter(request)

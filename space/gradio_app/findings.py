@@ -42,7 +42,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding with its first rows, as (number, text), and the number of rows that are not shown."""
+    """A finding with its first rows, as (number, text), and the number of rows left out."""
 
     finding: Finding
     message: Markup
@@ -75,7 +75,7 @@ def kind_of(finding: Finding) -> str:
 
 
 def message_html(finding: Finding) -> Markup:
-    """Return the message as HTML, with a link to the template instead of the command that writes it."""
+    """Return the message as HTML, with a link to the template instead of the command."""
     html = str(escape(finding.message))
     html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template of \1</a>', html)
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))

@@ -215,7 +215,7 @@ def own_submission(
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without its metrics by benchmark, for the list of submissions."""
+    """Return a report without metrics by benchmark."""
     labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
     return {**report, "labels": labels}
 

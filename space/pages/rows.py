@@ -1,4 +1,4 @@
-"""Helpers for pages that show rows of a board: cells, ranks, names and their order."""
+"""Helpers for pages that show rows of a board: metrics, ranks, names and their order."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final

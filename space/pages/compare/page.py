@@ -75,7 +75,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
-    """Return the template's values: the rows compared, with the board's best judges if they are too few."""
+    """Return the template's values for the chosen rows; fewer than two are completed by the best judges."""
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, label)
     compared = answering[:MOST]
@@ -135,7 +135,7 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev of the judges with dev verdicts in the dataset; None except for success."""
+    """Return ensembles on dev of the judges with dev verdicts, or None for labels other than success."""
     labels = verdicts.labels("dev") if label == LABEL else None
     if labels is None:
         return None
@@ -258,7 +258,7 @@ def basis_sentence(found: Comparison) -> str:
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
-    """Return a sentence on precision and recall if all judges must say yes; empty if there are no votes."""
+    """Return a sentence on what is gained if all judges must say yes; empty if there are no ensembles."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]
@@ -277,13 +277,13 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
-        f"If {who} must say yes, {percent(unanimous['precision'])} % of the yeses are right, "
-        f"{abs(gained):.1f} points {change} than with {name} only. This costs {lost:.1f} points of recall."
+        f"If {who} must say yes, the precision is {percent(unanimous['precision'])} %, {abs(gained):.1f} "
+        f"points {change} than with {name} only. This costs {lost:.1f} points of recall."
     )
 
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
-    """Return the benchmarks where the first (1) or second (-1) judge is better; small ones are marked."""
+    """Return the benchmarks on which the first (1) or second (-1) judge is better."""
     found_on = []
     for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:

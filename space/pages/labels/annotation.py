@@ -53,10 +53,10 @@ class Answers(Draft):
 
 
 def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
-    """Return the template's values for a queue, without lines if a maintainer does not annotate.
+    """Return the template's values for a queue; it has no lines for a maintainer who does not annotate.
 
-    A line has a task and the parts of its trajectory's id. ``next`` is the address of the first trajectory
-    that is not done, ``undo`` the address of the trajectory saved last; both may be None.
+    A line has a task and its parsed trajectory id. ``next`` is the address of the first unfinished
+    trajectory, ``undo`` that of the trajectory saved last; both may be None.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
@@ -75,7 +75,7 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
-    """Return the id of the trajectory saved last that may still change, other than ``but``, or None."""
+    """Return the id of the trajectory saved last that may still change, except ``but``, or None."""
     last, found = 0, None
     for task in own_tasks(reader):
         if task.saved is None or task.trajectory_id == but:
@@ -191,7 +191,7 @@ def build_annotation_router(services: Services) -> APIRouter:
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")
     def queue(reader: Annotator) -> JSONResponse:
-        """An item has a token until you have finished it, because its id names the agent."""
+        """An unfinished item has a token instead of its id, because the id contains the agent's name."""
         tasks = own_tasks(reader)
         waiting = next_of(tasks)
         blind = reader.state.blind_items(reader.annotator or "")
@@ -219,10 +219,10 @@ def build_annotation_router(services: Services) -> APIRouter:
 
     @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:
-        """Send the answer's ``saved`` as ``seen`` of the next call.
+        """As ``seen``, send the value of ``saved`` that the previous response contained.
 
-        The status 409 means that another window or device saved in between. ``next`` is the item to continue
-        with.
+        The status 409 means that another window or device has saved since then. ``next`` is the item to
+        continue with.
         """
         trajectory_id = reader.named(body.item, body.trajectory_id)
         require_open(annotations.service)

@@ -78,10 +78,7 @@ class Point:
 
 @dataclass(frozen=True)
 class NamePlace:
-    """A name with the place of its baseline in pixels, and SVG's text-anchor.
-
-    ``leader`` is the end of the line from the point to the name, or None if the name is next to the point.
-    """
+    """A name with its anchor and baseline in pixels; ``leader`` is the end of the line to it, if any."""
 
     text: str
     x: float
@@ -126,7 +123,6 @@ class PlotView:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether there are too many judges for marks of full size."""
         return len(self.marks) > CROWD
 
 
@@ -182,10 +178,7 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
 
 
 def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
-    """Return value, SVG path and end of the line precision = F1 * recall / (2 * recall - F1).
-
-    Only the part within the window is drawn; the result is None if it is empty.
-    """
+    """Return value, SVG path and end of the line of equal F1 within the window, or None if it is outside."""
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
     for step in range(STEPS + 1):
@@ -202,8 +195,7 @@ def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tu
 def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | None:
     """Return the plot of the chosen metric against dollars per 1,000 trajectories.
 
-    The Pareto front joins the judges that no judge at the same or a lower cost beats. Return None if fewer
-    than two rows have both a cost and the metric.
+    Return None if fewer than two rows have both a cost and the metric.
     """
     judges, figure = [row for row in rows if row.provenance != "reference"], choice.figure
     drawn: list[BoardRow] = []
@@ -262,7 +254,7 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
 
 
 def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_better: bool) -> list[int]:
-    """Return the indices of judges that no judge at the same or a lower cost beats, cheapest first."""
+    """Return the indices of the judges that no equally cheap or cheaper judge beats, cheapest first."""
     sign = -1 if is_lower_better else 1
     front: list[int] = []
     for number in sorted(range(len(costs)), key=lambda number: (costs[number], -sign * values[number])):

@@ -31,7 +31,7 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
 
 
 def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
-    """Return a sentence on the largest group with the same range of ranks, or on how many ranks are open."""
+    """Return a sentence on the largest group of tied judges, or on how many ranks are not settled."""
     if len(ranked) < 2:
         return ""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)

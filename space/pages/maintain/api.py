@@ -93,9 +93,9 @@ def build_maintain_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
-        """If an account is banned, what it has been shown stays charged to the leak budget.
+        """Files of a banned account without a score no longer count towards its limits.
 
-        Files of it that had no score yet are refunded.
+        What the account has been shown stays charged to the leak budget.
         """
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
@@ -111,7 +111,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> JSONResponse:
-        """The record of a score names only its submission."""
+        """Of a score, the log contains only the id of the submission."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
         return JSONResponse(

@@ -1,6 +1,7 @@
-"""The page ``/maintain``: queue, submissions with exact metrics, accounts, re-scoring, leak budget, log.
+"""The page ``/maintain``, which only maintainers can see.
 
-Metrics have no noise here, even if the suite adds it elsewhere. Only maintainers can see the page.
+It shows the review queue, submissions, accounts, re-scoring, the leak budget and the log. Metrics have no
+noise here, even if the suite adds it elsewhere.
 """
 
 from collections import defaultdict
@@ -121,10 +122,7 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
-    """Return the template's values for the queue and one page of all submissions, newest first.
-
-    A row has the word for its status, its flags, and the exact overall cell of each label.
-    """
+    """Return the template's values for the review queue and for one page of all submissions, newest first."""
     flags: defaultdict[str, list[Flag]] = defaultdict(list)
     for flag in found.flags:
         flags[flag.submission.id].append(flag)

@@ -93,7 +93,7 @@ class OpenedDataset:
         return self.index.by_id[trajectory_id]
 
     def answer(self, trajectory_id: str) -> str | None:
-        """Return the text with which the agent ended, or None if it ended with an action."""
+        """Return the agent's final answer, or None if it gave none."""
         rows = self.dataset.rows_of("trajectories", trajectory_id, ["answer"])
         return rows[0].get("answer") if rows else None
 
@@ -253,8 +253,8 @@ class Explorer:
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """Return a screenshot by the number of its step, or a goal image by its index.
 
-        A ``num`` of None means the last picture, a ``width`` of None the picture as recorded; other widths
-        are those of WIDTHS. Raise NoPicture, or BrokenPicture if the picture cannot be resized.
+        A ``num`` of None means the last picture; a ``width`` of None means the original size. Raise
+        NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)
@@ -282,7 +282,7 @@ class Explorer:
             raise KeyError(num)
 
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
-        """Return the text that a judge, given by its `JudgeVerdict.key`, wrote on a trajectory, or None."""
+        """Return what a judge wrote about a trajectory, or None; ``judge`` is a `JudgeVerdict.key`."""
         with _readable():
             opened = self.holding(trajectory_id)
             for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):

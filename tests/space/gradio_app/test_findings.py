@@ -60,7 +60,7 @@ def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows
         "Repetition: 5 of 30 verdicts say that it happened.",
         "There are no verdicts on side effect, so the judge is not ranked for that.",
         "There are scores for 30 trajectories, so calibration is shown.",
-        "There are costs for 30 trajectories, $7.50 in all.",
+        "There are costs for 30 trajectories, $7.50 in total.",
         "Trajectories with a state other than ok: 3 refused.",
     )
 

@@ -152,7 +152,7 @@ def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
     for number in range(most):
         store._holdings.add(Path(str(number)), "a", uploads.SMALLEST)
     store._forget_deleted = lambda sender: None
-    with pytest.raises(HTTPException, match="uploads of one address"):
+    with pytest.raises(HTTPException, match="uploads from one address"):
         store.require_room("a")
 
 
@@ -193,7 +193,7 @@ def test_nobody_gives_way_to_one_who_would_store_more(store, monkeypatch):
         save(store, "a", 3)
     assert refused.value.status_code == 503
     assert refused.value.headers["Retry-After"] == str(KEPT_SECONDS)
-    assert "uploads of all addresses" in str(refused.value.detail)
+    assert "uploads from all addresses" in str(refused.value.detail)
 
 
 def test_what_a_killed_process_left_counts_and_is_deleted_after_its_time(suite_folder, tmp_path, now, store):

@@ -123,7 +123,7 @@ def test_votes_tell_what_unanimity_buys_and_costs():
     either = Vote(1, 2, {"overall": cell(70, 40, 30, 860), "by_benchmark": {}})
     found = comparison(pair(EVEN, found_runs=runs()), voters=(0, 1), votes=(either, together))
     assert vote_sentence(found, ("A", "B")) == (
-        "If both must say yes, 90.0 % of the yeses are right, 15.0 points more than with A only. This costs "
+        "If both must say yes, the precision is 90.0 %, 15.0 points more than with A only. This costs "
         "15.0 points of recall."
     )
     lines = view_comparison(found)["ensembles"].lines

@@ -83,7 +83,8 @@ def test_the_submissions_of_the_judge_are_listed_newest_first():
 def test_the_lead_tells_right_found_and_rank(view):
     assert lead(view) == (
         "It is right about 75 of 100 trajectories that it calls successful. It finds 60 of 100 successes. "
-        "Its rank by precision is between 1 and 3 of 3: the test set cannot tell the judges in this range"
+        "Its rank by precision is between 1 and 3 of 3: the test set cannot tell the judges in this range "
+        "apart."
     )
 
 

@@ -48,7 +48,7 @@ def test_the_sentence_counts_the_days_and_the_leaders():
     rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("C", "2026-01-03", 50)]
     # A led until January, then B
     assert (
-        "began on 11 Apr 2025 with 1 judge and has changed on 2 days since; 2 of today's judges have led it."
+        "started on 11 Apr 2025 with 1 judge and has changed on 2 days since then. 2 of today's judges"
     ) in told(*rows)
 
 
@@ -162,7 +162,7 @@ def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
 def test_the_human_reference_is_told_with_its_runs():
     found = sentences(board(ranked("A", 90, (1, 1, 1)), second_annotator()), "success")
     # 11/13 on 11 + 2 + 2 + 91 runs
-    assert "on 106 trajectories, reaches a precision of 84.6 %: people do not" in found[-1]
+    assert "on 106 trajectories, reaches a precision of 84.6 %: even people do not" in found[-1]
 
 
 def test_self_reported_judges_are_not_told_among_the_ranked():
