@@ -95,7 +95,7 @@ class TestTheSameThreeFilesGiveTheSameFigures:
             ]
             found = [re.findall(r'<tr><th scope="row">([^<]*/[^<]*)</th><td>([^<]*)', each) for each in pages]
             assert found[0] == found[1] and len(found[0]) == 10
-            leads = [re.search(r"this judge calls .*? tagged", shown_text(each))[0] for each in pages]
+            leads = [re.search(r"this judge calls .*? have a tag", shown_text(each))[0] for each in pages]
             assert leads[0] == leads[1]
             if place == 0:
                 assert "calls 101 failures successful and 83 successes unsuccessful" in leads[0]

@@ -50,7 +50,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     found = browse_fragment(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
     assert '<option value="dev" selected>' in found
     assert '<option value="webarena" selected>' in found
-    assert 'name="search" maxlength="300" placeholder="Words of the goal, or an id" value="map"' in found
+    assert 'name="search" maxlength="300" placeholder="Words from the goal, or an id" value="map"' in found
     assert 'value="webarena.7"' in found
 
 
