@@ -32,7 +32,7 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 MOST_SPLITS, MOST_FIGURES = 4, 64
 """The most splits whose verdicts are cached, and the most rows of papers whose metrics are cached."""
 LABEL: Final = "success"
-"""The label whose errors people read. The paper's categories of errors are about success."""
+"""The label whose errors are shown, since the paper's categories of errors are about success."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class JudgeVerdicts:
 
     @property
     def version(self) -> str:
-        """A key for the caches of pages that changes when the dataset's verdicts change."""
+        """A cache key that changes when the dataset's verdicts change."""
         opened = self._dataset()
         return opened.version if opened else ""
 
@@ -120,7 +120,7 @@ class JudgeVerdicts:
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 
     def by_judge(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return the judges whose errors on a split may be seen, by id; only the best of those with files."""
+        """Return the judges with visible errors on a split, by id; of judges with files, only the best."""
         if self.labels(split) is None:
             return {}
         carried = self._in_dataset(split)

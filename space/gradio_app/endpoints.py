@@ -174,7 +174,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
             split: the split that the file is for, "dev" or "test".
 
         Returns:
-            the report that POST /api/check gives.
+            the report of POST /api/check.
         """
         with gradio_errors():
             endpoints.count(request)
@@ -182,16 +182,16 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
     @with_declaration
     async def submit(file: gr.FileData, request: gr.Request, **fields: str) -> dict:
-        """Submit a judge's verdicts on test; the same file of the same judge is one submission.
+        """Submit a judge's verdicts on test; sending the same file again makes no second submission.
 
-        On a Space pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere account is your name.
+        On a Space, pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere, account is your name.
 
         Parameters:
             file: JSONL, CSV or Parquet with one row per trajectory of test.
             {fields}
 
         Returns:
-            the receipt and the metrics that POST /api/submissions gives.
+            the receipt and the metrics, as from POST /api/submissions.
         """
         with gradio_errors():
             return await endpoints.run(

@@ -139,8 +139,7 @@ class StreamLimits:
             try:
                 await self._app(scope, receive, watched)
             except RuntimeError as error:
-                # The session does not exist. Gradio raises a 404 although its response to the client has
-                # begun.
+                # The session does not exist: Gradio raises a 404 although its response has already begun.
                 if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:

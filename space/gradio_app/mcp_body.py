@@ -56,8 +56,8 @@ _DECODER: Final = msgspec.json.Decoder(_Call)
 def without_content(body: bytes) -> tuple[bytes, str]:
     """Return the body of a tool call with an empty ``content``, and the content.
 
-    Raises:
-        ValueError: The body is not a call of a tool that takes a file, or it is long even without the file.
+    Raise ValueError if this is not a call of a tool that takes a file, or if it is long even without the
+    file.
     """
     try:
         call = _DECODER.decode(body)

@@ -132,8 +132,7 @@ def build_upload_router(store: UploadStore, sender: Sender) -> APIRouter:
 
     @router.get(f"{PAGE_UPLOAD}_progress")
     def show_progress() -> Response:
-        # The page asks for progress during an upload. Gradio's own route would keep the upload's state for
-        # ever.
+        # The page asks for progress during an upload. Gradio's own route would never delete its state.
         return Response(media_type="text/event-stream")
 
     return router

@@ -29,7 +29,7 @@ def overall_of(row: BoardRow, label: str) -> Cell | None:
 
 
 def is_best(row: BoardRow, label: str) -> bool:
-    """Return whether the row represents its judge under the label."""
+    """Return whether the row is its judge's best submission for the label."""
     score = row.labels.get(label)
     return bool(score and score.get("best"))
 

@@ -71,7 +71,7 @@ class RateSources:
         self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return (name, id) of all evaluators but the experts: the paper's, then judges with verdicts."""
+        """Return (name, id) of all evaluators except the experts: the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -179,7 +179,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
     """Return the tables of a benchmark, or of ``overall``; the first evaluator is the reference.
 
     ``agents`` maps each agent to its number of trajectories. ``orders`` has (evaluator, agents from best to
-    worst, pairs in another order than by the reference).
+    worst, pairs of agents that it ranks differently from the reference).
     """
     reference = evaluators[0]
     ordered = ranking(reference, benchmark)  # agents without a rate by the reference follow

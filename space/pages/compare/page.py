@@ -75,7 +75,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
-    """Return the template's values for the chosen rows; fewer than two are completed by the best judges."""
+    """Return the template's values; if fewer than two rows are chosen, the best judges are added."""
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, label)
     compared = answering[:MOST]

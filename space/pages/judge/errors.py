@@ -202,13 +202,13 @@ def category_title(category: str) -> str:
 
 NOTE_LENGTH = 2_000
 OWN = "own"
-NO_ERROR = "this is not an error: the judge has no verdict there, or it agrees with the experts"
+NO_ERROR = "this is not an error: the judge has no verdict on this trajectory or agrees with the experts"
 
 
 class NewTag(RequestBody):
     """The category of an error."""
 
-    judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
+    judge: str = Field(max_length=120, description="The judge's row id, or its name in the dataset.")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     category: str = Field(
         max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "

@@ -82,8 +82,6 @@ def describe_label_noise(
 
 NO_FILE = "This server has no file of this judge, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
-
-
 PRIVATE_SCORES = (
     "Its file has a score, the judge's probability of success. The labels of this suite are private, so "
     "scores are not evaluated against them here. Evaluate them on dev with "

@@ -1,6 +1,6 @@
 """``/annotate``: an annotator's queue, and one trajectory with its questions, as pages and over REST.
 
-Annotators see nothing here that others said: no label, no verdict, no other annotator's answer.
+Annotators see no labels, no verdicts and no answers of other annotators here.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""The largest body with answers. JSON may use six bytes per character of a text."""
+"""The largest body with answers; JSON may need six bytes per character."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answers(Draft):
-    """An annotation so far; unanswered questions are left out."""
+    """The answers to save; unanswered questions are left out."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
@@ -156,7 +156,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
     def annotate(
         request: Request, item: Id = "", id: Id = "", step: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
-        """Redirect the older addresses, which have the trajectory's own ``id``, to those with a token."""
+        """Show the queue or one item; an older address with a trajectory's ``id`` is redirected."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
         if isinstance(reader, HTMLResponse):
             return reader

@@ -118,7 +118,7 @@ class DiscussionDecision(RequestBody):
 
 
 def build_discussion_router(services: Services) -> APIRouter:
-    """Return the routes: a discussion for annotators who have finished the item, the rest for maintainers."""
+    """Return the routes: annotators discuss items that they have finished, maintainers do the rest."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]

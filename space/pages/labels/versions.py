@@ -31,7 +31,7 @@ MOST_RESCORINGS: Final = 10
 
 @dataclass(frozen=True)
 class CorrectionList:
-    """The corrections that a reader may see; ``hidden`` has the dispute ids of others, for maintainers."""
+    """The corrections that a reader may see; ``hidden`` has the dispute ids of the rest, for maintainers."""
 
     visible: Sequence[Decision] = ()
     hidden: Sequence[str] = ()

@@ -17,7 +17,7 @@ SHORTEST_GAP: Final = 40
 
 DATE_WIDTH: Final = 84
 BEND: Final = 9
-"""Half the width, in pixels, of the bend that takes a line to its next rank, just before that day."""
+"""Half the width in pixels of the bend where a line moves to its next rank."""
 
 
 def view_history(history: History) -> dict[str, Any]:
@@ -41,7 +41,7 @@ def view_history(history: History) -> dict[str, Any]:
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
-    """Return the x of each day in pixels: proportional to time, with a smallest gap between two days."""
+    """Return the x of each day in pixels: proportional to time, but with a smallest gap between days."""
     if len(days) < 2:
         return {day: float(LEFT) for day in days}
     room = WIDTH - LEFT - RIGHT

@@ -39,16 +39,15 @@ SIDES: Final = (
     ("start", 7, 0.0, 0.2), ("end", -7, -1.0, -1.2), ("end", -7, -1.0, 0.2),
     ("middle", 0, -0.5, -1.5), ("middle", 0, -0.5, 0.5),
 )  # fmt: skip
-"""Places of a name next to its point: SVG's text-anchor, then where the name begins, as pixels from the point
-and as shares of the name's own width and height."""
+"""Positions of a name next to its point: SVG's text-anchor, the distance in pixels, and the offset of the
+name's top left corner in widths and heights of the name."""
 FAR: Final = tuple(
     (away * across, away * down)
     for away in (30, 44, 60, 80, 105, 135)
     for across, down in ((0.7, -0.7), (0.7, 0.7), (-0.7, -0.7), (-0.7, 0.7), (1, 0.3), (1, -0.3), (-1, 0.3),
                          (-1, -0.3), (0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1))
 )  # fmt: skip
-"""Places of a name that has no room next to its point: the offset of its near end in pixels. A line leads
-from the point to the name."""
+"""Offsets in pixels of a name that has no room next to its point. A line connects it with the point."""
 ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 STEPS: Final = 40
 """The number of segments of a line of equal F1."""
@@ -105,7 +104,7 @@ class Mark:
 class PlotView:
     """A plot in pixels.
 
-    ``x_ticks`` and ``y_ticks`` hold (pixel, text), ``lines`` of equal F1 hold (value, SVG path, end), and
+    ``x_ticks`` and ``y_ticks`` are (pixel, text) pairs, ``lines`` of equal F1 are (value, SVG path, end), and
     ``front`` is the SVG path of the Pareto front.
     """
 
@@ -247,7 +246,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
 
 def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
-    """Return boxes around the lines of the Pareto front, so that no name is put on them."""
+    """Return boxes around the lines of the Pareto front, which names must not cover."""
     ends = [*(x for x, _ in steps[1:]), float(WIDTH)]
     across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=True)]
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]

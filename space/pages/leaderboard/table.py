@@ -62,7 +62,7 @@ class BoardView:
 
     @property
     def count(self) -> str:
-        """The number of judges as a text, with the numbers of those shown if not all are."""
+        """The number of judges as a text, such as ``101 to 200 of 250 judges``."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
@@ -72,13 +72,13 @@ class BoardView:
 
     @property
     def before(self) -> tuple[int, int] | None:
-        """The range of rows before those shown, or None if these are the first."""
+        """The previous range of rows, or None if the first row is shown."""
         first, _ = self.row_range
         return (first - PAGE_ROWS, first - 1) if first > 1 else None
 
     @property
     def after(self) -> tuple[int, int] | None:
-        """The range of rows after those shown, or None if these are the last."""
+        """The next range of rows, or None if the last row is shown."""
         _, last = self.row_range
         return (last + 1, min(last + PAGE_ROWS, self.n_rows)) if last < self.n_rows else None
 
@@ -131,7 +131,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
-    """Return the short and long titles of the columns by benchmark or by agent, by name."""
+    """Return the short and the long title of each column for a benchmark or an agent, by name."""
     found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}

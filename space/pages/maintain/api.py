@@ -32,7 +32,7 @@ class SubmissionDecision(RequestBody):
 
 
 class NextVersion(RequestBody):
-    """The next label version that a maintainer has looked at."""
+    """The publication of the next label version."""
 
     why: str = Field("", max_length=WHY_LENGTH, description="Why; default: the disputes that it decides.")
     digest: str = Field(
@@ -111,7 +111,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> JSONResponse:
-        """Of a score, the log contains only the id of the submission."""
+        """A score is logged only with the id of its submission."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
         return JSONResponse(

@@ -19,14 +19,7 @@ from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
 from submissions.moderation.actions import conflict_of
 from submissions.moderation.log_view import read_log
-from submissions.moderation.overview import (
-    TITLES,
-    Flag,
-    ListedSubmission,
-    Overview,
-    exact_figures,
-    overview,
-)
+from submissions.moderation.overview import TITLES, Flag, ListedSubmission, Overview, exact_figures, overview
 from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.scoring.rescore import rescorings

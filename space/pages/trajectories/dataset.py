@@ -59,7 +59,7 @@ SAMPLE_DATA: Final = Path(sample.__file__).parent / "data"
 
 
 class TrajectoriesUnavailable(Exception):
-    """Raised when files of the dataset cannot be read; the message is public, the log has the reason."""
+    """Raised when files of the dataset cannot be read. The message is public; the log has the reason."""
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Story:
 
 
 class Explorer:
-    """Read-only access to the trajectories that can be shown. One instance per process; thread-safe.
+    """Read-only access to the trajectories that can be shown, once per process; thread-safe.
 
     Methods raise KeyError if no dataset has the item, and TrajectoriesUnavailable if files cannot be read.
     """

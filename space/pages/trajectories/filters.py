@@ -201,7 +201,10 @@ def _fields(
     """Return the form's controls as (name, label, options); the control without options takes any text."""
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
-        "benchmark": ("Benchmark", {name: benchmark_title(name) for name in index.values("benchmark")}),
+        "benchmark": (
+            "Benchmark",
+            {name: BENCHMARK_TITLES.get(name, name) for name in index.values("benchmark")},
+        ),
         "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
         "outcome": ("Experts say (dev)", {name: title for name, (title, _) in OUTCOMES.items()}),
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
@@ -216,10 +219,6 @@ def _fields(
     if len(suites) > 1:
         found.append(("suite", "Suite", [(suite, suite) for suite in suites]))
     return [*found, ("sort", "Order", list(SORTS.items()))]
-
-
-def benchmark_title(name: str) -> str:
-    return BENCHMARK_TITLES.get(name, name)
 
 
 def agent_title(name: str) -> str:

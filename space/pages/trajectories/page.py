@@ -249,7 +249,7 @@ def add_story_routes(
         if width not in (None, *WIDTHS) or not (is_last or is_number):
             wanted = "the number of a step, or last" if kind == "step" else "a number from 0"
             return _error(
-                422, f"num must be {wanted}; width one of {', '.join(map(str, WIDTHS))} or left out"
+                422, f"num must be {wanted}, and width one of {', '.join(map(str, WIDTHS))} or left out"
             )
         try:
             version, headers = cached(trajectory_id, v)

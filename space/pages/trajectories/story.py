@@ -1,7 +1,7 @@
-"""The steps of a story: observations, reasoning and actions, with each action in words.
+"""The steps of a trajectory: observations, reasoning and actions, with each action in words.
 
-The released data stores an error of the browser with the observation after the action that failed. Here the
-error is shown with the action itself.
+The released data stores an error of the browser with the observation after the failed action. Here it is
+shown with the action.
 """
 
 import ast

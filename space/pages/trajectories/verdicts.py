@@ -45,7 +45,7 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, without its texts; ``places`` maps trajectory ids to rows."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps trajectory ids to rows."""
 
     row: BoardRow
     verdicts: Predictions
@@ -86,7 +86,7 @@ class SubmittedJudges:
         return texts[judge.places[trajectory_id]] if texts else None
 
     def _best(self, board: Board) -> list[BoardRow]:
-        """Return at most `MOST_JUDGES` rows that represent their judge and have a file, best first."""
+        """Return the best submissions that have a file, at most `MOST_JUDGES`."""
         best = [row for row in board.ranking("success") if is_best(row, "success")]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
