@@ -35,8 +35,8 @@ LabelsFile = Annotated[
 DrawFile = Annotated[
     UploadFile | None,
     fastapi.File(
-        description="The JSON record that ``annotation-template --for-estimate`` wrote when it drew the runs. "
-        "It is required if the sample is stratified; without it, a uniform sample is assumed."
+        description="The JSON record that ``annotation-template --for-estimate`` wrote about the draw. It is "
+        "required if the sample is stratified; without it, a uniform sample is assumed."
     ),
 ]
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
@@ -45,7 +45,7 @@ ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_F
 class FileEstimates:
     """The service that estimates success rates from uploaded files.
 
-    Each file counts as one check. The files are read in the upload queue, and nothing of them is stored.
+    Each file counts as one check. The files are read in the upload queue and are not stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:

@@ -38,7 +38,7 @@ SUBMITTING_FAILED: Final = (
     "If the file was recorded, it will be scored. Sending it again makes no second entry."
 )
 NOT_UPLOADED: Final = "The file is not an upload. Send it with gradio_client.handle_file(PATH)."
-OTHER_SITE: Final = "a page of another site may not submit here"
+OTHER_SITE: Final = "a page of another site may not submit here; open /submit instead"
 _MOST_PROBLEMS: Final = 20
 
 

@@ -221,7 +221,7 @@ def submission_html(
         if upload is None:
             problems.append("Upload a prediction file first.")
         elif not upload.check.acceptable:
-            problems.append("The file has errors: fix the findings and upload it again.")
+            problems.append("The file has errors. Fix them and upload it again.")
         if split == "test":
             *texts, used = fields
             values = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
@@ -238,7 +238,9 @@ def submission_html(
         view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
-        return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
+        return problems_html(
+            "The database cannot be reached.", [sentence(str(away)), SUBMITTING_FAILED]
+        ), by_field
     except CALL_ERRORS as refused:
         return problems_html("Nothing was submitted.", [error_text(refused)]), by_field
     except Exception:

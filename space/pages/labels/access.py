@@ -30,7 +30,7 @@ IN_YOUR_QUEUE: Final = (
 )
 SIGN_IN: Final = "Sign in with the account that a maintainer invited."
 NOT_INVITED_PAGE: Final = "Only annotators and maintainers can see this page. Ask a maintainer to invite you."
-NO_ITEM = "there is no such item in your queue"
+NO_ITEM = "your queue has no such item; GET /api/annotate lists your items"
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class AnnotatorContext:
         return self.annotator is not None and self.state.is_closed(trajectory_id, self.annotator)
 
     def require_story_access(self, trajectory_id: str) -> None:
-        """Raise HTTPException 403 unless this reader may see the blind story of a trajectory."""
+        """Raise HTTPException 403 unless this reader annotates the trajectory or is a maintainer."""
         is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
         if not (is_mine or self.actor.is_maintainer):
             raise HTTPException(403, NOT_YOURS)

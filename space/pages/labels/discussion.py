@@ -234,7 +234,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
-        """Its current answers become the known ones. Annotators see it among their other trajectories."""
+        """The trajectory's current answers become the known ones. It looks like any other item in a queue."""
         require_open(service)
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)

@@ -31,7 +31,7 @@ MOST: Final = 200
 """The most disputes in one REST response."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory; give its id as <benchmark>/<agent>/<task_id>"
-NO_DISPUTE = "there is no such dispute"
+NO_DISPUTE = "there is no such dispute; GET /api/disputes lists all disputes"
 State = Literal["", "open", "decided"]
 BodyType = TypeVar("BodyType", bound=BaseModel)
 

@@ -147,7 +147,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
-    A blind story has no labels, verdicts or other runs of the task. ``version`` is the dataset's version.
+    For annotators it has no labels, verdicts or other runs of the task. ``version`` is that of the dataset.
     """
 
     version: str
@@ -212,7 +212,7 @@ class Explorer:
             return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
 
     def story(self, trajectory_id: str) -> Story:
-        """Return a trajectory with its texts and outlines; the page loads pictures and trees separately."""
+        """Return a trajectory with its texts and outlines; pictures and trees are loaded separately."""
         with _readable():
             opened = self.holding(trajectory_id)
             entry = opened.entry(trajectory_id)

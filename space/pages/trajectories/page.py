@@ -1,4 +1,4 @@
-"""The page ``/trajectories``, the list or one story, and the routes of its pictures, trees and reasoning.
+"""The page ``/trajectories``: the list or one trajectory, and routes for its pictures, trees and reasoning.
 
 The URL determines everything that the page shows; ``static/trajectories.js`` moves between steps.
 """

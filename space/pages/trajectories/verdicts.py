@@ -54,7 +54,7 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submission of each judge, and papers' judges with files, read once per board. Thread-safe."""
+    """The best submissions, and the judges of papers that have a file, read once per board. Thread-safe."""
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
