@@ -171,7 +171,7 @@ def test_what_goes_to_the_hub_names_the_suite(ours):
     }
     assert {name: NAME.findall(text) for name, text in files.items() if NAME.search(text)} == {}
     assert "# Our Bench\n" in space and "# Our Bench\n" in card
-    assert "@misc{ours2026" in citation and "runs on the software of AgentRewardBench" in citation
+    assert "@misc{ours2026" in citation and "Made with the software of AgentRewardBench" in citation
 
 
 def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_path):
