@@ -50,7 +50,7 @@ PRIVATE_PAGE = "No submission has this id, or only its owner and maintainers can
 class Withdrawal(RequestBody):
     """The reason for a withdrawal; optional."""
 
-    reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
+    reason: str = Field("", max_length=REASON_LENGTH, description="The reason; stored with the record.")
 
 
 class EmptyBody(RequestBody):
@@ -68,7 +68,7 @@ class Renaming(RequestBody):
     account: str = Field(
         "",
         max_length=NAME_LENGTH,
-        description="The judge's account; default: yours. Maintainers may name others.",
+        description="The judge's account; default: yours. Only maintainers may give another.",
     )
 
 

@@ -243,12 +243,12 @@ def basis_sentence(found: Comparison) -> str:
         which = "Every interval not marked with ≈" if "approximate" in bases else "Every interval"
         return f"{which} is paired: the judges are compared on the same resamples of tasks."
     without = sum(pair.runs is None for pair in found.pairs)
-    reasons = ["the verdicts of both on the same trajectories are not known"] if without else []
+    reasons = ["the verdicts of both judges are not known"] if without else []
     if len(found.pairs) - without > paired:
         reasons.append("a metric is the same in every resample")
     how = (
-        f"If {' or '.join(reasons)}, the separate intervals of the two judges are combined. The result is "
-        "approximate, and wider than a paired interval (hollow dots)."
+        f"If {' or '.join(reasons)}, the two judges' separate intervals are combined. The "
+        "result is approximate, and wider than a paired interval (hollow dots)."
     )
     if not paired:
         which = "interval" if without == len(found.pairs) else "overall interval"

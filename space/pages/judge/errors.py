@@ -253,7 +253,7 @@ def build_errors_router(services: Services) -> APIRouter:
         fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
         return recorded(service, 201, **fields)
 
-    @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
+    @router.get("/api/errors.csv", summary="All tags of judges' errors, as CSV")
     def as_csv(
         request: Request,
         judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",

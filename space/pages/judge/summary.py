@@ -71,7 +71,7 @@ def describe_label_noise(
     return {
         "left": left,
         "width": round(right - left, 2),
-        "words": f"another person's labels: {ends}",
+        "words": f"precision with another person's labels: {ends}",
         "ends": ends,
         "band": band,
         "overall": rates.overall,

@@ -114,7 +114,7 @@ class DiscussionDecision(RequestBody):
     trajectory_id: str = Field(max_length=300)
     question: str
     answer: str = Field(max_length=40, description="One of the answers to the question, or unsure.")
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
+    reason: str = Field(max_length=REASON_LENGTH, description="The reason; stored with the record.")
 
 
 def build_discussion_router(services: Services) -> APIRouter:

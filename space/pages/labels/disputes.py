@@ -50,7 +50,7 @@ class DisputeVerdict(RequestBody):
     decision: Outcome = Field(
         description="corrected: the label is wrong; kept: it is right; declined: there is nothing to review."
     )
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
+    reason: str = Field(max_length=REASON_LENGTH, description="The reason; stored with the decision.")
     answer: str = Field("", max_length=40, description="The right answer; needed for a correction.")
     seen: int | None = Field(
         None, description="The value of `n_decisions` when the dispute was loaded; 409 if it has grown since."

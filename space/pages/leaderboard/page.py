@@ -35,7 +35,7 @@ from submissions.app import SubmissionsApp
 
 PATH: Final = "/"
 DESCRIPTION: Final = (
-    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+    "Which automatic judges of web agents can you trust? Their verdicts, evaluated against expert labels."
 )
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)

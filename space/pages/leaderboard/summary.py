@@ -40,7 +40,7 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
-        return f"The test set cannot settle the ranks of {open_places} of {len(ranked)} judges."
+        return f"{open_places} of {len(ranked)} judges are tied with other judges."
     group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
     # A row with a rank has the metric that it is ranked by.
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))

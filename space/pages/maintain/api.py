@@ -21,20 +21,20 @@ from submissions.moderation.log_view import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import label_effects
 
-Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
+Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Stored with the record.")]
 
 
 class SubmissionDecision(RequestBody):
     """A maintainer's decision on a submission."""
 
-    decision: Decision = Field(description="The decision. released: the submission is scored at once.")
+    decision: Decision = Field(description="The decision. A released submission is scored immediately.")
     reason: Reason
 
 
 class NextVersion(RequestBody):
     """The publication of the next label version."""
 
-    why: str = Field("", max_length=WHY_LENGTH, description="Why; default: the disputes that it decides.")
+    why: str = Field("", max_length=WHY_LENGTH, description="The reason; default: the decided disputes.")
     digest: str = Field(
         "", max_length=64, description="Its `digest` when it was previewed; 409 if it has changed since."
     )

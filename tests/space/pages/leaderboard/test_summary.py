@@ -132,7 +132,7 @@ def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
         ranked("B", 80, (2, 1, 3)),
         ranked("C", 70, (3, 2, 3)),
     ]
-    assert sentences(board(*judges), "success")[0] == "The test set cannot settle the ranks of 3 of 3 judges."
+    assert sentences(board(*judges), "success")[0] == "3 of 3 judges are tied with other judges."
 
 
 def test_the_first_judge_is_told_in_words_of_its_figures():
