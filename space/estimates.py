@@ -29,15 +29,15 @@ VerdictFiles = Annotated[
 LabelsFile = Annotated[
     UploadFile,
     fastapi.File(
-        description="Labels of some runs, drawn at random: trajectory_id and success, or annotations (the "
-        "released CSV, our Parquet)."
+        description="Labels for a random sample of the runs: the columns trajectory_id and success, or "
+        "annotations as the released CSV or our Parquet."
     ),
 ]
 DrawFile = Annotated[
     UploadFile | None,
     fastapi.File(
-        description="The record of the draw of the labelled runs that ``annotation-template --for-estimate`` "
-        "wrote (JSON). A stratified draw needs it. Without it the labelled runs count as a uniform draw."
+        description="The JSON record that ``annotation-template --for-estimate`` wrote about the draw. It is "
+        "required if the sample is stratified; without it, a uniform sample is assumed."
     ),
 ]
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
@@ -46,7 +46,7 @@ ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_F
 class FileEstimates:
     """The service that estimates success rates from uploaded files.
 
-    Each file counts as one check. The files are read in the upload queue, and nothing of them is stored.
+    Each file counts as one check. The files are read in the upload queue and are not stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:

@@ -32,7 +32,7 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 MOST_SPLITS, MOST_FIGURES = 4, 64
 """The most splits whose verdicts are cached, and the most rows of papers whose metrics are cached."""
 LABEL: Final = "success"
-"""The label whose errors people read. The paper's categories of errors are about success."""
+"""The label whose errors are shown, since the paper's categories of errors are about success."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +65,7 @@ class JudgeVerdicts:
 
     @property
     def version(self) -> str:
-        """A key for the caches of pages that changes when the dataset's verdicts change."""
+        """A cache key that changes when the dataset's verdicts change."""
         opened = self._dataset()
         return opened.version if opened else ""
 
@@ -91,9 +91,9 @@ class JudgeVerdicts:
         return found
 
     def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return the row, with metrics computed from its verdicts if it is from a paper and has verdicts.
+        """Return the row, with metrics computed from its verdicts if it is from a paper and they are known.
 
-        Its ranks stay those of the board. Labels without verdicts keep the printed metrics.
+        Ranks stay those of the board. Labels without verdicts keep the printed metrics.
         """
         labels = self._service.labels_for_public_figures()
         if labels is None or row.provenance == "scored":
@@ -120,7 +120,7 @@ class JudgeVerdicts:
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 
     def by_judge(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return the judges whose errors on a split may be seen, by id; of those with files only the best."""
+        """Return the judges with visible errors on a split, by id; of judges with files, only the best."""
         if self.labels(split) is None:
             return {}
         carried = self._in_dataset(split)
@@ -133,7 +133,7 @@ class JudgeVerdicts:
         return {**carried, **{column.judge: column for column in found}}
 
     def find(self, judge: str, split: str) -> JudgeColumn | None:
-        """Return a judge by row id or name in the dataset, or None. Its file need not be among the best."""
+        """Return a judge by row id or by its name in the dataset, even if it is not among the best."""
         found = self.by_judge(split).get(judge)
         if found is None and split == "test" and self.labels(split) is not None:
             found = self._from_file(judge)
@@ -151,7 +151,7 @@ class JudgeVerdicts:
         )
 
     def reasoning(self, column: JudgeColumn, trajectory: Trajectory, place: int) -> str:
-        """Return what a judge wrote about a trajectory, or an empty text if nothing can be read now."""
+        """Return what a judge wrote about a trajectory, or an empty text if it cannot be read now."""
         try:
             if column.dataset_name is not None:
                 text = self._explorer.reasoning(trajectory.trajectory_id, column.dataset_name)
@@ -190,7 +190,7 @@ class JudgeVerdicts:
         return JudgeColumn(row_id, short_name(row), found, dataset_name=None)
 
     def _figures_of(self, row: BoardRow, column: JudgeColumn, labels: LabelSet) -> Mapping[str, Score | None]:
-        """Return the scores by label. They are cached, since resampling takes a moment."""
+        """Return the scores by label, cached because resampling takes a moment."""
         key = (row.id, labels.version, column.dataset_name and self.version)
         return self._figures.get(key, lambda: score_report(column.verdicts, labels)["labels"])
 

@@ -81,7 +81,7 @@ def test_a_column_is_shown_and_sorts_the_board(copy):
         "a column of the board",
         heading=(
             "space/templates/leaderboard/table.html",
-            '{{ heading("date", "Source", "from", "Sorts by date") }}\n',
+            '{{ heading("date", "Source", "from", "Sort by date") }}\n',
             '{{ heading("model", "Model", "model") }}\n',
         ),
         cell=(

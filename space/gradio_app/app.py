@@ -32,7 +32,7 @@ THEME: Final = Path(__file__).with_name("theme.json")
 def mount_gradio(app: FastAPI, services: Services, settings: Settings, pages: PageFrame) -> App:
     """Add the page /submit, the MCP server and Gradio, and return Gradio's own application.
 
-    Gradio is mounted at ``/`` after all other routes, so that our routes take precedence.
+    Gradio is mounted at ``/`` after all other routes, so that ours take precedence.
     """
     endpoints = Endpoints(services)
     app.include_router(build_submit_router(services, pages))
@@ -77,10 +77,10 @@ def build_blocks(services: Services, endpoints: Endpoints) -> gr.Blocks:
 
 
 def make_calls_cheap(blocks: gr.Blocks) -> None:
-    """Remove work on the event loop that Gradio 6.31 does for every call and that is not needed here.
+    """Remove work that Gradio 6.31 does on the event loop for every call and that is not needed here.
 
     On the first call of a session Gradio describes all components again (10 ms and 200 kB). Before each call
-    it sets up matplotlib, if installed; importing matplotlib blocks the event loop for half a second.
+    it sets up matplotlib, if installed, whose import blocks the event loop for half a second.
     """
     for part in blocks.blocks.values():
         changed: Any = part  # its method is replaced
@@ -94,10 +94,7 @@ def _constant(config: dict[str, Any]) -> Callable[..., dict[str, Any]]:
 
 
 def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
-    """Make every call of Gradio wait for a slot in the upload queue.
-
-    The slot also covers the work that Gradio itself does on the inputs and outputs of a call.
-    """
+    """Make every call of Gradio, including Gradio's own work on it, wait for a slot in the upload queue."""
     process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
     async def process_admitted(*args: Any, request: gr.Request, **options: Any) -> dict[str, Any]:
@@ -112,12 +109,10 @@ def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
 def take_uploads_only(part: gr.File) -> gr.File:
     """Make a component accept only files in the folder for uploads, and return the component.
 
-    The page sends back the path of its upload, but a stranger can send any path or URL. Gradio 6.31 checks
-    paths only after its own ``launch``. If it is mounted on another app, it would read any file of the
-    server. It would also fetch URLs of any size, and make an empty temporary file per call.
-
-    The methods of the instance are replaced because Gradio writes a stub file next to the source of every
-    subclass.
+    A stranger can send any path or URL instead of the path of an upload. Gradio 6.31 checks paths only after
+    its own ``launch``: mounted on another app, it would read any file of the server and fetch URLs of any
+    size. The methods of the instance are replaced, because Gradio writes a stub file next to the source of
+    every subclass.
     """
     folder = Path(part.GRADIO_CACHE)
 
@@ -137,10 +132,7 @@ def take_uploads_only(part: gr.File) -> gr.File:
 
 
 def build_theme() -> gr.themes.Base:
-    """Return a theme with our colours and the system's fonts, so that nothing is fetched from other sites.
-
-    Light and dark mode use the same variables.
-    """
+    """Return a theme with our colours, the same in light and dark mode, and with the system's fonts."""
     ours = json.loads(THEME.read_text(encoding="utf-8"))
     teal = gr.themes.Color(*ours["palette"])
     teal.name = "accent"

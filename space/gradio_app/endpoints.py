@@ -38,7 +38,7 @@ SUBMITTING_FAILED: Final = (
     "If the file was recorded, it will be scored. Sending it again makes no second entry."
 )
 NOT_UPLOADED: Final = "The file is not an upload. Send it with gradio_client.handle_file(PATH)."
-OTHER_SITE: Final = "a page of another site may not submit here"
+OTHER_SITE: Final = "a page of another site may not submit here; open /submit instead"
 _MOST_PROBLEMS: Final = 20
 
 
@@ -77,9 +77,10 @@ class Endpoints:
         self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
-        """Count one check for an account, or else for the address; raise TooManyChecks over the limit.
+        """Count one check for the account, or for the address if there is none.
 
-        A request whose address was counted before its body was read is not counted again for the address.
+        An address is not counted again if that happened before the body was read. Raise TooManyChecks over
+        the limit.
         """
         plain = _plain(request)
         if self._checks is None or (actor is None and is_counted(plain)):
@@ -93,7 +94,6 @@ class Endpoints:
         return await self._uploads.run(self._sender(request), function, *args, **options)
 
     def slot(self, request: AnyRequest) -> AbstractAsyncContextManager[UploadSlot]:
-        """Return a context that holds a slot of the upload queue, as `UploadQueue.slot` does."""
         return self._uploads.slot(self._sender(request))
 
     def _sender(self, request: AnyRequest) -> str:
@@ -133,8 +133,8 @@ class Endpoints:
     def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
         """Submit a file and return the response of ``POST /api/submissions``.
 
-        ``read`` returns the checked file; it is called only after the submitter is known. ``fields`` are
-        those of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
+        ``read`` returns the checked file and is called only once the submitter is known. ``fields`` are those
+        of the declaration. Raise one of `CALL_ERRORS` if the submission is refused.
         """
         self.count(request)
         submitter = self.submitter(request)
@@ -174,7 +174,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
             split: the split that the file is for, "dev" or "test".
 
         Returns:
-            the report that POST /api/check gives.
+            the report of POST /api/check.
         """
         with gradio_errors():
             endpoints.count(request)
@@ -182,16 +182,16 @@ def add_endpoints(endpoints: Endpoints) -> None:
 
     @with_declaration
     async def submit(file: gr.FileData, request: gr.Request, **fields: str) -> dict:
-        """Submit a judge's verdicts on test; the same file of the same judge is one submission.
+        """Submit a judge's verdicts on test; sending the same file again makes no second submission.
 
-        On a Space pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere account is your name.
+        On a Space, pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere, account is your name.
 
         Parameters:
             file: JSONL, CSV or Parquet with one row per trajectory of test.
             {fields}
 
         Returns:
-            the receipt and the metrics that POST /api/submissions gives.
+            the receipt and the metrics, as from POST /api/submissions.
         """
         with gradio_errors():
             return await endpoints.run(

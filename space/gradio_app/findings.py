@@ -42,7 +42,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding with its first rows, as (number, text), and the number of rows that are not shown."""
+    """A finding with its first rows, as (number, text), and the number of rows left out."""
 
     finding: Finding
     message: Markup
@@ -75,9 +75,9 @@ def kind_of(finding: Finding) -> str:
 
 
 def message_html(finding: Finding) -> Markup:
-    """Return the message as HTML, with a link to the template instead of the command that writes it."""
+    """Return the message as HTML, with a link to the template instead of the command."""
     html = str(escape(finding.message))
-    html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template of \1</a>', html)
+    html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template for \1</a>', html)
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
 
 
@@ -122,11 +122,13 @@ def understood(upload: Upload) -> tuple[str, ...]:
         yes, total = int((column == 1).sum()), int((column >= 0).sum())
         lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
     if absent:
-        lines.append(f"There are no verdicts on {' and '.join(absent)}, so the judge is not on those boards.")
+        lines.append(f"The judge is not ranked on {' and '.join(absent)}: the file has no such verdicts.")
     if scores := _finite(aligned.score):
-        lines.append(f"There are scores for {len(scores):,} trajectories, so calibration is shown.")
+        lines.append(
+            f"There are scores for {len(scores):,} trajectories, so the judge's page shows their calibration."
+        )
     if costs := _finite(aligned.cost_usd):
-        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in all.")
+        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in total.")
     ended = Counter(state for state in aligned.state or () if state not in (None, "ok"))
     if ended:
         counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())

@@ -26,7 +26,7 @@ Sender = Callable[[HTTPConnection], str]
 
 @dataclass(frozen=True)
 class Holding:
-    """Something that the server keeps for a sender, with its size in bytes and the time when it was added."""
+    """An upload or result that the server keeps for a sender: its size in bytes and the time it was added."""
 
     sender: str
     size: int
@@ -34,7 +34,7 @@ class Holding:
 
 
 class Holdings(Generic[K]):
-    """What the server keeps for senders (uploads or results), by key and by sender, oldest first."""
+    """The uploads or results that the server keeps, by key and by sender, oldest first."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
@@ -45,17 +45,16 @@ class Holdings(Generic[K]):
         return key in self._held
 
     def __iter__(self) -> Iterator[K]:
-        """Iterate over a copy of the keys, so that holdings can be removed meanwhile."""
+        """Iterate over a copy of the keys, so that holdings can be removed during the iteration."""
         return iter(list(self._held))
 
     def add(self, key: K, sender: str, size: int) -> None:
-        """Add a holding of ``size`` bytes. It replaces an earlier holding with the same key."""
+        """Add a holding of ``size`` bytes; it replaces one with the same key."""
         self.remove(key)
         self._held[key] = Holding(sender, size, self._clock())
         self._sizes[sender] += size
 
     def remove(self, key: K) -> None:
-        """Remove the holding with this key, if there is one."""
         holding = self._held.pop(key, None)
         if holding is not None:
             self._sizes[holding.sender] -= holding.size
@@ -91,7 +90,7 @@ STREAM_RETRY_SECONDS: Final = 10
 
 
 class OpenStreams:
-    """The open event streams: their number by sender, and the scopes that cancel them."""
+    """The number of open event streams by sender, and the scopes that cancel them."""
 
     def __init__(self) -> None:
         self.by_sender: Counter[str] = Counter()
@@ -140,8 +139,7 @@ class StreamLimits:
             try:
                 await self._app(scope, receive, watched)
             except RuntimeError as error:
-                # The session does not exist. Gradio raises a 404 although its response to the client has
-                # begun.
+                # The session does not exist: Gradio raises a 404 although its response has already begun.
                 if not (has_begun and isinstance(error.__cause__, HTTPException)):
                     raise
             finally:
@@ -161,9 +159,9 @@ SMALLEST_RESULT: Final = 16_000
 class UnreadResults:
     """The unread results in Gradio's queue, limited in size, number and age.
 
-    A client normally reads a result immediately. Over the limits the oldest results are dropped: first those
-    of the same sender, then those of the sender with the most bytes. The session of a dropped result is
-    dropped, too, so a late reader gets an error. The latest result is always kept, however large it is.
+    A client normally reads a result immediately. Over the limits the oldest results are dropped, first those
+    of the same sender, then those of the sender with the most bytes, together with their sessions, so that a
+    late reader gets an error. The latest result is always kept, however large it is.
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
@@ -197,7 +195,7 @@ class UnreadResults:
             pass
 
     def _drop_oldest(self, sender: str, latest: tuple[str, str]) -> bool:
-        """Drop a sender's oldest result other than the latest; return False if there is none."""
+        """Drop a sender's oldest result except ``latest``; return False if there is no other."""
         key = next((key for key in self._holdings.of(sender) if key != latest), None)
         if key is not None:
             self._drop(key)

@@ -1,8 +1,8 @@
 """Takes the file out of the JSON body of an MCP call before the MCP server parses the body.
 
-The MCP server parses a body on the event loop. A body of 4 MB can contain a million objects, which would
-block the loop for half a second. So a long body is parsed here, in a thread, by a parser that only makes the
-fields of a tool call. The MCP server gets a short body; the tool finds the file in the state of the request.
+The MCP server parses on the event loop. A body of 4 MB can contain a million objects, which would block the
+loop for half a second. So a long body is parsed in a thread, and only the fields of a tool call are created.
+The MCP server gets a short body; the tool finds the file in the state of the request.
 """
 
 from typing import TYPE_CHECKING, Final, Literal
@@ -56,8 +56,8 @@ _DECODER: Final = msgspec.json.Decoder(_Call)
 def without_content(body: bytes) -> tuple[bytes, str]:
     """Return the body of a tool call with an empty ``content``, and the content.
 
-    Raises:
-        ValueError: The body is not a call of a tool that takes a file, or it is long even without the file.
+    Raise ValueError if this is not a call of a tool that takes a file, or if it is long even without the
+    file.
     """
     try:
         call = _DECODER.decode(body)
@@ -71,7 +71,7 @@ def without_content(body: bytes) -> tuple[bytes, str]:
 
 
 def content_of(request: HTTPConnection, content: str) -> str:
-    """Return the file of a call, as it was taken out of the body, or else the tool's argument ``content``."""
+    """Return the file that was taken out of the body of a call, or else the tool's argument ``content``."""
     return getattr(request.state, "mcp_content", content)
 
 
@@ -82,7 +82,7 @@ class ContentOutside:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, without the file if its body is long; answer 400 if that is not possible."""
+        """Pass on the request, without the file if its body is long; answer 400 if it is not a valid call."""
         request = Request(scope, receive)
         body = await request.body()
         if len(body) > JSON_BYTES:

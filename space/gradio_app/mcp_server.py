@@ -1,8 +1,8 @@
 """An MCP server at /mcp with the same functions as the Gradio endpoints.
 
-It uses the server of the ``mcp`` package, because Gradio's MCP server requires old versions of mcp and
-pydantic (``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is kept
-for a caller. Every request waits in the upload queue; see `space.operations.upload_queue`.
+It uses the ``mcp`` package, because Gradio's MCP server requires old versions of mcp and pydantic
+(``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is stored for
+callers. Every request waits in the upload queue; see `space.operations.upload_queue`.
 """
 
 import base64
@@ -81,9 +81,9 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
     async def submit(
         content: str, context: Context, encoding: Encoding = "text", **fields: str
     ) -> dict[str, Any]:
-        """Submit a judge's verdicts on test; the same file of the same judge is one submission.
+        """Submit a judge's verdicts on test; sending the same file again makes no second submission.
 
-        On a Space send a Hugging Face token (Authorization: Bearer); elsewhere give your name as account.
+        On a Space, send a Hugging Face token (Authorization: Bearer); elsewhere, give your name as account.
 
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
         {fields}
@@ -132,8 +132,8 @@ def _join(app: FastAPI, served: Starlette) -> None:
 def _allowed_callers(settings: Settings) -> TransportSecuritySettings:
     """Return the host names and origins that may call if only this machine can reach the server.
 
-    Callers then need no token, so a page of another site could make calls by pointing its own host name to
-    this machine (DNS rebinding).
+    Such callers need no token, so another site could call by pointing its host name to this machine (DNS
+    rebinding).
     """
     hosts = [f"{name}{port}" for name in ("127.0.0.1", "localhost", "[::1]") for port in ("", ":*")]
     return TransportSecuritySettings(

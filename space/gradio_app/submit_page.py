@@ -159,7 +159,7 @@ def _button_heading(split: str) -> str:
 
 
 def _declaration_fields(asks_name: bool) -> list[gr.Component]:
-    """Add the declaration's fields to the page and return them; ``asks_name`` makes the account visible."""
+    """Add the declaration's fields to the page and return them; ``asks_name`` shows the account field."""
     with gr.Row():
         account = _text_field("account", visible=asks_name)
         judge = _text_field("judge")
@@ -194,7 +194,7 @@ def _with_problem(problem: str | None) -> dict[str, Any]:
 
 
 def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
-    """Check an uploaded file and return its findings as HTML, or a hint if there is no file."""
+    """Check an uploaded file and return its findings as HTML; without a file, return a hint."""
     if path is None:
         return render("submit/no_file.html")
     try:
@@ -209,7 +209,7 @@ def submission_html(
 ) -> tuple[str, Mapping[str, str]]:
     """Submit a file, or try it on dev; return the outcome as HTML, and the declaration's problems by field.
 
-    The outcome is a receipt with the scored row, a report on dev, or all problems together.
+    The outcome is a receipt with the scored row, a report on dev, or a list of all problems.
     """
     problems: list[str] = []
     upload, declared = None, None
@@ -221,7 +221,7 @@ def submission_html(
         if upload is None:
             problems.append("Upload a prediction file first.")
         elif not upload.check.acceptable:
-            problems.append("The file has errors: fix the findings and upload it again.")
+            problems.append("The file has errors. Fix them and upload it again.")
         if split == "test":
             *texts, used = fields
             values = dict(zip(FIELDS, (*texts, {YES: True, NO: False}.get(used)), strict=True))
@@ -238,7 +238,9 @@ def submission_html(
         view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
-        return problems_html("The database is away.", [sentence(str(away)), SUBMITTING_FAILED]), by_field
+        return problems_html(
+            "The database cannot be reached.", [sentence(str(away)), SUBMITTING_FAILED]
+        ), by_field
     except CALL_ERRORS as refused:
         return problems_html("Nothing was submitted.", [error_text(refused)]), by_field
     except Exception:

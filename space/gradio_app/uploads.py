@@ -1,7 +1,7 @@
-"""Uploads of the page /submit and of ``gradio_client``: a route that replaces Gradio's own.
+"""Uploads from the page /submit and from ``gradio_client``: a route that replaces Gradio's own.
 
-The files are kept in the state folder, which belongs to the user that runs the Space. Gradio's own folder is
-shared by all users of a machine. The bytes that are stored are limited, per address and in total.
+The files are kept in the state folder, since Gradio's own folder is shared by all users of a machine. The
+bytes that are stored are limited, per address and in total.
 """
 
 import asyncio
@@ -37,17 +37,17 @@ LEFT_OVER: Final = ""
 
 
 class TooManyUploads(SenderRefused):
-    """Raised when the uploads of one address (429) or of all addresses (503) take all the space allowed."""
+    """Raised when one address (429) or all addresses together (503) have used up the space for uploads."""
 
     def __init__(self, status: int, who: str, most: int, seconds: float) -> None:
         problem = (
-            f"uploads of {who} take {most / 1e6:,g} MB, the most that is stored until the oldest is deleted"
+            f"uploads from {who} take {most / 1e6:,g} MB, which is the limit until the oldest file is deleted"
         )
         super().__init__(status, problem, max(1, ceil(seconds)))
 
 
 class UploadStore:
-    """The folder for uploads, bounded per sender and in total; each file is deleted after `KEPT_SECONDS`."""
+    """The folder for uploads, limited per sender and in total; each file is deleted after `KEPT_SECONDS`."""
 
     def __init__(self, settings: Settings, clock: Callable[[], float] = time.time) -> None:
         """Tell Gradio to use the folder, and count the files that an earlier process left in it."""
@@ -65,7 +65,7 @@ class UploadStore:
         """Make room for a sender's next file of ``size`` bytes.
 
         If all files together take too much, delete the oldest files of the sender that stores the most. Raise
-        TooManyUploads if this sender has no room left or would itself store the most.
+        TooManyUploads if this sender is that sender, or is over its own limit.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:
@@ -114,7 +114,6 @@ class UploadStore:
         self._holdings.remove(path)
 
     def sweep(self) -> None:
-        """Delete the files that are older than `KEPT_SECONDS`."""
         for path in self._holdings.older_than(KEPT_SECONDS):
             self._delete(path)
 
@@ -133,8 +132,7 @@ def build_upload_router(store: UploadStore, sender: Sender) -> APIRouter:
 
     @router.get(f"{PAGE_UPLOAD}_progress")
     def show_progress() -> Response:
-        # The page asks for progress during an upload. Gradio's own route would keep the upload's state for
-        # ever.
+        # The page asks for progress during an upload. Gradio's own route would never delete its state.
         return Response(media_type="text/event-stream")
 
     return router

@@ -50,7 +50,7 @@ PRIVATE_PAGE = "No submission has this id, or only its owner and maintainers can
 class Withdrawal(RequestBody):
     """The reason for a withdrawal; optional."""
 
-    reason: str = Field("", max_length=REASON_LENGTH, description="Why; stored with the record.")
+    reason: str = Field("", max_length=REASON_LENGTH, description="The reason; stored with the record.")
 
 
 class EmptyBody(RequestBody):
@@ -68,7 +68,7 @@ class Renaming(RequestBody):
     account: str = Field(
         "",
         max_length=NAME_LENGTH,
-        description="The judge's account; default: yours. Maintainers may name others.",
+        description="The judge's account; default: yours. Only maintainers may give another.",
     )
 
 
@@ -90,9 +90,11 @@ def build_account_router(services: Services) -> APIRouter:
             raise HTTPException(404, f"the account {account} has no judge {body.judge!r}") from None
         return recorded(service, account=account, judge=event.body["to"])
 
-    @router.get("/api/allowance", summary="How many test files you may still submit, and when the next one")
+    @router.get(
+        "/api/allowance", summary="Your remaining quota of test files, and when the next one is allowed"
+    )
     def left(request: Request, account: Annotated[str, Query(max_length=NAME_LENGTH)] = "") -> JSONResponse:
-        """``account`` counts only on a local server if nobody is signed in."""
+        """``account`` is used only on a local server, and only if nobody is signed in."""
         actor = auth.actor_of(request)
         if actor is None and auth.mode == "local" and account:
             actor = Actor(account)
@@ -154,7 +156,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         responses=ERROR_RESPONSES,
     )
     def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
-        """Without this, metrics stay those of the labels that a submission was first scored under.
+        """Without this, a submission keeps the metrics of the labels that it was first scored under.
 
         Newer metrics count as a test file, and for a public row also as a row of the year.
         """
@@ -178,9 +180,7 @@ def own_submission(
 ) -> OwnSubmission:
     """Return what an actor may see of a submission, with metrics by benchmark if ``is_whole``.
 
-    Raises:
-        KeyError: The submission does not exist.
-        PermissionDenied: It belongs to another account.
+    Raise KeyError if it does not exist, and PermissionDenied if it belongs to another account.
     """
     found = service.records.submission(submission_id, actor)
     with service.snapshot() as session:
@@ -215,7 +215,7 @@ def own_submission(
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a report without its metrics by benchmark, for the list of submissions."""
+    """Return a report without metrics by benchmark."""
     labels = {label: found and {**found, "by_benchmark": {}} for label, found in report["labels"].items()}
     return {**report, "labels": labels}
 

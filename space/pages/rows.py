@@ -1,4 +1,4 @@
-"""Helpers for pages that show rows of a board: cells, ranks, names and their order."""
+"""Helpers for pages that show rows of a board: metrics, ranks, names and their order."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -29,7 +29,7 @@ def overall_of(row: BoardRow, label: str) -> Cell | None:
 
 
 def is_best(row: BoardRow, label: str) -> bool:
-    """Return whether the row represents its judge under the label."""
+    """Return whether the row is its judge's best submission for the label."""
     score = row.labels.get(label)
     return bool(score and score.get("best"))
 

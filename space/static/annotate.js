@@ -251,7 +251,7 @@
     const place = story.dataset.place;
     const decided = step === null ? null : place_of(step);
     button.setAttribute("aria-pressed", String(decided === place));
-    button.querySelector("span").textContent = decided === place ? `Step ${place} is the deciding step` : `Mark step ${place} as deciding`;
+    button.querySelector("span").textContent = decided === place ? `Step ${place} is the deciding step` : `Mark step ${place} as the deciding step`;
     form.querySelector(".decided").textContent = decided && decided !== place ? `Deciding step: ${decided}` : "";
     for (const link of story.querySelectorAll(".strip [data-step]")) link.classList.toggle("is-deciding", link.dataset.step === decided);
   }

@@ -37,7 +37,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const notice = document.createElement("p");
   notice.className = "notice bad not-loaded";
   notice.setAttribute("role", "alert");
-  notice.textContent = "This could not be loaded: the server does not respond, or you are offline. The content below is from before. Choose again to retry.";
+  notice.textContent = "This could not be loaded: the server does not respond, or you are offline. The content below may be out of date. Choose again to retry.";
   (target.cells?.[0] ?? target).prepend(notice); // in a table's row, within its first cell
 });
 

@@ -191,7 +191,7 @@
   function tell_matches(wanted) {
     const count = story().querySelector(".tree-count");
     const many = found.length === 2000 ? "2,000 or more" : String(found.length);
-    count.textContent = !wanted ? "" : found.length ? `${at + 1} of ${many}` : "not in this tree";
+    count.textContent = !wanted ? "" : found.length ? `${at + 1} of ${many}` : "no match";
   }
 
   function to_match(by) {

@@ -42,7 +42,7 @@ def test_choices_of_labels_and_judges_live_in_the_address_and_keep_the_others(ju
     page.locator("#judges-1").select_option(judged_space.ids["NNetNav"])
     page.wait_for_url(re.compile(r"judges="))
     expect(page.locator("#estimates")).to_contain_text(
-        "NNetNav (changes) gives Llama 3.3 a rate of 37.9 %, all labels give 17.0 %"
+        "NNetNav (changes) gives Llama 3.3 a rate of 37.9 %; all labels give 17.0 %"
     )  # off by 20.9, estimate.md
     page.locator("#benchmark").select_option("workarena")
     page.wait_for_url(re.compile(r"benchmark=workarena"))

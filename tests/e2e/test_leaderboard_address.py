@@ -48,7 +48,7 @@ def test_every_choice_is_in_the_address_and_a_reload_gives_the_same_page(page, s
 def test_an_address_with_nonsense_shows_the_board_and_says_so(page, space):
     page.goto(space.url + "/?label=nonsense&q=qwen&other=kept")
     notice = page.locator(".address-notice")
-    expect(notice).to_contain_text("sets label to a value that this page does not have")
+    expect(notice).to_contain_text("has an invalid value for label")
     expect(page.locator("#board-table tbody.judges tr[data-row]")).to_have_count(3)
     page.get_by_label("Search").fill("")
     expect(page).to_have_url(space.url + "/")

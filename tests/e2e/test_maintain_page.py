@@ -83,7 +83,7 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     with page.expect_navigation():
         page.get_by_role("button", name="Re-score all").click()
     page.locator(".notice.good", has_text="Done.").wait_for()
-    page.get_by_text("The last re-scoring since the server started: 0 scored").wait_for()
+    page.get_by_text("The last re-scoring since the server started: 0 submissions scored").wait_for()
 
     page.set_viewport_size({"width": 390, "height": 844})
     keep_picture(page, "maintain-on-a-phone")

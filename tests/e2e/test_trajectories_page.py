@@ -175,7 +175,7 @@ def test_the_tree_comes_when_asked_for_and_can_be_searched(page, explored, dev_i
     page.keyboard.press("Enter")
     expect(page.locator(".tree-count")).to_have_text(re.compile("^2 of"))
     page.locator("#tree-search").fill("nothing like this")
-    expect(page.locator(".tree-count")).to_have_text("not in this tree")
+    expect(page.locator(".tree-count")).to_have_text("no match")
     page.keyboard.press("Escape")  # out of the field: the keys walk again
     with page.expect_request(lambda request: "/api/tree" in request.url and "num=1" in request.url):
         page.keyboard.press("ArrowRight")
@@ -226,7 +226,7 @@ def test_on_a_phone_filters_are_behind_a_button_and_steps_go_by_touch(page, expl
 
 def test_the_shipped_sample_is_shown_where_no_dataset_was_built(page, space):
     open_page(page, space)
-    assert page.get_by_text("This is the shipped sample").is_visible()
+    assert page.get_by_text("This is the sample that ships with the software").is_visible()
     page.locator(".run a").first.click()
     page.wait_for_function(
         "() => document.querySelector('.step:not([hidden]) .picture img')?.naturalWidth > 0"

@@ -108,7 +108,7 @@ def test_no_page_and_no_answer_names_another_benchmark_but_to_cite_the_software(
         text = answer.text
         if address == "/about":
             text, citation = cut_citation(text)
-            assert "@misc{ours2026" in citation and "Made with the software of AgentRewardBench" in citation
+            assert "@misc{ours2026" in citation and "runs on the software of AgentRewardBench" in citation
         found += [f"{address}: …{text[m.start() - 60 : m.end() + 60]}…" for m in NAME.finditer(text)]
         found += [f"{address}: {name}: {each}" for name, each in answer.headers.items() if NAME.search(each)]
         titles.update(re.findall(r"<title>[^<]* · ([^<]*)</title>\s*<meta", text))

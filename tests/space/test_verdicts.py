@@ -67,8 +67,8 @@ class TestTheSameThreeFilesGiveTheSameFigures:
             )
             assert numbers(submitted) == numbers(known)
             assert len(re.findall(r'href="/errors\?[^"]*&amp;agent=', known)) >= 4
-            assert "95 % intervals over tasks, computed from its verdicts." in known
-            assert "The printed metrics are on the page" in known and "printed" not in submitted
+            assert "95 % intervals are computed from the judge's verdicts" in known
+            assert "shows the metrics printed in the paper" in known and "printed" not in submitted
 
     def test_on_a_comparison_with_its_ensembles(self, as_submissions, as_paper_verdicts):
         for metric in ("precision", "kappa"):
@@ -95,7 +95,7 @@ class TestTheSameThreeFilesGiveTheSameFigures:
             ]
             found = [re.findall(r'<tr><th scope="row">([^<]*/[^<]*)</th><td>([^<]*)', each) for each in pages]
             assert found[0] == found[1] and len(found[0]) == 10
-            leads = [re.search(r"this judge calls .*? tagged", shown_text(each))[0] for each in pages]
+            leads = [re.search(r"this judge calls .*? have a tag", shown_text(each))[0] for each in pages]
             assert leads[0] == leads[1]
             if place == 0:
                 assert "calls 101 failures successful and 83 successes unsuccessful" in leads[0]

@@ -26,15 +26,8 @@ from submissions.records.event_log import head
 
 PATH: Final = "/about"
 PACKAGES: Final = (
-    "datasets",
-    "evaluate",
-    "gradio",
-    "huggingface_hub",
-    "numpy",
-    "pandas",
-    "pyarrow",
-    "sqlalchemy",
-)
+    "datasets", "evaluate", "gradio", "huggingface_hub", "numpy", "pandas", "pyarrow", "sqlalchemy",
+)  # fmt: skip
 
 
 def facts_of(service: SubmissionsApp) -> dict[str, Any]:

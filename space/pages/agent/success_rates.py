@@ -63,15 +63,15 @@ SPLITS: Final = ("test", "dev")
 class RateSources:
     """The evaluators of a service, and the judges and labels from which rates are estimated.
 
-    Hidden labels are never used, not even with noise. In an estimate, the draw and the verdicts are known, so
-    the difference between the rates at 60 and at 61 labels would reveal a label.
+    Hidden labels are never used, not even with noise: the draw and the verdicts are known, so the difference
+    between the rates from 60 and from 61 labels would reveal a label.
     """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
         self._service, self._verdicts = service, verdicts
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return (name, id) of all evaluators but the experts: the paper's, then judges with verdicts."""
+        """Return (name, id) of all evaluators except the experts: the paper's, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -97,9 +97,9 @@ class RateSources:
         return [row_id for row_id, _, _ in PRINTED] if self._is_official else []
 
     def find(self, ids: Sequence[str]) -> tuple[list[Evaluator], list[str]]:
-        """Return (evaluators, problems): the experts if they may be shown, then those with these ids.
+        """Return (evaluators, problems): the experts, if visible, then the evaluators with these ids.
 
-        Only the first five ids count. ``problems`` has a message for each unknown id.
+        Ids after the first five are ignored. ``problems`` has a message for each unknown id.
         """
         experts = self.experts()
         found = [experts] if experts else []
@@ -137,10 +137,7 @@ class RateSources:
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
     def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """Return the template's values for estimates: the judges to choose from, and the estimates.
-
-        If none of ``ids`` is offered for the split, the first few offered judges are used.
-        """
+        """Return the template's values for estimates; if no id is known, the first few judges are used."""
         offered = self.judges(split, ids) if split else []
         known = [row_id for _, row_id in offered]
         judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
@@ -181,8 +178,8 @@ class RateSources:
 def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any]:
     """Return the tables of a benchmark, or of ``overall``; the first evaluator is the reference.
 
-    ``agents`` maps each agent to its number of trajectories. ``orders`` holds (evaluator, agents from best to
-    worst, the pairs that it swaps compared with the reference).
+    ``agents`` maps each agent to its number of trajectories. ``orders`` has (evaluator, agents from best to
+    worst, pairs of agents that it ranks differently from the reference).
     """
     reference = evaluators[0]
     ordered = ranking(reference, benchmark)  # agents without a rate by the reference follow
@@ -246,7 +243,7 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
-    """Return sentences on which evaluators give other rates than the first, or rank agents differently."""
+    """Return sentences on how rates and rankings by the other evaluators differ from those by the first."""
     reference, *others = evaluators
     compared = reference.name.replace(EXPERTS, "the experts")
     found = []
@@ -270,7 +267,7 @@ def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
         else:
             found.append(f"{other.name} gives every agent the same rate as {compared} {where}.")
         if swaps := _swaps(reference, other, benchmark):
-            found.append(f"{other.name} ranks agents in another order than {compared}: {', '.join(swaps)}.")
+            found.append(f"{other.name} ranks agents differently from {compared}: {', '.join(swaps)}.")
     return found
 
 
@@ -286,10 +283,7 @@ def view_estimates(
     by_all: Mapping[str, float],
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the template's values for a table and a plot of estimates, and sentences about them.
-
-    ``by_all`` has the rates from all labels, if they are known.
-    """
+    """Return the template's values for estimates; ``by_all`` has the rates from all labels, if known."""
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
     ends = [end for rate in rates for end in rate.interval or ()]
     ends += [rate for each in agents for rate in each.judge_alone.values()]
@@ -326,7 +320,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         gap, judge, agent, alone = max(errors)
         found.append(
             f"Without labels, a judge is off by up to {100 * gap:.1f} points: {judge} gives "
-            f"{agent_title(agent)} a rate of {percent(alone)} %, all labels give {percent(by_all[agent])} %."
+            f"{agent_title(agent)} a rate of {percent(alone)} %; all labels give {percent(by_all[agent])} %."
         )
     if saved:
         half_widths = 50 * np.mean(widths, axis=0)
@@ -335,18 +329,18 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         if most > 0:
             fewer = f"{least} to {most} %" if least > 0 else f"up to {most} %"
         found.append(
-            f"On average, the intervals are ±{half_widths[0]:.1f} points from labels only and "
-            f"±{half_widths[1]:.1f} points with the judges' verdicts. To get the second width, the verdicts "
-            f"save {fewer} of the labels."
+            f"On average, the intervals are ±{half_widths[0]:.1f} points with labels only and "
+            f"±{half_widths[1]:.1f} points with labels and verdicts. For intervals of the same width, the "
+            f"verdicts save {fewer} of the labels."
         )
     else:
         found.append(
-            "No saving can be computed: give each agent ten labels or more, and fewer than its runs."
+            "To see how many labels the verdicts save, label at least ten runs of each agent, but not all."
         )
     if is_covered:
         found.append(
             f"The assisted interval contains the rate from all labels for {sum(is_covered)} of "
-            f"{len(is_covered)} agents; 95 % of such intervals should."
+            f"{len(is_covered)} agents. In the long run, 95 % of such intervals do."
         )
     return found
 
@@ -361,7 +355,6 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 
 
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
-    """Return the routes of the page and of its form, which estimates rates from uploaded files."""
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
     files = FileEstimates(service, services.uploads, services.checks)

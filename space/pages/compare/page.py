@@ -75,7 +75,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
-    """Return the template's values: the rows compared, with the board's best judges if they are too few."""
+    """Return the template's values; if fewer than two rows are chosen, the best judges are added."""
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, label)
     compared = answering[:MOST]
@@ -135,7 +135,7 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev of the judges with dev verdicts in the dataset; None except for success."""
+    """Return ensembles on dev of the judges with dev verdicts, or None for labels other than success."""
     labels = verdicts.labels("dev") if label == LABEL else None
     if labels is None:
         return None
@@ -213,8 +213,8 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
     if pair.overall.favours == 0:
         if not better and not worse:
-            return f"{first} is not separable from {second}, overall or on any benchmark."
-        head = f"{first} is not separable from {second} overall"
+            return f"The test set cannot tell {first} and {second} apart, overall or on any benchmark."
+        head = f"The test set cannot tell {first} and {second} apart overall"
         parts = [("better", better), ("worse", worse)]
     else:
         is_better = pair.overall.favours > 0
@@ -229,7 +229,8 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
     if not found_on:
         return f"{head}; no single benchmark shows this on its own."
-    return f"{head}; it is {' and '.join(found_on).replace(' and but', ', but')}."
+    who = "it" if pair.overall.favours else first
+    return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}."
 
 
 def basis_sentence(found: Comparison) -> str:
@@ -239,17 +240,15 @@ def basis_sentence(found: Comparison) -> str:
         bases = set()
         for pair in found.pairs:
             bases |= {each.basis for each in (*pair.by_benchmark.values(), *pair.by_agent.values())}
-        which, except_for = "Every interval", ""
-        if "approximate" in bases:
-            which, except_for = "Every overall interval", ", but those with ≈"
-        return f"{which} is paired: the judges are compared on the same resamples of tasks{except_for}."
+        which = "Every interval not marked with ≈" if "approximate" in bases else "Every interval"
+        return f"{which} is paired: the judges are compared on the same resamples of tasks."
     without = sum(pair.runs is None for pair in found.pairs)
-    reasons = ["the verdicts of both on the same trajectories are not known"] if without else []
+    reasons = ["the verdicts of both judges are not known"] if without else []
     if len(found.pairs) - without > paired:
         reasons.append("a metric is the same in every resample")
     how = (
-        f"If {' or '.join(reasons)}, two separate intervals are combined. They are approximate, and wider "
-        "than paired ones (hollow dots)."
+        f"If {' or '.join(reasons)}, the two judges' separate intervals are combined. The "
+        "result is approximate, and wider than a paired interval (hollow dots)."
     )
     if not paired:
         which = "interval" if without == len(found.pairs) else "overall interval"
@@ -259,7 +258,7 @@ def basis_sentence(found: Comparison) -> str:
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
-    """Return a sentence on precision and recall if all judges must say yes; empty if there are no votes."""
+    """Return a sentence on what is gained if all judges must say yes; empty if there are no ensembles."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]
@@ -269,7 +268,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
         if cell["precision"] is not None
     ]
     if unanimous["precision"] is None or not known:
-        return "On no trajectory do all judges say yes."
+        return "There is no trajectory on which all judges say yes."
     precision, name, recall = max(known, key=lambda judge: judge[0])
     gained = 100 * (unanimous["precision"] - precision)
     lost = 0.0
@@ -278,13 +277,13 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     who = "both" if len(found.voters) == 2 else f"all {len(found.voters)}"
     change = "more" if gained >= 0 else "less"
     return (
-        f"If {who} say yes, {percent(unanimous['precision'])} % are right: {abs(gained):.1f} points "
-        f"{change} than with {name} only, at a cost of {lost:.1f} points of recall."
+        f"If {who} must say yes, the precision is {percent(unanimous['precision'])} %, {abs(gained):.1f} "
+        f"points {change} than with {name} only. This costs {lost:.1f} points of recall."
     )
 
 
 def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
-    """Return the benchmarks where the first (1) or second (-1) judge is better; small ones are marked."""
+    """Return the benchmarks on which the first (1) or second (-1) judge is better."""
     found_on = []
     for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
         if pair.by_benchmark[name].favours == favours:

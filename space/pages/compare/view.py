@@ -21,10 +21,10 @@ GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLE
 
 @dataclass(frozen=True)
 class ForestGroup:
-    """The differences to the first judge in one cell: all trajectories, a benchmark or an agent.
+    """The differences to the first judge over all trajectories, on a benchmark or for an agent.
 
-    ``kind`` is "overall", "by_benchmark" or "by_agent". A line holds a pair, its difference in the cell, and
-    whether the metric of either judge rests on few trajectories.
+    ``kind`` is "overall", "by_benchmark" or "by_agent". Each line has a pair, its difference, and whether the
+    metric of either judge rests on few trajectories.
     """
 
     title: str
@@ -34,7 +34,7 @@ class ForestGroup:
 
 @dataclass(frozen=True)
 class Ensembles:
-    """The lines of all ensembles, then of single judges: (name, whether it is an ensemble, its cell)."""
+    """Lines for all ensembles, then for single judges: (name, whether it is an ensemble, its cell)."""
 
     lines: tuple[tuple[str, bool, Cell], ...]
     axis: Axis
@@ -60,7 +60,7 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
         "axis": Axis.around(ends),
         "groups": groups,
         "difference_axis": _difference_axis(groups),
-        "ensembles": _ensembles(found, names),
+        "ensembles": _on_one_axis(found.votes, single_judges(found, names)) if found.votes else None,
     }
 
 
@@ -88,7 +88,7 @@ def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
 
 
 def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
-    """Return whether either judge's metric rests on few trajectories in the cell ``name`` of ``group``."""
+    """Return whether the metric of either judge rests on few trajectories in a cell of a group."""
     for place in (pair.first, pair.second):
         cell = parts_of(found.entrants[place].row, found.label, group).get(name)
         if metric_cell(cell, found.figure, found.label).is_few:
@@ -102,14 +102,10 @@ def single_judges(found: Comparison, names: Sequence[str]) -> list[tuple[str, Ce
     return [(name, cell) for name, cell in cells if cell is not None]
 
 
-def _ensembles(found: Comparison, names: Sequence[str]) -> Ensembles | None:
-    return _on_one_axis(found.votes, single_judges(found, names)) if found.votes else None
-
-
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev, or None for one judge or none; ``columns`` are in the order of the split."""
+    """Return ensembles on dev, or None for fewer than two judges; ``columns`` are in the split's order."""
     if len(columns) < FEWEST:
         return None
     single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]

@@ -44,8 +44,8 @@ MOST_PAIRS: Final = 6
 class TagReader:
     """A reader of errors and tags; ``account`` is None if nobody is signed in.
 
-    A reader sees nothing of a trajectory that they have yet to annotate. They see other people's tags of an
-    error only after their own, so that the first tagger does not influence the second.
+    Readers see nothing about a trajectory that they still have to annotate. They see other people's tags of
+    an error only after tagging it themselves, so that the first tag does not influence the second.
     """
 
     account: str | None
@@ -70,7 +70,7 @@ class TagReader:
 def errors_of(
     services: Services, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
-    """Return a judge's errors on a split, the clearest first, without those that the reader may not see."""
+    """Return a judge's errors on a split, the clearest first, except those hidden from the reader."""
     labels = services.verdicts.labels(split)
     if labels is None:
         return ()
@@ -93,8 +93,9 @@ def queue_page(
     """Return the template's values for one page of a judge's errors.
 
     An empty text in ``wanted`` selects every kind, benchmark or agent. ``counts`` (by kind) and ``n_tagged``
-    are those of the whole split. ``entry`` is None if the trajectory cannot be shown. ``n_later`` counts tags
-    that the reader sees after tagging the error. ``bare`` has errors without run, reasoning and tags.
+    cover the whole split. In a line, ``entry`` is None if the trajectory cannot be shown, and ``n_later``
+    counts tags that the reader sees only after tagging the error. ``bare`` has the errors about which nothing
+    but the verdict is known.
     """
     verdicts = services.verdicts
     every = errors_of(services, column, split, reader.blind)
@@ -157,8 +158,7 @@ def judge_choices(
 def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
     """Return (tagger, tagger, comparison) for people who tagged the same errors, the most errors first.
 
-    Their agreement is computed from all their tags. The list of differing tags has only those that the reader
-    may see.
+    Agreement covers all their tags; the differences include only tags that the reader may see.
     """
     taggers = sorted({tag.tagger for tag in tags})[:50]
     found = [(*pair, compare_taggers(tags, *pair)) for pair in combinations(taggers, 2)]
@@ -174,7 +174,7 @@ def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str
 def count_tables(
     tags: Sequence[ErrorTag], names: Mapping[str, str]
 ) -> list[tuple[str, list[str], list[tuple[str, list[int]]]]]:
-    """Return tables of counts, by judge, benchmark and agent: (heading, categories, (name, counts) rows)."""
+    """Return tables (heading, categories, (name, counts) rows) of tags by judge, benchmark and agent."""
     counts = count_tags(tags)
     categories = list(counts.overall)
     groups = (
@@ -202,13 +202,13 @@ def category_title(category: str) -> str:
 
 NOTE_LENGTH = 2_000
 OWN = "own"
-NO_ERROR = "this is not an error: the judge has no verdict there, or it agrees with the experts"
+NO_ERROR = "this is not an error: the judge has no verdict on this trajectory or agrees with the experts"
 
 
 class NewTag(RequestBody):
     """The category of an error."""
 
-    judge: str = Field(max_length=120, description="The judge's row on the board, or its name in the data.")
+    judge: str = Field(max_length=120, description="The judge's row id, or its name in the dataset.")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     category: str = Field(
         max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
@@ -253,12 +253,12 @@ def build_errors_router(services: Services) -> APIRouter:
         fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
         return recorded(service, 201, **fields)
 
-    @router.get("/api/errors.csv", summary="Every tag of judges' errors, as CSV")
+    @router.get("/api/errors.csv", summary="All tags of judges' errors, as CSV")
     def as_csv(
         request: Request,
         judge: Annotated[str, Query(max_length=120, description="Only this judge; empty for all.")] = "",
     ) -> Response:
-        """Oldest first, including tags that were replaced later: the last tag of a person counts.
+        """The oldest tags come first. Tags that were replaced are included: the last tag of a person counts.
 
         An account that is signed in gets only tags of errors that it has tagged itself.
         """

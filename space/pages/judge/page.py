@@ -1,4 +1,4 @@
-"""The judge page: a judge's traits, metrics, neighbours, costs, and how to check and cite it."""
+"""The page ``/judge``: a judge's traits, metrics, neighbours and costs, and how to check and cite it."""
 
 from collections.abc import Mapping
 from functools import partial

@@ -14,7 +14,7 @@ CLEARANCE: Final = 15
 
 @dataclass(frozen=True)
 class Line:
-    """A metric's curve over the thresholds: points for an SVG polyline, and the height of its name."""
+    """A metric's curve over the thresholds, as points of an SVG polyline, and the height of its name."""
 
     name: str
     metric: str

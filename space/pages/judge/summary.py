@@ -32,10 +32,7 @@ ASKED: Final[Mapping[str, tuple[str, str]]] = {
 
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return title and precision of the best and of the worst cell under a heading.
-
-    Only cells with enough trajectories count. Return None if there are fewer than two of them.
-    """
+    """Return (title, precision) of the best and the worst group under a heading, or None for one group."""
     lines = next((lines for title, lines in view.sections if title == heading), ())
     known = []
     for title, found, _ in lines:
@@ -58,10 +55,9 @@ def dollars(amount: float) -> str:
 def describe_label_noise(
     service: SubmissionsApp, row: BoardRow, label: str, axis: Axis
 ) -> dict[str, Any] | None:
-    """Return values that show how label noise affects a row, with its band in percent of the axis.
+    """Return how label noise affects a row, with its band in percent of the axis.
 
-    The result is None if the row is a reference, if labels are private, or if no two annotators are known to
-    differ.
+    Return None for references, for private labels, and if no two annotators disagree.
     """
     test = service.labels_for_public_figures()
     if test is None or row.provenance == "reference":
@@ -75,7 +71,7 @@ def describe_label_noise(
     return {
         "left": left,
         "width": round(right - left, 2),
-        "words": f"another person's labels: {ends}",
+        "words": f"precision with another person's labels: {ends}",
         "ends": ends,
         "band": band,
         "overall": rates.overall,
@@ -86,8 +82,6 @@ def describe_label_noise(
 
 NO_FILE = "This server has no file of this judge, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
-
-
 PRIVATE_SCORES = (
     "Its file has a score, the judge's probability of success. The labels of this suite are private, so "
     "scores are not evaluated against them here. Evaluate them on dev with "
@@ -98,8 +92,7 @@ PRIVATE_SCORES = (
 def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, Any]:
     """Return costs and calibration of a row's file, or why they are not known.
 
-    Scores are compared with test labels only if the suite's labels are public. ``calibration_absent`` is
-    empty if the judge gives no score.
+    Calibration needs public labels. ``calibration_absent`` is empty if the judge gives no score.
     """
     facts: dict[str, Any] = {"costs": None, "costs_absent": NO_FILE}
     facts |= {"calibration": None, "calibration_absent": ""}
@@ -132,10 +125,9 @@ _LATEX: Final = {
 
 
 def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
-    """Return the content of ``.eval_results/SUITE.yaml``: an entry for each label with a precision.
+    """Return the content of ``.eval_results/SUITE.yaml``: the precision on each label, in percent.
 
-    Values are percentages with one decimal, as on the board; task ids are the labels, as in the dataset's
-    eval.yaml. The dataset is the one that the suite links to. The text is empty if there is no precision.
+    Task ids are the labels, as in the dataset's eval.yaml. The text is empty if no precision is known.
     """
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []

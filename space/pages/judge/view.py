@@ -1,4 +1,4 @@
-"""The values of a judge's page under one label: cells of the board in order, on common axes."""
+"""The values of a judge's page for one label: its metrics by group, on common axes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A row as its page shows it under one label. ``human`` is the second annotator's overall cell."""
+    """A judge's row on its page, for one label. ``human`` is the second annotator's overall cell."""
 
     row: BoardRow
     label: str
@@ -40,7 +40,7 @@ class JudgeView:
 
     @property
     def yes_shares(self) -> tuple[float, float] | None:
-        """The fractions of runs with a yes from the judge and from the experts; None without their counts."""
+        """The fractions of runs to which the judge and the experts say yes, or None without counts."""
         n, positives, tp, fp = (self.overall[name] for name in ("n", "positives", "tp", "fp"))
         if not n or positives is None or tp is None or fp is None:
             return None
@@ -48,7 +48,7 @@ class JudgeView:
 
 
 def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
-    """Return the view of a row under a label, or None if the judge gives no verdicts on it."""
+    """Return the view of a row for a label, or None if the judge gives no verdicts on it."""
     found = row.labels.get(label)
     if not found:
         return None

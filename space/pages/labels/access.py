@@ -30,7 +30,7 @@ IN_YOUR_QUEUE: Final = (
 )
 SIGN_IN: Final = "Sign in with the account that a maintainer invited."
 NOT_INVITED_PAGE: Final = "Only annotators and maintainers can see this page. Ask a maintainer to invite you."
-NO_ITEM = "there is no such item in your queue"
+NO_ITEM = "your queue has no such item; GET /api/annotate lists your items"
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,7 @@ class AnnotatorContext:
     def named(self, item: str, trajectory_id: str) -> str:
         """Return the id of the trajectory that a request names by token or, as older clients do, by id.
 
-        Raises:
-            HTTPException: The token is unknown (404), or both names are empty (422).
+        Raise HTTPException if the token is unknown (404) or if both names are empty (422).
         """
         if not (item or trajectory_id):
             raise HTTPException(422, "item: give the token of an item in your queue")
@@ -109,7 +108,7 @@ class AnnotatorContext:
         return self.annotator is not None and self.state.is_closed(trajectory_id, self.annotator)
 
     def require_story_access(self, trajectory_id: str) -> None:
-        """Raise HTTPException 403 unless this reader may see the blind story of a trajectory."""
+        """Raise HTTPException 403 unless this reader annotates the trajectory or is a maintainer."""
         is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
         if not (is_mine or self.actor.is_maintainer):
             raise HTTPException(403, NOT_YOURS)
@@ -122,7 +121,7 @@ class Access:
         self._annotations, self._auth = annotations, auth
 
     def known_actor(self, request: Request) -> Actor | None:
-        """Return the account that is signed in, or None if there is none or its token is not valid."""
+        """Return the signed-in account, or None if nobody is signed in or the token is not valid."""
         try:
             return self._auth.actor_of(request)
         except AccessRefused:
@@ -138,12 +137,7 @@ class Access:
         return BlindItems(state.blind_items(annotator)) if annotator else BlindItems()
 
     def reader(self, request: Request) -> AnnotatorContext:
-        """Return the context of a request by an annotator or a maintainer.
-
-        Raises:
-            NotSignedIn: Nobody is signed in.
-            HTTPException: The account is neither (403).
-        """
+        """Return an annotator's or a maintainer's context; raise NotSignedIn or HTTPException for others."""
         reader = self.context_of(self._auth.require_actor(request))
         if reader.annotator is None and not reader.actor.is_maintainer:
             raise HTTPException(403, NOT_AN_ANNOTATOR)

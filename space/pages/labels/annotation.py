@@ -1,6 +1,6 @@
 """``/annotate``: an annotator's queue, and one trajectory with its questions, as pages and over REST.
 
-Annotators see nothing here that others said: no label, no verdict, no other annotator's answer.
+Annotators see no labels, no verdicts and no answers of other annotators here.
 """
 
 from collections.abc import Sequence
@@ -37,12 +37,12 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""The largest body with answers. JSON may use six bytes per character of a text."""
+"""The largest body with answers; JSON may need six bytes per character."""
 
 
 @dataclass(frozen=True, repr=False)
 class Answers(Draft):
-    """An annotation so far; unanswered questions are left out."""
+    """The answers to save; unanswered questions are left out."""
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
@@ -53,10 +53,10 @@ class Answers(Draft):
 
 
 def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
-    """Return the template's values for a queue, without lines if a maintainer does not annotate.
+    """Return the template's values for a queue; it has no lines for a maintainer who does not annotate.
 
-    A line has a task and the parts of its trajectory's id. ``next`` is the address of the first trajectory
-    that is not done, ``undo`` the address of the trajectory saved last; both may be None.
+    A line has a task and its parsed trajectory id. ``next`` is the address of the first unfinished
+    trajectory, ``undo`` that of the trajectory saved last; both may be None.
     """
     tasks = own_tasks(reader)
     waiting, undo = next_of(tasks), undo_of(reader)
@@ -75,7 +75,7 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
-    """Return the id of the trajectory saved last that may still change, other than ``but``, or None."""
+    """Return the id of the trajectory saved last that may still change, except ``but``, or None."""
     last, found = 0, None
     for task in own_tasks(reader):
         if task.saved is None or task.trajectory_id == but:
@@ -156,7 +156,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
     def annotate(
         request: Request, item: Id = "", id: Id = "", step: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
-        """Redirect the older addresses, which have the trajectory's own ``id``, to those with a token."""
+        """Show the queue or one item; an older address with a trajectory's ``id`` is redirected."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
         if isinstance(reader, HTMLResponse):
             return reader
@@ -191,7 +191,7 @@ def build_annotation_router(services: Services) -> APIRouter:
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")
     def queue(reader: Annotator) -> JSONResponse:
-        """An item has a token until you have finished it, because its id names the agent."""
+        """An unfinished item has a token instead of its id, because the id contains the agent's name."""
         tasks = own_tasks(reader)
         waiting = next_of(tasks)
         blind = reader.state.blind_items(reader.annotator or "")
@@ -219,10 +219,10 @@ def build_annotation_router(services: Services) -> APIRouter:
 
     @router.put(ANSWERS_PATH, summary="Save your answers on a trajectory, finished or not")
     def save(reader: Annotator, body: Answers) -> JSONResponse:
-        """Send the answer's ``saved`` as ``seen`` of the next call.
+        """As ``seen``, send the value of ``saved`` that the previous response contained.
 
-        The status 409 means that another window or device saved in between. ``next`` is the item to continue
-        with.
+        The status 409 means that another window or device has saved since then. ``next`` is the item to
+        continue with.
         """
         trajectory_id = reader.named(body.item, body.trajectory_id)
         require_open(annotations.service)

@@ -114,11 +114,11 @@ class DiscussionDecision(RequestBody):
     trajectory_id: str = Field(max_length=300)
     question: str
     answer: str = Field(max_length=40, description="One of the answers to the question, or unsure.")
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the record.")
+    reason: str = Field(max_length=REASON_LENGTH, description="The reason; stored with the record.")
 
 
 def build_discussion_router(services: Services) -> APIRouter:
-    """Return the routes: a discussion for annotators who have finished the item, the rest for maintainers."""
+    """Return the routes: annotators discuss items that they have finished, maintainers do the rest."""
     router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
@@ -130,7 +130,7 @@ def build_discussion_router(services: Services) -> APIRouter:
 
     @router.get(API, summary="The open questions that you may see")
     def discussion(reader: Reader) -> JSONResponse:
-        """The items never contain answers of others to what you have yet to answer yourself."""
+        """You never see other people's answers to a question that you still have to answer yourself."""
         found = [
             {
                 "trajectory_id": discussion.item.trajectory_id,
@@ -234,14 +234,14 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
-        """Its current answers become the known ones. Annotators meet it among other trajectories."""
+        """The trajectory's current answers become the known ones. It looks like any other item in a queue."""
         require_open(service)
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)
 
     @router.post(f"{API}/publish", summary="Publish the current label set as a new version; for maintainers")
     def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
-        """If the Space scores with these labels, it scores every submission again at once."""
+        """If the Space uses these labels for scoring, every submission is scored again immediately."""
         require_open(service)
         version = annotations.publish(reader.actor, body.why)
         found: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""``/disputes``: disputes of labels with their decisions, as a page and over REST.
+"""``/disputes``: disputes about labels with their decisions, as a page and over REST.
 
-If labels are private, a dispute of a test trajectory together with a changed label would disclose the label.
-Readers then see only that a dispute was decided, and the form does not name the label.
+If labels are private, a dispute about a test trajectory together with a changed label would disclose the
+label. Readers then see only that a dispute was decided, and the form does not name the label.
 """
 
 from functools import partial
@@ -31,7 +31,7 @@ MOST: Final = 200
 """The most disputes in one REST response."""
 ON_A_PAGE: Final = 25
 NO_TRAJECTORY = "the suite has no such trajectory; give its id as <benchmark>/<agent>/<task_id>"
-NO_DISPUTE = "there is no such dispute"
+NO_DISPUTE = "there is no such dispute; GET /api/disputes lists all disputes"
 State = Literal["", "open", "decided"]
 BodyType = TypeVar("BodyType", bound=BaseModel)
 
@@ -48,9 +48,9 @@ class DisputeVerdict(RequestBody):
     """A maintainer's decision on a dispute."""
 
     decision: Outcome = Field(
-        description="corrected: the label was wrong; kept: it is right; declined: not examined."
+        description="corrected: the label is wrong; kept: it is right; declined: there is nothing to review."
     )
-    reason: str = Field(max_length=REASON_LENGTH, description="Why; stored with the decision.")
+    reason: str = Field(max_length=REASON_LENGTH, description="The reason; stored with the decision.")
     answer: str = Field("", max_length=40, description="The right answer; needed for a correction.")
     seen: int | None = Field(
         None, description="The value of `n_decisions` when the dispute was loaded; 409 if it has grown since."
@@ -67,7 +67,7 @@ def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
 def visible_disputes(
     services: Services, request: Request, trajectory_id: str, state: State
 ) -> list[dict[str, Any]]:
-    """Return disputes as a reader may see them, newest first: of one trajectory or, for an empty id, all."""
+    """Return the disputes as a reader may see them, newest first; an empty id means all trajectories."""
     suite, is_maintainer = services.submissions.suite, services.auth.is_maintainer(request)
     blind = services.access.blind_items(request)
     known = suite.find(trajectory_id) if trajectory_id else None
@@ -115,11 +115,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         state: Annotated[State, Query(description="Empty for all.")] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> JSONResponse:
-        """Maintainers get everything.
-
-        For a test trajectory of a suite with private labels, all others learn only that a dispute was
-        decided, so that no hidden label is revealed.
-        """
+        """Only maintainers see how a dispute about a private test label was decided."""
         found = visible_disputes(services, request, trajectory_id, state)
         disputes = jsonable_encoder(found[(page - 1) * MOST : page * MOST])
         return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
@@ -130,10 +126,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
-        """The ``answer`` of a correction waits for the next label version.
-
-        `POST /api/maintain/labels` publishes that version.
-        """
+        """A correction takes effect with the next label version; see `POST /api/maintain/labels`."""
         require_open(service)
         try:
             actions.decide(dispute_id, body.decision, body.reason, actor, body.answer or None, body.seen)
@@ -148,7 +141,7 @@ def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | 
     """Return the template's values for the form on a trajectory; ``questions`` has (name, words) pairs.
 
     The words name the label only on dev; labels of a test trajectory are ignored. ``address`` leads to the
-    disputes of the trajectory. ``is_public`` says whether everybody will be able to read the text.
+    disputes about the trajectory. ``is_public`` says whether everybody will be able to read the text.
     """
     questions = []
     for question in suite.questions:
@@ -171,7 +164,7 @@ def _word(answer: bool | int | None) -> str:
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
-    """Return an answer in words, or as it was recorded if the suite no longer asks the question."""
+    """Return an answer in words; if the suite no longer asks the question, return the answer unchanged."""
     asked = suite.question(question)
     return asked.answer_words(answer) if asked else answer
 
@@ -200,7 +193,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         split = known.split if known else "test"  # the form gets no labels
         return pages.answer(
             "labels/disputes.html",
-            "Disputes of labels",
+            "Disputes about labels",
             PATH,
             disputes=found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE],
             n_found=len(found),
@@ -229,7 +222,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
-    """Return, by dispute id, the newest label version that contains the correction decided on last."""
+    """Return the newest label version that contains the latest correction of a dispute, by dispute id."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)
     return {

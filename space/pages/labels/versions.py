@@ -1,7 +1,7 @@
-"""``/labels``: the published label versions, and the next one with its effect on every judge.
+"""The page ``/labels``: the published label versions, and the next one with its effect on every judge.
 
-If labels are private, a changed label together with a dispute of it would disclose the label. Readers then
-see neither changes, nor reasons, nor ranks under other labels; only maintainers do.
+If labels are private, a changed label together with its dispute would disclose the label. Only maintainers
+then see changes, reasons and ranks under other labels.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,11 +31,7 @@ MOST_RESCORINGS: Final = 10
 
 @dataclass(frozen=True)
 class CorrectionList:
-    """Corrections as a reader may see them.
-
-    Corrections in ``visible`` are shown with trajectory and answers. ``hidden`` has only the ids of disputes
-    of private labels, for maintainers.
-    """
+    """The corrections that a reader may see; ``hidden`` has the dispute ids of the rest, for maintainers."""
 
     visible: Sequence[Decision] = ()
     hidden: Sequence[str] = ()
@@ -57,8 +53,7 @@ def visible_corrections(
 def view_rescoring(record: Event) -> dict[str, Any]:
     """Return the template's values for a re-scoring that followed a new label set.
 
-    ``rows`` is the number of rows with ranks; ``moved`` of these ranks changed. ``effects`` are those of the
-    record (`JudgeEffect` by question).
+    ``moved`` of ``rows`` ranks changed. ``effects`` has a `JudgeEffect` per judge, by question.
     """
     ranks, effects = record.body["ranks"], record.body.get("effects")
     if ranks and not effects:  # the earlier labels could not be read any more: only ranks are recorded
@@ -124,7 +119,7 @@ def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], Corre
 
 
 def _names(service: SubmissionsApp) -> dict[str, str]:
-    """Return a name for each submission and row by id, such as ``JUDGE, by ACCOUNT``."""
+    """Return a name for each submission and row by id."""
     with service.snapshot() as session:
         names = judge_names(session, service.suite.name)
     rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.records.board().rows}

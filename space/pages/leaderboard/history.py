@@ -1,4 +1,4 @@
-"""The plot of how the first ranks of the leaderboard changed over time, and the latest changes."""
+"""The rank history of the leaderboard: a plot of the best judges' ranks over time, and the latest changes."""
 
 from collections.abc import Sequence
 from datetime import date
@@ -17,14 +17,11 @@ SHORTEST_GAP: Final = 40
 
 DATE_WIDTH: Final = 84
 BEND: Final = 9
-"""Half the width, in pixels, of the bend that takes a line to its next rank, just before that day."""
+"""Half the width in pixels of the bend where a line moves to its next rank."""
 
 
 def view_history(history: History) -> dict[str, Any]:
-    """Return the template's values for the plot of today's first ranks, and the latest changes.
-
-    Changes are newest first. Lines are drawn only if the board has changed on a second day.
-    """
+    """Return the template's values for the plot of the judges that lead today, and for the latest changes."""
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
     across = _across(history.days)
@@ -44,7 +41,7 @@ def view_history(history: History) -> dict[str, Any]:
 
 
 def _across(days: Sequence[str]) -> dict[str, float]:
-    """Return the x of each day in pixels: proportional to time, with a smallest gap between two days."""
+    """Return the x of each day in pixels: proportional to time, but with a smallest gap between days."""
     if len(days) < 2:
         return {day: float(LEFT) for day in days}
     room = WIDTH - LEFT - RIGHT
@@ -68,7 +65,7 @@ def _labelled(days: Sequence[str], across: dict[str, float]) -> list[str]:
 
 
 def _down(place: int, deepest: int) -> float:
-    """Return the y of a rank in pixels; all ranks below those shown share the last line."""
+    """Return the y of a rank in pixels; all ranks too low for the plot share its last line."""
     return TOP + ROW_HEIGHT * (min(place, deepest + 1) - 0.5)
 
 

@@ -3,7 +3,7 @@
 The page opens with the first rows; a script requests the following rows from ``/board/rows``.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
@@ -35,18 +35,12 @@ from submissions.app import SubmissionsApp
 
 PATH: Final = "/"
 DESCRIPTION: Final = (
-    "Which automatic judges of web agents can be trusted: verdicts evaluated against expert labels."
+    "Which automatic judges of web agents can you trust? Their verdicts, evaluated against expert labels."
 )
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 """The number of the last row that the reader already has."""
-ERRORS_BEHIND: Final[Mapping[str, str]] = {
-    "precision": "fp",
-    "fpr": "fp",
-    "tnr": "fp",
-    "recall": "fn",
-    "npv": "fn",
-}
+ERRORS_BEHIND: Final = {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
 """The kind of errors that a metric counts; every other metric counts both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
 """A function that returns the address of the errors behind a row's metric; empty if they are hidden."""

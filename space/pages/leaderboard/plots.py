@@ -39,16 +39,15 @@ SIDES: Final = (
     ("start", 7, 0.0, 0.2), ("end", -7, -1.0, -1.2), ("end", -7, -1.0, 0.2),
     ("middle", 0, -0.5, -1.5), ("middle", 0, -0.5, 0.5),
 )  # fmt: skip
-"""Places of a name next to its point: SVG's text-anchor, then where the name begins, as pixels from the point
-and as shares of the name's own width and height."""
+"""Positions of a name next to its point: SVG's text-anchor, the distance in pixels, and the offset of the
+name's top left corner in widths and heights of the name."""
 FAR: Final = tuple(
     (away * across, away * down)
     for away in (30, 44, 60, 80, 105, 135)
     for across, down in ((0.7, -0.7), (0.7, 0.7), (-0.7, -0.7), (-0.7, 0.7), (1, 0.3), (1, -0.3), (-1, 0.3),
                          (-1, -0.3), (0.3, 1), (-0.3, 1), (0.3, -1), (-0.3, -1))
 )  # fmt: skip
-"""Places of a name that has no room next to its point: the offset of its near end in pixels. A line leads
-from the point to the name."""
+"""Offsets in pixels of a name that has no room next to its point. A line connects it with the point."""
 ISO_F1: Final = (0.2, 0.3, 0.4, 0.5, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 STEPS: Final = 40
 """The number of segments of a line of equal F1."""
@@ -78,10 +77,7 @@ class Point:
 
 @dataclass(frozen=True)
 class NamePlace:
-    """A name with the place of its baseline in pixels, and SVG's text-anchor.
-
-    ``leader`` is the end of the line from the point to the name, or None if the name is next to the point.
-    """
+    """A name with its anchor and baseline in pixels; ``leader`` is the end of the line to it, if any."""
 
     text: str
     x: float
@@ -108,7 +104,7 @@ class Mark:
 class PlotView:
     """A plot in pixels.
 
-    ``x_ticks`` and ``y_ticks`` hold (pixel, text), ``lines`` of equal F1 hold (value, SVG path, end), and
+    ``x_ticks`` and ``y_ticks`` are (pixel, text) pairs, ``lines`` of equal F1 are (value, SVG path, end), and
     ``front`` is the SVG path of the Pareto front.
     """
 
@@ -126,7 +122,6 @@ class PlotView:
 
     @property
     def is_crowded(self) -> bool:
-        """Whether there are too many judges for marks of full size."""
         return len(self.marks) > CROWD
 
 
@@ -182,10 +177,7 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
 
 
 def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tuple[float, float]] | None:
-    """Return value, SVG path and end of the line precision = F1 * recall / (2 * recall - F1).
-
-    Only the part within the window is drawn; the result is None if it is empty.
-    """
+    """Return value, SVG path and end of the line of equal F1 within the window, or None if it is outside."""
     first = max(value / (2 - value), window[0])  # the recall at which the precision is 1
     points = []
     for step in range(STEPS + 1):
@@ -202,8 +194,7 @@ def _iso_line(value: float, window: tuple[float, float]) -> tuple[float, str, tu
 def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | None:
     """Return the plot of the chosen metric against dollars per 1,000 trajectories.
 
-    The Pareto front joins the judges that no judge at the same or a lower cost beats. Return None if fewer
-    than two rows have both a cost and the metric.
+    Return None if fewer than two rows have both a cost and the metric.
     """
     judges, figure = [row for row in rows if row.provenance != "reference"], choice.figure
     drawn: list[BoardRow] = []
@@ -255,14 +246,14 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
 
 def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
-    """Return boxes around the lines of the Pareto front, so that no name is put on them."""
+    """Return boxes around the lines of the Pareto front, which names must not cover."""
     ends = [*(x for x, _ in steps[1:]), float(WIDTH)]
     across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=True)]
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 
 def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_better: bool) -> list[int]:
-    """Return the indices of judges that no judge at the same or a lower cost beats, cheapest first."""
+    """Return the indices of the judges that no equally cheap or cheaper judge beats, cheapest first."""
     sign = -1 if is_lower_better else 1
     front: list[int] = []
     for number in sorted(range(len(costs)), key=lambda number: (costs[number], -sign * values[number])):

@@ -28,7 +28,7 @@ MOST_ROWS: Final = 1_000
 
 @dataclass(frozen=True)
 class LeaderboardQuery:
-    """The reader's choice. An empty value leaves nothing out."""
+    """The reader's choice. An empty value does not filter."""
 
     label: str = "success"
     figure: str = "precision"
@@ -49,7 +49,7 @@ Options = dict[str, dict[str, str]]
 
 
 def options_of(board: Board) -> Options:
-    """Return what the rows of a board can be filtered and sorted by: only values that some row has."""
+    """Return the values by which a board can be filtered and sorted; values that no row has are left out."""
     judges = [row for row in board.rows if row.provenance != "reference"]
     inputs = sorted({row.inputs for row in judges} - {""})
     provenances = {"scored", *(row.provenance for row in judges)}
@@ -103,9 +103,9 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
 
 
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
-    """Return a range of rows in whole steps of ``PAGE_ROWS``, with at most ``MOST_ROWS`` rows.
+    """Return a range of rows, widened to whole steps of ``PAGE_ROWS`` and limited to ``MOST_ROWS`` rows.
 
-    Pages are cached per range, so there are only a few. A range beyond ``n_rows`` becomes the last step.
+    Whole steps limit the number of cached pages. A range beyond ``n_rows`` becomes the last step.
     """
     first, last = (max(1, min(number, n_rows)) for number in rows)
     first = (first - 1) // PAGE_ROWS * PAGE_ROWS + 1
@@ -147,11 +147,11 @@ def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | N
 
 
 def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
-    """Return the rows that fit the choice, in its order or, by default, best first by the chosen metric.
+    """Return the rows that fit the choice, in the chosen order or best first by the chosen metric.
 
-    Unless every submission is chosen, a judge has only the row that represents it by this metric. References
-    come last and are never filtered out. If an agent is chosen, the order is still that over all agents, like
-    the ranks; rows without a metric for the agent, such as those of papers, come after the other judges.
+    Unless every submission is wanted, each judge has only its best row. References come last and are never
+    filtered out. If an agent is chosen, rows are still ordered over all agents, like the ranks, but rows
+    without a metric for the agent come after the other judges.
     """
     ranks = board.ranks(choice.label, choice.figure)
     rows = [
@@ -191,7 +191,7 @@ SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
-    """Return the sort key for the chosen column; it gives None if a row has no value there."""
+    """Return the sort key for the chosen column; the key is None for a row without a value in it."""
     name = choice.sort.removeprefix("-")
     figure = choice.figure if name == "figure" else name
     group = "by_agent" if choice.agent else "by_benchmark"

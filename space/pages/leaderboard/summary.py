@@ -20,7 +20,7 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     """Return up to four sentences: on ties, the first row, the smallest benchmark and the human reference."""
     ranked = ranked_rows(board, label, figure)
     if not ranked:
-        return ["No judge is ranked on this label yet."]
+        return ["No judge has a rank for this label yet."]
     found = [
         _tie(ranked, label, figure),
         _first(ranked[0][0], label, figure),
@@ -31,23 +31,23 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
 
 
 def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
-    """Return a sentence on the largest group with the same range of ranks, or on how many ranks are open."""
+    """Return a sentence on the largest group of tied judges, or on how many ranks are not settled."""
     if len(ranked) < 2:
         return ""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)
     if all(low == high for low, high in ranges):
-        return "Every judge here is separated from its neighbours."
+        return "No two judges here are tied."
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
         open_places = sum(low < high for low, high in ranges)
-        return f"The test set cannot settle the ranks of {open_places} of {len(ranked)} judges."
+        return f"{open_places} of {len(ranked)} judges are tied with other judges."
     group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
     # A row with a rank has the metric that it is ranked by.
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
     within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
     return (
-        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, lie within {within}. The "
-        f"test set cannot order them: each may have any rank from {low} to {high}."
+        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, are within {within} of "
+        f"each other. The test set cannot rank them: each could be anywhere from rank {low} to {high}."
     )
 
 
@@ -87,5 +87,5 @@ def _human(board: Board, label: str) -> str:
         return ""
     return (
         f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
-        f"precision of {percent(cell['precision'])} %: people do not agree more than that."
+        f"precision of {percent(cell['precision'])} %: even people do not agree more than that."
     )

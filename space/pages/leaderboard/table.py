@@ -38,11 +38,11 @@ class ViewRow:
 
 @dataclass(frozen=True)
 class BoardView:
-    """The table: rows, reference rows, axis, and the place of the human reference on the axis.
+    """The table of the leaderboard.
 
-    ``parts`` maps the columns of parts to their short and long titles: benchmarks, or agents if the reader
-    chose one agent. ``has_costs`` and ``has_attempts`` say which other columns are not empty. ``row_range``
-    holds the numbers of the first and the last row on the page; ``n_rows`` judges fit the choice.
+    ``parts`` maps each benchmark, or each agent if the reader chose one, to the short and long title of its
+    column. ``row_range`` has the numbers of the first and the last row shown, out of ``n_rows`` that fit the
+    choice. ``human`` is the place of the second annotator on the axis.
     """
 
     choice: LeaderboardQuery
@@ -62,7 +62,7 @@ class BoardView:
 
     @property
     def count(self) -> str:
-        """The number of judges as a text, with the numbers of those shown if not all are."""
+        """The number of judges as a text, such as ``101 to 200 of 250 judges``."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
@@ -72,19 +72,19 @@ class BoardView:
 
     @property
     def before(self) -> tuple[int, int] | None:
-        """The range of rows before those shown, or None if these are the first."""
+        """The previous range of rows, or None if the first row is shown."""
         first, _ = self.row_range
         return (first - PAGE_ROWS, first - 1) if first > 1 else None
 
     @property
     def after(self) -> tuple[int, int] | None:
-        """The range of rows after those shown, or None if these are the last."""
+        """The next range of rows, or None if the last row is shown."""
         _, last = self.row_range
         return (last + 1, min(last + PAGE_ROWS, self.n_rows)) if last < self.n_rows else None
 
     @property
     def with_after(self) -> tuple[int, int]:
-        """The range of rows shown once the next step is loaded, limited to what one address shows."""
+        """The range of rows that are shown once the next step is loaded."""
         first, last = self.row_range
         return max(first, last + PAGE_ROWS - MOST_ROWS + 1), last + PAGE_ROWS
 
@@ -96,9 +96,9 @@ class BoardView:
 
 
 def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardView:
-    """Return the table of the rows that the choice shows, with every metric formatted.
+    """Return the table of the rows that fit the choice, with every metric formatted.
 
-    Rows up to number ``after`` are left out because the reader already has them, but they count as shown.
+    Rows up to number ``after`` are left out, because the reader already has them, but they count as shown.
     """
     ranks, chosen = board.ranks(choice.label, choice.figure), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
@@ -131,7 +131,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
 
 def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
-    """Return the short and long titles of the columns by benchmark or by agent, by name."""
+    """Return the short and the long title of each column for a benchmark or an agent, by name."""
     found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
     if choice.agent:
         return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
@@ -151,7 +151,7 @@ def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
 
 
 def _widths(rows: Sequence[BoardRow], ranks: Sequence[str]) -> dict[str, float]:
-    """Return the widths of columns for their longest text: padding, and about half a rem per character."""
+    """Return the widths of columns for their longest text, at about half a rem per character."""
     longest_rank = max(map(len, ranks), default=0)
     longest_cost = max((len(cost_cell(row.cost).text) for row in rows), default=0)
     return {"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)}

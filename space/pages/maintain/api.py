@@ -21,20 +21,20 @@ from submissions.moderation.log_view import MOST, read_log
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import label_effects
 
-Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Why; stored with the record.")]
+Reason = Annotated[str, Field(max_length=2 * REASON_LENGTH, description="Stored with the record.")]
 
 
 class SubmissionDecision(RequestBody):
     """A maintainer's decision on a submission."""
 
-    decision: Decision = Field(description="The decision. released: the submission is scored at once.")
+    decision: Decision = Field(description="The decision. A released submission is scored immediately.")
     reason: Reason
 
 
 class NextVersion(RequestBody):
-    """The next label version that a maintainer has looked at."""
+    """The publication of the next label version."""
 
-    why: str = Field("", max_length=WHY_LENGTH, description="Why; default: the disputes that it decides.")
+    why: str = Field("", max_length=WHY_LENGTH, description="The reason; default: the decided disputes.")
     digest: str = Field(
         "", max_length=64, description="Its `digest` when it was previewed; 409 if it has changed since."
     )
@@ -93,9 +93,9 @@ def build_maintain_router(services: Services) -> APIRouter:
         responses=ERROR_RESPONSES,
     )
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
-        """If an account is banned, what it has been shown stays charged to the leak budget.
+        """Files of a banned account without a score no longer count towards its limits.
 
-        Files of it that had no score yet are refunded.
+        What the account has been shown stays charged to the leak budget.
         """
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)
@@ -111,7 +111,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         kind: Annotated[str | None, Query(max_length=32, description="Only records of this kind.")] = None,
         most: Annotated[int, Query(ge=1, le=MOST)] = 50,
     ) -> JSONResponse:
-        """The record of a score names only its submission."""
+        """A score is logged only with the id of its submission."""
         with service.snapshot() as session:
             found = read_log(session, before, kind, most)
         return JSONResponse(

@@ -1,6 +1,7 @@
-"""The page ``/maintain``: queue, submissions with exact metrics, accounts, re-scoring, leak budget, log.
+"""The page ``/maintain``, which only maintainers can see.
 
-Metrics have no noise here, even if the suite adds it elsewhere. Only maintainers can see the page.
+It shows the review queue, submissions, accounts, re-scoring, the leak budget and the log. Metrics have no
+noise here, even if the suite adds it elsewhere.
 """
 
 from collections import defaultdict
@@ -18,14 +19,7 @@ from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
 from submissions.moderation.actions import conflict_of
 from submissions.moderation.log_view import read_log
-from submissions.moderation.overview import (
-    TITLES,
-    Flag,
-    ListedSubmission,
-    Overview,
-    exact_figures,
-    overview,
-)
+from submissions.moderation.overview import TITLES, Flag, ListedSubmission, Overview, exact_figures, overview
 from submissions.privacy.leak_budget import Leak, LeakReport
 from submissions.records.event_log import KINDS
 from submissions.scoring.rescore import rescorings
@@ -121,10 +115,7 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 
 def _submissions(service: SubmissionsApp, found: Overview, search: str, page: int) -> dict[str, Any]:
-    """Return the template's values for the queue and one page of all submissions, newest first.
-
-    A row has the word for its status, its flags, and the exact overall cell of each label.
-    """
+    """Return the template's values for the review queue and for one page of all submissions, newest first."""
     flags: defaultdict[str, list[Flag]] = defaultdict(list)
     for flag in found.flags:
         flags[flag.submission.id].append(flag)

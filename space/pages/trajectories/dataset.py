@@ -59,7 +59,7 @@ SAMPLE_DATA: Final = Path(sample.__file__).parent / "data"
 
 
 class TrajectoriesUnavailable(Exception):
-    """Raised when files of the dataset cannot be read; the message is public, the log has the reason."""
+    """Raised when files of the dataset cannot be read. The message is public; the log has the reason."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ class OpenedDataset:
         return self.index.by_id[trajectory_id]
 
     def answer(self, trajectory_id: str) -> str | None:
-        """Return the text with which the agent ended, or None if it ended with an action."""
+        """Return the agent's final answer, or None if it gave none."""
         rows = self.dataset.rows_of("trajectories", trajectory_id, ["answer"])
         return rows[0].get("answer") if rows else None
 
@@ -147,7 +147,7 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
 
-    A blind story has no labels, verdicts or other runs of the task. ``version`` is the dataset's version.
+    For annotators it has no labels, verdicts or other runs of the task. ``version`` is that of the dataset.
     """
 
     version: str
@@ -162,7 +162,7 @@ class Story:
 
 
 class Explorer:
-    """Read-only access to the trajectories that can be shown. One instance per process; thread-safe.
+    """Read-only access to the trajectories that can be shown, once per process; thread-safe.
 
     Methods raise KeyError if no dataset has the item, and TrajectoriesUnavailable if files cannot be read.
     """
@@ -212,7 +212,7 @@ class Explorer:
             return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
 
     def story(self, trajectory_id: str) -> Story:
-        """Return a trajectory with its texts and outlines; the page loads pictures and trees separately."""
+        """Return a trajectory with its texts and outlines; pictures and trees are loaded separately."""
         with _readable():
             opened = self.holding(trajectory_id)
             entry = opened.entry(trajectory_id)
@@ -253,8 +253,8 @@ class Explorer:
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """Return a screenshot by the number of its step, or a goal image by its index.
 
-        A ``num`` of None means the last picture, a ``width`` of None the picture as recorded; other widths
-        are those of WIDTHS. Raise NoPicture, or BrokenPicture if the picture cannot be resized.
+        A ``num`` of None means the last picture; a ``width`` of None means the original size. Raise
+        NoPicture, or BrokenPicture if the picture cannot be resized.
         """
         with _readable():
             opened = self.holding(trajectory_id)
@@ -282,7 +282,7 @@ class Explorer:
             raise KeyError(num)
 
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
-        """Return the text that a judge, given by its `JudgeVerdict.key`, wrote on a trajectory, or None."""
+        """Return what a judge wrote about a trajectory, or None; ``judge`` is a `JudgeVerdict.key`."""
         with _readable():
             opened = self.holding(trajectory_id)
             for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):

@@ -49,7 +49,7 @@ SORTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class TrajectoriesQuery:
-    """The reader's choice. An empty text leaves nothing out; ``page`` counts from 1."""
+    """The reader's choice. An empty text does not filter; ``page`` counts from 1."""
 
     suite: str = ""
     split: str = ""
@@ -65,9 +65,9 @@ class TrajectoriesQuery:
 
     @classmethod
     def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
-        """Return the choice that a query string makes; invalid values (see `refused`) become the default.
+        """Return the choice in a query string; an invalid value (see `refused`) becomes the default.
 
-        ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` take any text.
+        ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` accept any text.
         """
         parameters = parameters_in(query)
         found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}
@@ -94,7 +94,6 @@ class TrajectoriesQuery:
         return TrajectoriesQuery(suite=self.suite, sort=self.sort).address()
 
     def of_task(self, benchmark: str, task: str) -> str:
-        """Return the address of the runs of a task."""
         return TrajectoriesQuery(suite=self.suite, benchmark=benchmark, task=task).address()
 
 
@@ -175,7 +174,7 @@ def browse_values(
 ) -> dict[str, Any]:
     """Return the values of ``browse.html`` for a choice; a page number past the end means the last page.
 
-    ``tasks`` holds the runs on the page, in one list per task.
+    ``tasks`` has the runs on the page, in one list per task.
     """
     found = choose(index.entries, choice, vote_counts)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
@@ -199,13 +198,13 @@ def browse_values(
 def _fields(
     index: Index, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the form's controls as (name, label, options), without lists that offer no choice.
-
-    The control of the task has no options and takes any text.
-    """
+    """Return the form's controls as (name, label, options); the control without options takes any text."""
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
-        "benchmark": ("Benchmark", {name: benchmark_title(name) for name in index.values("benchmark")}),
+        "benchmark": (
+            "Benchmark",
+            {name: BENCHMARK_TITLES.get(name, name) for name in index.values("benchmark")},
+        ),
         "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
         "outcome": ("Experts say (dev)", {name: title for name, (title, _) in OUTCOMES.items()}),
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
@@ -220,10 +219,6 @@ def _fields(
     if len(suites) > 1:
         found.append(("suite", "Suite", [(suite, suite) for suite in suites]))
     return [*found, ("sort", "Order", list(SORTS.items()))]
-
-
-def benchmark_title(name: str) -> str:
-    return BENCHMARK_TITLES.get(name, name)
 
 
 def agent_title(name: str) -> str:

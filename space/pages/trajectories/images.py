@@ -10,7 +10,7 @@ from PIL import Image, UnidentifiedImageError
 from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
-"""The widths in pixels that pictures are resized to; there are few, so that caches work well."""
+"""The widths in pixels to which pictures are resized; few widths make caches effective."""
 
 THUMBNAIL: Final = 320
 MOST_PIXELS: Final = 40_000_000
@@ -42,7 +42,7 @@ Pictures = Mapping[int, Picture]
 
 
 def open_picture(content: bytes) -> Picture:
-    """Return a recorded picture; its size is read from the header, and None if the header is invalid."""
+    """Return a recorded picture; its size comes from the header and is None if the header is invalid."""
     try:
         with Image.open(io.BytesIO(content)) as image:
             size = image.size
@@ -54,8 +54,7 @@ def open_picture(content: bytes) -> Picture:
 def smaller(picture: Picture, width: int) -> Picture:
     """Return the picture as WebP of this width in pixels, or unchanged if it is narrower or too large.
 
-    Raises:
-        BrokenPicture: The picture cannot be decoded.
+    Raise BrokenPicture if it cannot be decoded.
     """
     if picture.size is None:
         raise BrokenPicture("its format cannot be read")

@@ -66,7 +66,7 @@ class Index:
 def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
     """Return the index of all splits of a dataset; raise an error of pyarrow if a file is damaged.
 
-    ``suite`` is the suite that is served, or None if the dataset was built for another suite. Its test
+    ``suite`` is the suite that is served, or None if the dataset belongs to another one. Its test
     trajectories get no labels, even if the dataset has them in another split.
     """
     entries = [

@@ -1,4 +1,4 @@
-"""The page ``/trajectories``, the list or one story, and the routes of its pictures, trees and reasoning.
+"""The page ``/trajectories``: the list or one trajectory, and routes for its pictures, trees and reasoning.
 
 The URL determines everything that the page shows; ``static/trajectories.js`` moves between steps.
 """
@@ -77,10 +77,7 @@ def story_id(query: str) -> str:
 
 
 def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the list of trajectories with its filter form.
-
-    A task is hidden if the reader still has to annotate one of its runs.
-    """
+    """Return the list of trajectories with its filters, without tasks that the reader has to annotate."""
     try:
         opened = explorer.of_suite(parameters_in(query).get("suite", ""))
         choice = _choice(explorer, opened, query)
@@ -99,9 +96,9 @@ def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL
 
 
 def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the story that a query names, at its step, with its neighbours in the filtered list.
+    """Return the trajectory that a query names, at its step, with its neighbours in the filtered list.
 
-    If the reader has yet to annotate the trajectory, return only a message with the status 403.
+    Return only a message with the status 403 if the reader still has to annotate the trajectory.
     """
     trajectory_id = story_id(query)
     if blind.hides(trajectory_id):
@@ -137,10 +134,10 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
 
 
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
-    """Return the template's values for a story, for readers and for annotators.
+    """Return the template's values for a trajectory, for readers and for annotators.
 
-    ``api`` is the path of pictures and trees. ``step`` is the number from the URL; anything that is not a
-    number means the first step. ``named`` is the parameter that names the trajectory in URLs.
+    ``api`` is the path of pictures and trees, ``named`` the URL parameter that names the trajectory. A
+    ``step`` from the URL that is not a number means the first step.
     """
 
     def address_in_run(path: str, **more: object) -> str:
@@ -156,7 +153,7 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
 
 
 def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
-    """Return the reasoning of the judge that the URL opens, or an empty text if there is none."""
+    """Return the reasoning of the judge that the URL opens, or an empty text."""
     if judge is None or not judge.has_reasoning:
         return ""
     try:
@@ -166,7 +163,7 @@ def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | Non
 
 
 def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> dict[str, Any] | None:
-    """Return the form to dispute a label, or None if the served suite lacks the run or has no disputes."""
+    """Return the form to dispute a label, or None if labels of this trajectory cannot be disputed here."""
     suite = explorer.served
     is_served = opened.suite == suite.name and suite.profile.serves("/disputes")
     known = suite.find(entry.trajectory_id) if is_served else None
@@ -181,7 +178,7 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
 
 
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
-    """Return the choice that a query makes; its ``suite`` is empty for the default dataset."""
+    """Return the choice in a query; its ``suite`` is empty for the default dataset."""
     suites = [dataset.suite for dataset in explorer.datasets()]
     choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
@@ -194,10 +191,7 @@ def _problem(status: int, title: str, advice: str) -> Fragment:
 def build_trajectories_router(
     explorer: Explorer, pages: PageFrame, blind_items: Callable[[Request], BlindItems]
 ) -> APIRouter:
-    """Return the route of the list and of a story.
-
-    Its pages are the same for every reader and are cached, except for annotators with open items.
-    """
+    """Return the route of the list and of single trajectories."""
     router = APIRouter()
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
@@ -238,8 +232,8 @@ def add_story_routes(
 ) -> None:
     """Add the routes of pictures and trees below ``path``.
 
-    ``StoryId`` is the parameter that names the trajectory; it may check who reads it. ``whose`` describes the
-    trajectories for OpenAPI. ``for_good`` is the cache header for addresses with the dataset's version.
+    ``StoryId`` is the parameter that names the trajectory, and may check the reader. ``whose`` describes the
+    trajectories in OpenAPI. ``for_good`` is the cache header of addresses with the dataset's version.
     """
 
     def cached(trajectory_id: str, v: str) -> tuple[str, dict[str, str]]:
@@ -255,7 +249,7 @@ def add_story_routes(
         if width not in (None, *WIDTHS) or not (is_last or is_number):
             wanted = "the number of a step, or last" if kind == "step" else "a number from 0"
             return _error(
-                422, f"num must be {wanted}; width one of {', '.join(map(str, WIDTHS))} or left out"
+                422, f"num must be {wanted}, and width one of {', '.join(map(str, WIDTHS))} or left out"
             )
         try:
             version, headers = cached(trajectory_id, v)

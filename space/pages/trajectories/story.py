@@ -1,7 +1,7 @@
-"""The steps of a story: observations, reasoning and actions, with each action in words.
+"""The steps of a trajectory: observations, reasoning and actions, with each action in words.
 
-The released data stores an error of the browser with the observation after the action that failed. Here the
-error is shown with the action itself.
+The released data stores an error of the browser with the observation after the failed action. Here it is
+shown with the action.
 """
 
 import ast
@@ -52,7 +52,7 @@ _VERBS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ActionWords:
-    """The words for an action, its element and its message to the user; ``bid`` is the element's id."""
+    """An action in words, its element and its message to the user; ``bid`` is the element's id."""
 
     title: str
     element: str
@@ -61,7 +61,7 @@ class ActionWords:
 
 
 def describe_action(action: str | None, *trees: str | None) -> ActionWords | None:
-    """Return an action in words, or None for no action; its element is looked up in ``trees``, in order."""
+    """Return an action in words, or None for no action; its element is looked up in the trees, in order."""
     if not action:
         return None
     called = _CALL.match(action)
@@ -113,16 +113,8 @@ def _parsed(text: str) -> ast.expr | None:
 
 
 STEP_COLUMNS: Final = (
-    "num",
-    "url",
-    "action",
-    "reasoning",
-    "last_action_error",
-    "text",
-    "axtree_pruned",
-    "screenshot",
-    "box",
-)
+    "num", "url", "action", "reasoning", "last_action_error", "text", "axtree_pruned", "screenshot", "box",
+)  # fmt: skip
 """The columns of `steps` that a story needs; older datasets have no ``text``."""
 
 LONGEST_TEXT: Final = 20_000

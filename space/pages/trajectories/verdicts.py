@@ -45,7 +45,7 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on the test split, without its texts; ``places`` maps trajectory ids to rows."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps trajectory ids to rows."""
 
     row: BoardRow
     verdicts: Predictions
@@ -54,7 +54,7 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submission of each judge, and papers' judges with files, read once per board. Thread-safe."""
+    """The best submissions, and the judges of papers that have a file, read once per board. Thread-safe."""
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
@@ -62,7 +62,7 @@ class SubmittedJudges:
         self._known: tuple[object, tuple[SubmittedJudge, ...]] = ("", ())
 
     def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
-        """Return the best judges on the board; none for another suite or if the labels are private."""
+        """Return the best judges on the board; empty for another suite or private labels."""
         suite = self._service.suite
         if suite.name != suite_name or not suite.labels_are_public:
             return ()
@@ -75,7 +75,7 @@ class SubmittedJudges:
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
-        """Return what a judge of ``of_suite`` wrote on a trajectory, or None if there is no text."""
+        """Return what a submitted judge wrote about a trajectory, or None."""
         judge = next((each for each in self.of_suite(suite_name) if each.row.id == submission_id), None)
         if judge is None or trajectory_id not in judge.places:
             return None
@@ -86,7 +86,7 @@ class SubmittedJudges:
         return texts[judge.places[trajectory_id]] if texts else None
 
     def _best(self, board: Board) -> list[BoardRow]:
-        """Return at most `MOST_JUDGES` rows that represent their judge and have a file, best first."""
+        """Return the best submissions that have a file, at most `MOST_JUDGES`."""
         best = [row for row in board.ranking("success") if is_best(row, "success")]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
@@ -117,9 +117,9 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An annotation of a dev trajectory. Judges are scored against the first annotation.
+    """An annotation of a dev trajectory. ``own`` has the answers to the suite's own questions.
 
-    ``own`` maps the suite's own questions to the answers, which may be None.
+    Judges are scored against the first annotation.
     """
 
     annotation: int
@@ -131,8 +131,8 @@ class Expert:
 class JudgeVerdict:
     """A judge's verdict on a trajectory.
 
-    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` says
-    on dev whether the verdict contradicts the experts on success; it is None if that is not known.
+    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` is
+    whether the verdict contradicts the experts, or None if that is not known.
     """
 
     key: str
@@ -174,9 +174,9 @@ def judges_of(
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
 ) -> tuple[JudgeVerdict, ...]:
-    """Return the verdicts in the dataset, the rule-based one first, then the verdicts of submitted judges.
+    """Return the verdicts in the dataset, the rule-based one first, then those of submitted judges.
 
-    ``rows_of_board`` holds the ids of the judges that have a page.
+    ``rows_of_board`` has the ids of the judges that have a page.
     """
     columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *ANSWERS]
     rows = dataset.rows_of("judgments", entry.trajectory_id, columns)

@@ -112,7 +112,7 @@ def test_a_page_of_another_site_submits_nothing(space):
     file = {"path": uploaded.json()[0], "meta": {"_type": "gradio.FileData"}}
     data = (file, *DECLARED.values(), "Mallory", "", "", "")
     done = call(space, "submit", *data, **{"sec-fetch-site": "cross-site"})
-    assert done["output"]["error"] == "a page of another site may not submit here"
+    assert done["output"]["error"] == "a page of another site may not submit here; open /submit instead"
 
 
 def test_endpoints_are_typed_and_described_and_no_event_of_the_page_is_one(space):

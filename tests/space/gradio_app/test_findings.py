@@ -58,9 +58,9 @@ def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows
         "(33.3 % of the verdicts say successful).",
         "A trajectory without a verdict counts as not successful in the ranking.",
         "Repetition: 5 of 30 verdicts say that it happened.",
-        "There are no verdicts on side effect, so the judge is not on those boards.",
-        "There are scores for 30 trajectories, so calibration is shown.",
-        "There are costs for 30 trajectories, $7.50 in all.",
+        "The judge is not ranked on side effect: the file has no such verdicts.",
+        "There are scores for 30 trajectories, so the judge's page shows their calibration.",
+        "There are costs for 30 trajectories, $7.50 in total.",
         "Trajectories with a state other than ok: 3 refused.",
     )
 
@@ -86,7 +86,7 @@ def test_ids_that_the_message_names_are_not_shown_again_with_their_rows(service,
 def test_a_template_is_a_link_on_the_page_and_not_a_command(service):
     shown = findings(service, b'{"trajectory_id": "webarena/nobody/webarena.1", "success": true}\n')
     message = shown["unknown_id"].message
-    assert '<a href="/api/template?split=test" download>the template of test</a>' in message
+    assert '<a href="/api/template?split=test" download>the template for test</a>' in message
     assert "python -m" not in message
 
 

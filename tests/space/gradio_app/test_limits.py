@@ -141,7 +141,7 @@ def test_one_address_stores_so_many_bytes_and_is_told_when_to_come_back(client):
     sent = [upload(client, str(number).encode().rjust(FILE_BYTES)) for number in range(MOST_FILES_EACH + 1)]
     assert [answer.status_code for answer in sent] == [200] * MOST_FILES_EACH + [429]
     # 20 files of 100,000 bytes
-    assert sent[-1].json()["detail"].startswith("uploads of one address take 2 MB, the most that is stored")
+    assert sent[-1].json()["detail"].startswith("uploads from one address take 2 MB, which is the limit")
     assert KEPT_SECONDS - SECONDS < int(sent[-1].headers["retry-after"]) <= KEPT_SECONDS
     Path(sent[0].json()[0]).unlink()  # a file that is gone does not count
     assert upload(client, b"{}").status_code == 200
@@ -152,7 +152,7 @@ def test_a_small_file_counts_for_what_it_takes_of_a_disk(store):
     for number in range(most):
         store._holdings.add(Path(str(number)), "a", uploads.SMALLEST)
     store._forget_deleted = lambda sender: None
-    with pytest.raises(HTTPException, match="uploads of one address"):
+    with pytest.raises(HTTPException, match="uploads from one address"):
         store.require_room("a")
 
 
@@ -193,7 +193,7 @@ def test_nobody_gives_way_to_one_who_would_store_more(store, monkeypatch):
         save(store, "a", 3)
     assert refused.value.status_code == 503
     assert refused.value.headers["Retry-After"] == str(KEPT_SECONDS)
-    assert "uploads of all addresses" in str(refused.value.detail)
+    assert "uploads from all addresses" in str(refused.value.detail)
 
 
 def test_what_a_killed_process_left_counts_and_is_deleted_after_its_time(suite_folder, tmp_path, now, store):

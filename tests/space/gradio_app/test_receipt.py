@@ -53,8 +53,9 @@ def test_a_record_that_does_not_last_yet_is_never_called_accepted(service, monke
 def test_metrics_of_private_labels_are_marked_as_noisy_and_for_the_owner_only(service):
     with_rules(service, is_public=False, fewest_positives=1, private_noise=6.0)
     text = shown_text(shown(service))
-    assert "Only you see its metrics, which carry noise, unless you make its row public." in text
+    assert "Only you can see its metrics, which carry noise, unless you make its row public." in text
     assert (
-        "The counts carry noise of ± 6 true positives overall (a standard deviation), ± 3 on how many" in text
+        "Noise is added to the counts: ± 6 true positives overall (standard deviation), ± 3 to the number"
+        in text
     )
     assert "the judge’s page" not in text

@@ -59,7 +59,7 @@ def test_a_private_submission_says_its_noise_and_when_it_can_be_seen(service):
     html = mine(service)
     text = shown_text(html)
     assert "only its owner and maintainers see it" in text
-    assert "The counts carry noise of ± 6 true positives overall" in text
+    assert "Noise is added to the counts: ± 6 true positives overall" in text
     assert f'action="/api/submissions/{sent}/publish"' in html
     assert "may make 2 rows public in a year" in text
     service.moderation.publish(sent, Actor("Ada"))

@@ -136,7 +136,7 @@ def test_pages_by_id_show_nothing_of_rows_that_are_not_on_the_board(private, row
     if row == "hidden by a maintainer":
         row_id = ids(private)[0]
         private.moderation.decide("hidden", row_id, Actor("Grace", is_maintainer=True), "a test")
-    assert "No row of the board has this id." in page_at(private, "/judge", status=404, id=row_id)
+    assert "No judge on the board has this id." in page_at(private, "/judge", status=404, id=row_id)
     assert "not on the board" in page_at(private, "/compare", judges=[row_id, *ids(private)], figure="f1")
     assert "There is no evaluator with the id" in shown_text(page_at(private, "/rates", by=[row_id]))
 
@@ -185,7 +185,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
         assert head(session)[1] in text
     # 20 files at 6 and 2 rows at 3 with benchmarks at 6: rho 20/72 + 2/18 = 0.389, epsilon 0.389 + 4.636;
     # 20 accounts 7.78 + 20.73.
-    for budget in ("an epsilon of 5.02", "all accounts together of 28.51"):
+    for budget in ("an epsilon of at most 5.02", "all accounts together, the limit is 28.51"):
         assert budget in text
     leak = private.records.leak.get()
     assert f"{private.label_version}{leak.total.figures}{leak.total.epsilon:.2f}" in text.replace(" ", "")

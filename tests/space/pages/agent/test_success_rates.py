@@ -55,7 +55,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     text = shown_text(page_at(service, "/rates", benchmark="webarena"))
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
     assert "Rule-based (reward), paper gives higher rates than the experts to no agent on WebArena" in text
-    assert "ranks agents in another order than the experts: Qwen2.5-VL above GPT-4o" in text
+    assert "ranks agents differently from the experts: Qwen2.5-VL above GPT-4o" in text
     _, kept = view_training(service.records.board().ranking("success"))
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
     # 165 right and 32 wrong kept: 1,000 * 32 / 197 = 162.4; 130 successes lost: 659.9
@@ -72,7 +72,7 @@ def test_experts_are_not_shown_where_the_labels_are_hidden(service):
 def test_a_wrong_benchmark_or_judge_in_the_address_is_said_and_not_echoed_as_markup(service, hostile):
     html = page_at(service, "/rates", benchmark=hostile, by=[hostile])
     assert "There is no evaluator with the id" in html
-    assert "This address sets benchmark to a value that this page does not have." in html
+    assert "The address of this page has an invalid value for benchmark." in html
     assert "<script>alert" not in html
     assert "<img src=x" not in html
 
@@ -96,16 +96,16 @@ def test_estimates_are_of_a_recorded_draw_of_as_many_labels_as_the_address_says(
     assert estimates_in(page_at(service, "/rates", labels=12, judges=[ids["Beta"]])) == found
     assert estimates_in(page_at(service, "/rates", labels=12, judges=[ids["Gamma"]])) != found
     text = shown_text(page_at(service, "/rates", labels=12))
-    assert "the 12 runs of each agent with the lowest SHA-256 of the seed 0 and their id" in text
+    assert "the 12 runs whose SHA-256 of seed (0) and id is lowest" in text
     assert (
-        "Without labels, a judge is off by up to" in text and "agents; 95 % of such intervals should" in text
+        "Without labels, a judge is off by up to" in text and "agents. In the long run, 95 % of such" in text
     )
 
 
 def test_a_number_of_labels_or_a_judge_that_there_is_not_is_said(tmp_path):
     service, _ = public_with_three(tmp_path)
     text = shown_text(page_at(service, "/rates", labels=9, judges=["no-such"]))
-    assert "This address sets labels to a value that this page does not have" in text
+    assert "The address of this page has an invalid value for labels" in text
     assert "There is no evaluator with the id 'no-such'" in text
 
 

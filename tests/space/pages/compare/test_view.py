@@ -62,10 +62,10 @@ BY = "by 12.0 points (95 %: 5.0 to 20.0)"
 @pytest.mark.parametrize(
     "overall, webarena, workarena, told",
     [
-        (EVEN, None, None, "A is not separable from B, overall or on any benchmark."),
-        (EVEN, None, BETTER, "A is not separable from B overall; it is better on WorkArena."),
+        (EVEN, None, None, "The test set cannot tell A and B apart, overall or on any benchmark."),
+        (EVEN, None, BETTER, "The test set cannot tell A and B apart overall; A is better on WorkArena."),
         (EVEN, BETTER, WORSE,
-         "A is not separable from B overall; it is better on WebArena and worse on WorkArena."),
+         "The test set cannot tell A and B apart overall; A is better on WebArena and worse on WorkArena."),
         (BETTER, None, None, f"A is better than B overall, {BY}; no single benchmark shows this on its own."),
         (BETTER, BETTER, BETTER,
          f"A is better than B overall, {BY}; it is also better on WebArena and WorkArena."),
@@ -123,8 +123,8 @@ def test_votes_tell_what_unanimity_buys_and_costs():
     either = Vote(1, 2, {"overall": cell(70, 40, 30, 860), "by_benchmark": {}})
     found = comparison(pair(EVEN, found_runs=runs()), voters=(0, 1), votes=(either, together))
     assert vote_sentence(found, ("A", "B")) == (
-        "If both say yes, 90.0 % are right: 15.0 points more than with A only, at a cost of 15.0 points "
-        "of recall."
+        "If both must say yes, the precision is 90.0 %, 15.0 points more than with A only. This costs "
+        "15.0 points of recall."
     )
     lines = view_comparison(found)["ensembles"].lines
     assert [(name, is_ensemble, round(cell["precision"], 3)) for name, is_ensemble, cell in lines] == [

@@ -63,7 +63,7 @@ def tag(client, service, judge, trajectory_id, name="ada", **said):
 def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service, ids):
     text = shown_text(client.get("/errors", params={"judge": ids["Beta"]}).text)
     assert (
-        "this judge calls 4 failures successful and 2 successes unsuccessful; 0 of these errors are tagged"
+        "this judge calls 4 failures successful and 2 successes unsuccessful; 0 of these errors have a tag"
         in text
     )
     first_miss, second_miss = runs(service, True)[:2]
@@ -90,7 +90,7 @@ def test_one_benchmark_and_one_agent_can_be_chosen(client, service, ids):
         assert page.count('<article class="item error"') == len(here)
         assert "on all benchmarks" in page and "of all agents" in page
     nowhere = client.get("/errors", params={"judge": ids["Beta"], "benchmark": "nowhere"})
-    assert "The judge makes no errors of this kind on test." in nowhere.text
+    assert "The judge makes no such errors on test." in nowhere.text
 
 
 def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_says_what_is_missing(
@@ -121,9 +121,9 @@ def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
     assert tag(client, service, beta, second, name="bob").status_code == 201
     page = client.get("/errors", params={"judge": beta}).text
     text = shown_text(page)
-    assert "2 of these errors are tagged" in text
+    assert "2 of these errors have a tag" in text
     # Alike on 1 of 2. Ada has both kinds, Bob one: by chance (1 * 2 + 1 * 0) / 4 = 0.5 too, so kappa is 0.
-    assert "ada and bob: 2 errors tagged by both, 50.0 % equal, kappa 0.00." in text
+    assert "ada and bob: 2 errors tagged by both, with the same kind in 50.0 %, kappa 0.00." in text
     assert "Wrong page" in text and "it never pays" in text
     rows = list(csv.DictReader(io.StringIO(client.get("/api/errors.csv", params={"judge": beta}).text)))
     assert [(row["tagger"], row["category"]) for row in rows] == [
@@ -153,7 +153,7 @@ def test_on_dev_the_judges_of_the_dataset_are_read(sample):
         tag(client, sample, "functional", "sample-shop/ScriptedAgent-stubborn/sample-shop.4").status_code
         == 201
     )
-    assert "1 of these errors is tagged" in shown_text(
+    assert "1 of these errors has a tag" in shown_text(
         client.get("/errors", params={"judge": "functional"}).text
     )
 

@@ -64,7 +64,7 @@ def test_a_score_is_evaluated_against_public_labels(public):
     # Score 0.9 on 12 runs (8 true), 0.2 on 18 (2 true): Brier (8*.01 + 4*.81 + 2*.64 + 16*.04) / 30 = 0.175
     assert "Its Brier score is 0.175" in text
     assert "score 0.9 to 1: 12 trajectories, mean score 90.0, 66.7 of them successful" in text
-    assert "choose it on dev" in text
+    assert "Choose it on dev" in text
 
 
 def test_a_score_is_not_evaluated_against_private_labels(tmp_path):
@@ -92,7 +92,7 @@ def test_every_submission_of_the_judge_is_a_link(public):
     second = send(service, verdicts(service.suite, misses=5), judge="Alpha").submission_id
     html = page_of(service, second)
     assert f'<a href="/judge?id={ids["Alpha"]}">' in html
-    assert "Another submission of this judge is ranked." in html
+    assert "The board ranks another submission of this judge." in html
     assert "2 scored" in shown_text(html)
 
 
@@ -141,7 +141,7 @@ def test_every_row_of_the_official_board_has_a_page(tmp_path, label):
 def test_a_label_that_the_judge_does_not_answer_leads_to_those_it_does(public):
     service, ids = public
     html = page_of(service, ids["Alpha"], "repetition")
-    assert "It gives no verdicts on this label (repetition)." in html
+    assert "This judge gives no verdicts on this label (repetition)." in html
     assert f'href="/judge?id={ids["Alpha"]}"' in html
 
 
@@ -199,7 +199,7 @@ def test_every_element_id_that_is_referred_to_is_there_once(public):
 def test_a_label_that_is_none_is_told_and_not_echoed(public, hostile):
     service, ids = public
     html = page_of(service, ids["Beta"], hostile)
-    assert "This address sets label to a value that this page does not have." in html
+    assert "The address of this page has an invalid value for label." in html
     assert hostile not in html
 
 

@@ -48,7 +48,7 @@ def test_a_bin_is_a_point_at_its_mean_score_and_share_and_says_so(svgs):
     assert top < low[1] < bottom  # up is less in a picture
     assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them successful (" in svgs[0]
     assert numbers(svgs[0], "rect", "height") == [(46,), (round(46 * 40 / 60, 1),)]
-    assert 'aria-label="Reliability of the score: 2 groups, 100 trajectories in all"' in svgs[0]
+    assert 'aria-label="Reliability of the score: 2 groups, 100 trajectories in total"' in svgs[0]
 
 
 def test_the_sweep_draws_each_figure_where_it_is_defined(found, svgs):

@@ -83,13 +83,14 @@ def test_the_submissions_of_the_judge_are_listed_newest_first():
 def test_the_lead_tells_right_found_and_rank(view):
     assert lead(view) == (
         "It is right about 75 of 100 trajectories that it calls successful. It finds 60 of 100 successes. "
-        "By precision its rank is between 1 and 3 of 3: the test set cannot tell those judges apart."
+        "Its rank by precision is between 1 and 3 of 3: the test set cannot tell the judges in this range "
+        "apart."
     )
 
 
 def test_a_judge_that_is_separated_has_one_rank():
     alone = row("Alpha", label(cell(3, 1, 1, 5), rank=(1, 1, 1)), id="a")
-    assert "its rank is 1 of 1, separate" in lead(view_judge(board(alone), alone, "success"))
+    assert "rank by precision is 1 of 1, without a tie" in lead(view_judge(board(alone), alone, "success"))
 
 
 def test_a_judge_that_never_says_yes_is_told_so():

@@ -505,7 +505,7 @@ def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     page = client.get("/discuss").text
     assert re.findall(r'data-training="([^"]*)"', page) == ["annotator-3"]
     assert (
-        "equal those of others in 0.0 % of 20 pairs; the others agree with each other in 100.0 % of 10."
+        "match those of others in 0.0 % of 20 pairs; the others agree with each other in 100.0 % of 10."
         in page
     )
     found = client.get("/api/discuss/agreement").json()["questions"]["success"]["by_annotator"]

@@ -286,7 +286,7 @@ def test_a_figure_opens_the_errors_that_it_counts(client, service):
     # Beta: TP 8, FP 4, FN 2: precision 66.7 % counts false positives, recall 80.0 % false negatives, F1 both
     address = f"/errors?judge={row_id}&amp;split=test"
     assert kinds == {"66.7": f"{address}&amp;kind=fp", "80.0": f"{address}&amp;kind=fn", "72.7": address}
-    assert "A linked number opens the errors" in client.get("/").text
+    assert "Click a linked number to see the errors" in client.get("/").text
     assert 'class="behind"' not in client.get("/?label=repetition").text
 
 

@@ -192,7 +192,7 @@ def test_lines_of_equal_f1_hold_their_value():
 
 def test_a_board_without_judges_says_that_there_is_nothing_to_plot():
     assert precision_recall_plot(board(), CHOICE).marks == ()
-    assert "There is no judge to plot" in svg()
+    assert "No judge that fits the filters can be plotted" in svg()
 
 
 # A crowd

@@ -34,13 +34,13 @@ def told(*rows) -> str:
 
 
 def test_a_board_without_ranked_judges_says_when_its_history_begins():
-    assert "No judge is ranked on this label yet" in told()
+    assert "No judge has a rank for this label yet" in told()
     assert (view()["lines"], view()["changes"]) == ([], [])
 
 
 def test_one_day_is_a_sentence_and_no_plot():
     rows = judge("A", "2025-04-11", 80), judge("B", "2025-04-11", 70)
-    assert "All ranks date from 11 Apr 2025, when the board began with 2 judges." in told(*rows)
+    assert "All ranks date from 11 Apr 2025, when the board started with 2 judges." in told(*rows)
     assert (view(*rows)["lines"], view(*rows)["changes"]) == ([], [])
 
 
@@ -48,7 +48,7 @@ def test_the_sentence_counts_the_days_and_the_leaders():
     rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("C", "2026-01-03", 50)]
     # A led until January, then B
     assert (
-        "began on 11 Apr 2025 with 1 judge and has changed on 2 days since; 2 of today's judges have led it."
+        "started on 11 Apr 2025 with 1 judge and has changed on 2 days since then. 2 of today's judges"
     ) in told(*rows)
 
 
@@ -115,14 +115,14 @@ def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
         "success",
     )  # fmt: skip
     assert found[0] == (
-        "3 judges, from Beta (tree) to Delta, lie within 6.0 points of precision. The test set cannot order "
-        "them: each may have any rank from 2 to 4."
+        "3 judges, from Beta (tree) to Delta, are within 6.0 points of precision of each other. The test "
+        "set cannot rank them: each could be anywhere from rank 2 to 4."
     )
 
 
 def test_judges_that_are_all_separated_are_said_to_be():
     judges = [ranked("A", 90, (1, 1, 1)), ranked("B", 50, (2, 2, 2))]
-    assert sentences(board(*judges), "success")[0] == "Every judge here is separated from its neighbours."
+    assert sentences(board(*judges), "success")[0] == "No two judges here are tied."
 
 
 def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
@@ -132,7 +132,7 @@ def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
         ranked("B", 80, (2, 1, 3)),
         ranked("C", 70, (3, 2, 3)),
     ]
-    assert sentences(board(*judges), "success")[0] == "The test set cannot settle the ranks of 3 of 3 judges."
+    assert sentences(board(*judges), "success")[0] == "3 of 3 judges are tied with other judges."
 
 
 def test_the_first_judge_is_told_in_words_of_its_figures():
@@ -162,7 +162,7 @@ def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
 def test_the_human_reference_is_told_with_its_runs():
     found = sentences(board(ranked("A", 90, (1, 1, 1)), second_annotator()), "success")
     # 11/13 on 11 + 2 + 2 + 91 runs
-    assert "on 106 trajectories, reaches a precision of 84.6 %: people do not" in found[-1]
+    assert "on 106 trajectories, reaches a precision of 84.6 %: even people do not" in found[-1]
 
 
 def test_self_reported_judges_are_not_told_among_the_ranked():

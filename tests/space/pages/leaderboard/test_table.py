@@ -177,7 +177,7 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     assert judges(recall) == ["B", "A", "C"]
     assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
     html = table_html(found, LeaderboardQuery(figure="recall"))
-    assert 'title="rank 1 by recall, separated from its neighbours"' in html
+    assert 'title="rank 1 by recall, not tied"' in html
     assert 'title="Rank by recall. A range is a tie.' in html
     lowest = view_board(found, LeaderboardQuery(figure="fpr"))
     assert judges(lowest) == ["A", "C", "B"]  # the fewest false alarms first
@@ -232,8 +232,8 @@ def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
 @pytest.mark.parametrize(
     ("rank", "text", "hover"),
     [
-        ((1, 1, 1), "1", "rank 1 by precision, separated from its neighbours"),
-        ((3, 2, 9), "2–9", "rank 3 by precision; tied: its rank may be any from 2 to 9"),
+        ((1, 1, 1), "1", "rank 1 by precision, not tied"),
+        ((3, 2, 9), "2–9", "rank 3 by precision; tied: its true rank may be anywhere from 2 to 9"),
     ],
 )
 def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):

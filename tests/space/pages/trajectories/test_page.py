@@ -50,7 +50,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     found = browse_fragment(explorer, "split=dev&benchmark=webarena&search=map&task=webarena.7").html
     assert '<option value="dev" selected>' in found
     assert '<option value="webarena" selected>' in found
-    assert 'name="search" maxlength="300" placeholder="Words of the goal, or an id" value="map"' in found
+    assert 'name="search" maxlength="300" placeholder="Words from the goal, or an id" value="map"' in found
     assert 'value="webarena.7"' in found
 
 
@@ -58,7 +58,7 @@ def test_the_form_stands_as_the_address_says(explorer):
     ("query", "why"),
     [
         ("split=test&outcome=success", "labels of test trajectories are not shown"),
-        ("split=test&judges=wrong", "Only dev shows whether judges are wrong"),
+        ("split=test&judges=wrong", "Whether judges are wrong is shown only for the dev split"),
         ("task=nosuch", "No task has this name"),
         ("search=xyzzy", "No trajectory matches all filters"),
     ],
@@ -79,7 +79,7 @@ def test_outcomes_stand_at_dev_runs_alone(explorer, dev, test_entries):
 
 def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_choice(explorer, entries):
     found = browse_fragment(explorer, "split=train&benchmark=webarena&judges=many").html
-    assert "This address sets split, judges to a value that this page does not have" in found
+    assert "The address of this page has an invalid value for split, judges" in found
     assert {name.split("/")[0] for name in ids_in(found)} == {"webarena"}
     assert 'role="status">This address' not in browse_fragment(explorer, "split=dev").html
 
