@@ -51,7 +51,10 @@ def test_why_a_row_has_no_rank_stands_below(published):
     assert "Not ranked (tuned on test): Hunter-Seeker." in text
     assert "Not ranked (evaluated on dev and test together): JEV-27B-VL." in text
     assert "Not ranked (reported without split or protocol): 72B-voting@4 Ensemble," in text
-    assert "Not ranked (its source names no split, although its metrics fit only test): WebJudge (o4-mini)," in text
+    assert (
+        "Not ranked (its source names no split, although its metrics fit only test): WebJudge (o4-mini),"
+        in text
+    )
     assert "reported: metrics as reported; nothing is derived from them." in text
 
 

@@ -120,7 +120,9 @@ NAMED_ONCE = [
 @pytest.mark.parametrize("argument", ["benchmarks", "agents", "clusters"])
 @pytest.mark.parametrize("names", NAMED_ONCE)
 def test_a_missing_name_is_refused_in_every_kind_of_column(argument, names):
-    with pytest.raises(ValueError, match=rf"{argument}: every row needs a name; row 1 has none \(2 rows in total\)"):
+    with pytest.raises(
+        ValueError, match=rf"{argument}: every row needs a name; row 1 has none \(2 rows in total\)"
+    ):
         judge_scores([1, 1, 1], [1, 0, 1], **{argument: names})
 
 
