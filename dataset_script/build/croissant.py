@@ -2,8 +2,8 @@
 
 The Hub generates a Croissant file from the Parquet files, but that file does not say what a column means, how
 the labels were made or what the data must not be used for. This one does. It refers to Parquet files by
-patterns, so its size does not depend on their number. Its date is the suite's: a build reads no clock, so that
-the same runs give the same files. The end of its version identifies the content.
+patterns, so its size does not depend on their number. Its date is the suite's: a build reads no clock, so the
+same runs give the same files. The end of its version identifies the content.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """

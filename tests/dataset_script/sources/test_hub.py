@@ -242,7 +242,7 @@ def test_when_nothing_works_any_more_it_ends_early_and_says_so(hub, get):
     hub.fail("HEAD", "/resolve/.*/cleaned", status=403, times=1_000)
     with pytest.raises(
         HubError,
-        match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*run the same command again to resume",
+        match=f"{FAILURES_IN_A_ROW} files in a row could not be fetched.*run the same command again",
     ):
         get()
     assert len(hub.requests("HEAD", "/cleaned/")) < 2 * FAILURES_IN_A_ROW + 8  # eight are under way
