@@ -34,7 +34,7 @@ from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import LABEL_TITLES
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.cli.text import render
+from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
@@ -286,9 +286,7 @@ def threshold(
     if as_json:
         print_json(asdict(found))
         return
-    fewest = calibration.FEWEST_SCORES
-    for line in render("threshold.txt.j2", found=found, out=out, fewest=fewest):
-        typer.echo(line)
+    print_template("threshold.txt.j2", found=found, out=out, fewest=calibration.FEWEST_SCORES)
     purpose = "use it on test, with the other options of the run"
     next_step(purpose, "arb", "judges", "run", *_test_run(found, run, out))
 

@@ -12,7 +12,7 @@ from arb.core.cli import JsonOption, next_step, plain_console, print_json
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import RunOptions, typed, with_run_options
-from arb.judges.cli.text import dollars, render
+from arb.judges.cli.text import dollars, print_template
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -59,13 +59,23 @@ def plan(
 
 
 def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:
+    """Print a plan as JSON, or as a table with totals and assumptions below it."""
     if as_json:
         print_json(plan_facts(plan))
         return
     if plan.roles:
         plain_console().print(plan_table(plan))
-    for line in plan_lines(plan, max_usd, is_batch=is_batch):
-        typer.echo(line)
+    rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
+    print_template(
+        "plan.txt.j2",
+        plan=plan,
+        against=_against(plan.usd, max_usd),
+        is_batch=is_batch,
+        time=progress.duration(plan.seconds),
+        short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
+        has_reasoning=any(reasoning.reasons(role.model) for role in plan.roles),
+        assumptions=_assumptions(),
+    )
 
 
 def plan_table(plan: Plan) -> Table:
@@ -83,21 +93,6 @@ def plan_table(plan: Plan) -> Table:
             dollars(role.usd) if role.calls else "$0",
         )
     return table
-
-
-def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> list[str]:
-    """Return the text below the table: totals, time, warnings, and the assumptions of the plan."""
-    rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
-    return render(
-        "plan.txt.j2",
-        plan=plan,
-        against=_against(plan.usd, max_usd),
-        is_batch=is_batch,
-        time=progress.duration(plan.seconds),
-        short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
-        has_reasoning=any(reasoning.reasons(role.model) for role in plan.roles),
-        assumptions=_assumptions(),
-    )
 
 
 def plan_facts(plan: Plan) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from arb.core.cli import JsonOption, flags, next_step, print_json
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
-from arb.judges.cli.text import render
+from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
@@ -83,8 +83,7 @@ def run(
         except run_folder.OtherConfigurationError as other:
             out = _folder_beside(named, other, tried)
             tried.add(out)
-    for line in render("run.txt.j2", outcome=outcome, out=out):
-        typer.echo(line, err=True)
+    print_template("run.txt.j2", err=True, outcome=outcome, out=out)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
         print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
@@ -95,14 +94,13 @@ def run(
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
     """Suggest the next command: score a dev run, check a test run, or choose runs of the user's to label."""
+    chosen = flags(split=options.split, suite=options.suite)
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("choose runs to label", "leaderboard", "annotation-template", *draw)
     elif options.split == "dev":
-        chosen = flags(split="dev", suite=options.suite)
         next_step("score it", "leaderboard", "score", predictions, *chosen)
     else:
-        chosen = flags(split="test", suite=options.suite)
         next_step("check it", "submissions", "check", predictions, *chosen)
 
 
@@ -157,8 +155,7 @@ def run_all(
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
         outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
-            for line in render("run.txt.j2", outcome=outcome, out=out / name):
-                typer.echo(line, err=True)
+            print_template("run.txt.j2", err=True, outcome=outcome, out=out / name)
             if outcome.ended.how == "budget":
                 typer.echo(
                     f"--max-usd {max_usd:g} limits all {len(runs)} runs together; the other runs have cost "
@@ -166,8 +163,7 @@ def run_all(
                     err=True,
                 )
             raise typer.Exit(EXIT_CODES[outcome.ended.how])
-        for line in render("unanswered.txt.j2", outcome=outcome, out=out / name):
-            typer.echo(line, err=True)
+        print_template("unanswered.txt.j2", err=True, outcome=outcome, out=out / name)
         if not outcome.has_verdicts and name in needs_verdicts:
             raise typer.Exit(1)
         has_errors |= outcome.has_errors

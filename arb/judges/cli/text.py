@@ -6,6 +6,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from arb.core.cli import as_called
 from arb.core.console import interval, percent, printable
 from arb.core.lazy import lazy_imports
@@ -15,9 +17,10 @@ with lazy_imports():
     import jinja2
 
 
-def render(template: str, **values: Any) -> list[str]:
-    """Fill in a template, and return its lines with control characters replaced."""
-    return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
+def print_template(template: str, *, err: bool = False, **values: Any) -> None:
+    """Fill in a template and print it, with control characters replaced."""
+    for line in as_called(fill_in(template, **values)).splitlines():
+        typer.echo(printable(line), err=err)
 
 
 def fill_in(template: str, **values: Any) -> str:

@@ -261,7 +261,7 @@ OUTS = ("one", "two", "one-again")
 
 @pytest.mark.parametrize(
     ("name", "meaning"),
-    [("prompts_hash", "the wording of the prompts"), ("view_hash", "what the judge sees of a run")],
+    [("prompts_hash", "the judge's prompts"), ("view_hash", "what the judge sees of a run")],
 )
 def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_says_so(
     tmp_path, name, meaning
@@ -297,7 +297,7 @@ def test_with_another_option_the_folder_may_be_the_wrong_one_and_nothing_is_begu
         refused = run(server, tmp_path, "--limit", 2)
         assert refused.exit_code == 2
         assert "split: test there, dev now" in refused.output
-        assert "name another folder" in " ".join(refused.output.split())
+        assert "use another folder" in " ".join(refused.output.split())
         assert not (tmp_path / "run-2").exists()
 
 
@@ -309,7 +309,7 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
     with LLMServer(script="tags") as server:
         run(server, tmp_path, "--limit", 2)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"{tmp_path}/run: contains a run that differs in the wording of the prompts" in said
+        assert f"{tmp_path}/run: contains a run that differs in the judge's prompts" in said
         assert f"leaving that run unchanged and starting a new one in {tmp_path}/run-2" in said
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
