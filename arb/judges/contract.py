@@ -1,7 +1,7 @@
 """Check everything that a judge yields and returns, so that the engine can rely on it.
 
-The engine opens every session with `open_session`. If the judge makes a mistake, the trajectory ends with a
-JudgeError that names the file and line of the judge's code.
+The engine opens every session with `open_session`. If the judge raises an error or yields or returns anything
+invalid, the trajectory ends with a JudgeError that names the file and line of the judge's code.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MAX_QUOTED_CHARS: Final = 60
 
 
 class JudgeError(ValueError):
-    """Raised if a judge's code makes a mistake. The message names the file and the line."""
+    """Raised if a judge fails or returns anything invalid. The message names the file and the line."""
 
 
 def open_session(judge: Judge, view: View) -> JudgeSession:
-    """Return a judge's session, which raises JudgeError if the judge yields or returns anything invalid."""
+    """Return a judge's session, which raises JudgeError if the judge fails or returns anything invalid."""
     # A wrapper needs no check, since it opens the sessions of its parts with this function.
     return judge.ask(view) if isinstance(judge, JudgeWrapper) else _checked_session(judge, view)
 

@@ -26,7 +26,7 @@ def prepare_image(content: bytes, options: ImageOptions) -> Image:
     """Return a picture in the format and size that the options ask for.
 
     PNG, JPEG and WebP pictures that need no change keep their bytes, so that calls with them are found in the
-    cache. Of a converted animation only the first frame is kept. Raises UnreadableImageError.
+    cache. Only the first frame of a converted animation is kept. Raises UnreadableImageError.
     """
     try:
         with pictures.open(io.BytesIO(content)) as picture:

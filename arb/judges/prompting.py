@@ -76,7 +76,7 @@ ONE_TEXT: Final = 10_000
 """The maximum length of an observation, an action or the answer in a run with text observations."""
 
 ALL_TEXTS: Final = 200_000
-"""The maximum length of all observations of such a run together, which is about 50,000 tokens."""
+"""The maximum total length of the observations in a run with text observations: about 50,000 tokens."""
 
 SHORTER: Final = 0.2
 """The part of `ONE_TEXT` and `ALL_TEXTS` that is used for the shorter prompt if a prompt was too long."""
@@ -141,7 +141,7 @@ def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
 
 
 def last_step(view: View) -> ViewStep:
-    """Return the last step of a view, or an empty step if there is none."""
+    """Return the last step of a view, or an empty step if the view has no steps."""
     return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
 
 
@@ -166,7 +166,7 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """Return the answer of a judge that cannot go on because `text_of` returned None for this reply."""
+    """Return a judge's answer, without a verdict, to a reply whose `text_of` is None."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":

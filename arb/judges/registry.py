@@ -108,7 +108,7 @@ def load_judge(address: str) -> AnyJudge:
 
 
 def _checked_judge(judge: Any, address: str) -> AnyJudge:
-    """Return the judge, or an instance of a judge class. Raises CustomJudgeError if it is no judge."""
+    """Return the judge, or an instance of a judge class. Raises CustomJudgeError for anything else."""
     if isinstance(judge, type):
         try:
             judge = judge()
@@ -162,7 +162,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """Raised if there is no judge of this name; the message lists similar names."""
+    """Raised if no judge has this name; the message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
@@ -211,7 +211,7 @@ def entries() -> tuple[RegisteredJudge, ...]:
     """Return the judges of the catalogue, followed by those of installed plug-ins.
 
     A plug-in is an entry point of the group ``arb.judges`` that names a judge, or a judge class without
-    arguments. If it is no judge or its name is taken, it is left out with a warning.
+    arguments. A plug-in that names anything else, or whose name is taken, is left out with a warning.
     """
     found: list[RegisteredJudge] = []
     for point, loaded in load_plugins("arb.judges"):
@@ -259,7 +259,7 @@ _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
 def is_same_model(asked: str, served: str) -> bool:
     """Return whether the model that answered (``served``) is the one asked for, or a dated version of it.
 
-    The comparison ignores owners such as ``anthropic/`` and upper case, and treats dots as dashes.
+    The comparison ignores case and owners such as ``anthropic/``, and treats dots as dashes.
     """
     asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
     return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
@@ -276,8 +276,8 @@ def full_name(
     catalogue is named by its method, models and prompts: ``simplified-axtree · my-model · own wording``. A
     judge of your own and a judge without models keep their names.
 
-    ``served`` has the models that answered, by role. If they are not the published ones, a published judge
-    does not keep its name either, and the new name lists them.
+    ``served`` has the models that answered, by role. If other models than the published ones answered, a
+    published judge loses its name, and the new name lists these models.
     """
     if isinstance(judge, JudgeWrapper):
         parts = {}

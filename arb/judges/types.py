@@ -23,7 +23,7 @@ JUDGE_ROLE = "judge"
 """The role of the model that gives the verdict. A judge may have further roles, such as ``captioner``."""
 
 DEFAULT_OUTPUT_TOKENS = 1024
-"""The limit of a reply in the paper (section 4)."""
+"""The default limit of a reply, as in the paper (section 4)."""
 
 ImageFormat = Literal["png", "jpeg", "webp"]
 Detail = Literal["auto", "low", "high"]
@@ -256,11 +256,11 @@ class _Listed(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in tables, which is the name in the paper for a judge of the paper."""
+        """The name in tables. A judge of the paper has the same name as there."""
 
     @property
     def inputs(self) -> str:
-        """What the judge sees of a trajectory, in a few words."""
+        """The parts of a trajectory that the judge sees, in a few words."""
 
     @property
     def calls(self) -> str:
@@ -271,7 +271,7 @@ class _Listed(Protocol):
 
 
 class Judge(_Listed, Protocol):
-    """The interface of a judge. Instances are stateless and can be pickled; one judges all trajectories."""
+    """The interface of a judge. An instance is stateless, can be pickled, and judges all trajectories."""
 
     @property
     def wants(self) -> Wants:
@@ -286,7 +286,7 @@ class Judge(_Listed, Protocol):
         """The SHA-256 of the prompt templates, which each run records."""
 
     def ask(self, view: View) -> JudgeSession:
-        """Judge one trajectory. If a call fails or a reply is unusable, return an answer with that state."""
+        """Judge one trajectory. If a call fails or a reply is unusable, the answer's state says so."""
 
 
 class RewardJudge(_Listed, Protocol):
@@ -322,7 +322,7 @@ class JudgeTraits:
     """Optional facts about a judge, in addition to the interface `Judge`.
 
     Attributes:
-        method: The name of the method without the model; None for a judge outside the catalogue.
+        method: The name of the method without the model; None if the judge is not in the catalogue.
         is_official: Whether the prompts are those of the judge's authors.
         is_structured: Whether replies are JSON with a fixed schema.
         is_inverted: Whether the prompt asks about success last instead of first.
@@ -387,7 +387,7 @@ class ModelSettings:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The request of one attempt at a call, without the parameters named in ``unsupported_params``."""
+    """The content of one request. Parameters named in ``unsupported_params`` are not sent."""
 
     model: ModelSettings
     messages: tuple[Message, ...]

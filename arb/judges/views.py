@@ -134,7 +134,7 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """What was recorded of each run, by reading key; empty if every run would have to be read."""
+        """The recorded parts of each run, by reading key; empty if every run would have to be read."""
         return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:

@@ -86,8 +86,8 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
     command again to resume.
 
     Writes certificate.json, .md and .html, the prediction files, and threshold.json if a threshold beats the
-    judge's own verdicts. Writes nothing if the judge gives no verdict at all. Test labels are never read, so
-    a report on test contains only figures that need no labels.
+    judge's own verdicts. Writes no report if the judge gives no verdict at all. Test labels are never read,
+    so a report on test contains only figures that need no labels.
     """
     batch = options.batch
     try:

@@ -150,7 +150,7 @@ def _printed() -> Printed:
 def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
     """Return a table of precision, recall and F1 per label, in percent with 95 % intervals.
 
-    ``printed`` adds the paper's figures; leave it empty for a model that the paper did not use.
+    ``printed`` adds columns with the paper's figures. Leave it empty if the paper did not use the model.
     """
     table = text_table("tree", "screenshot", "label", title_justify="left")
     for figure in ("precision", "recall", "F1"):
@@ -246,7 +246,7 @@ def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -
 def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
     """Return a judge that sees every run as changed by the probe.
 
-    A probe that replaces the goal takes another one from the trajectories ``ids``.
+    A probe that replaces the goal takes the goal of one of the trajectories ``ids``.
     """
     goals = {}
     if probe.expected == "fails":
@@ -267,8 +267,8 @@ def threshold(
 ) -> None:
     """Choose a threshold: the lowest score that counts as a success.
 
-    The threshold is chosen on a run on dev with scores, made with --samples or --logprobs. Apply it with `run
-    --threshold FILE` on any split, with the same judge, models and options. The file is written only if
+    Needs a run on dev with scores, made with --samples or --logprobs. Apply the threshold to any split with
+    `run --threshold FILE` and the same judge, models and options. The file is written only if
     cross-validation shows that the threshold beats the judge's own verdicts.
     """
     try:

@@ -189,7 +189,7 @@ class RunOptions:
 
     @property
     def split_name(self) -> str:
-        """The split to judge. Raises OptionsError if there is none."""
+        """The split to judge. Raises OptionsError if the user chose neither a split nor a source."""
         if self.split is None:
             raise OptionsError(_NO_RUNS)
         return self.split

@@ -66,7 +66,7 @@ def run(
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a judge on the runs of a split, or on your own runs in --source.
+    """Judge the runs of a split, or your own runs in --source.
 
     Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder --out. If the run
     was stopped or killed, run the same command again to continue; you never pay for a call twice. If the
@@ -171,7 +171,7 @@ def run_all(
 
 
 def _cost_so_far(folder: Path) -> float:
-    """Return the dollars that the run in a folder has cost; 0 if there is no run or its cost is unknown."""
+    """Return the dollars that the run in a folder has cost, or 0 if the run or its cost is unknown."""
     if not (folder / run_folder.RUN).is_file():
         return 0.0
     return run_folder.read_run(folder).get("spent_usd") or 0.0

@@ -86,7 +86,7 @@ def _answer_store(url: str) -> AnswerStore:
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     """Connect to a cluster for the duration of the block, unless this process is already connected to one.
 
-    Without an address a new local cluster is started, even if another one runs on this machine. Raises
+    Without an address a new local cluster is started, even if a cluster already runs on this machine. Raises
     OptionsError if the cluster cannot be reached.
     """
     try:

@@ -206,7 +206,7 @@ class _BatchRounds:
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
-        """Return the RunEnd if there are no calls left to submit."""
+        """Return how the run ended if all calls were submitted."""
         if writer.all_failed:
             return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
@@ -218,7 +218,7 @@ class _BatchRounds:
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
-        """Return the RunEnd if the run has to stop before the next round, else None."""
+        """Return how the run ended if it has to stop before the next round, else None."""
         collector = self.collector
         if self.stop.is_set():
             return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
@@ -235,7 +235,7 @@ class _BatchRounds:
         return None
 
     def _left(self) -> str:
-        """Return the end of a message, which names the batches that are still open."""
+        """Return the end of a message: the batches that are still open, or that all results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)

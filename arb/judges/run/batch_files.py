@@ -33,7 +33,7 @@ from arb.judges.types import ModelSettings, Reply
 
 
 def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
-    """Return the key and the reply or failure in one line of a batch's results, or None without a key."""
+    """Return the key and the reply or failure in a line of a batch's results, or None if it has no key."""
     try:
         parsed: Any = read_json(line)
     except ValueError:

@@ -54,11 +54,11 @@ class RunConfig:
 
     Attributes:
         judge: The judge, including samples, cascade and threshold.
-        models: The model of each role with its settings; empty for a judge that calls no model.
+        models: The model of each role with its settings; empty if the judge calls no model.
         ids: The ids of the chosen trajectories, in the order of the suite.
         selection: The options that chose the trajectories, as in run.json.
         recorded: The options that verdicts depend on, as in run.json.
-        cache: The folder of the reply cache, or None for a judge that calls no model.
+        cache: The folder of the reply cache, or None if the judge calls no model.
         not_before: The time (seconds since 1970) before which cached replies are too old, or None.
         judge_options: The options from which a worker process builds the judge again, because a judge from a
             file cannot be pickled.
@@ -119,8 +119,8 @@ class RunConfig:
 def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
     """Build the configuration of a run from the options of a command.
 
-    If ``will_run`` is false, as for a plan, missing keys, addresses and prices are no errors. Raises
-    SuiteError, and an OptionsError that lists all problems.
+    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. Raises SuiteError, and
+    an OptionsError that lists all problems.
     """
     problems: list[str] = []
     models: dict[str, ModelSettings] = {}
@@ -211,7 +211,7 @@ def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
 
 
 def cache_folder(chosen: Path | None) -> Path:
-    """Return ``chosen`` (the option ``--cache``), or for None the folder ``calls`` in ARB_CACHE_DIR.
+    """Return ``chosen``, or the folder ``calls`` in ARB_CACHE_DIR if it is None.
 
     Raises OptionsError if ARB_CACHE_DIR cannot be created.
     """

@@ -148,9 +148,9 @@ def folder_name(name: str) -> str:
 
 
 def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
-    """Return a call of the last stage whose reply contains the verdict, or None if there is none.
+    """Return a call of the last stage whose reply contains the verdict, or None.
 
-    The first reply that agrees with the answer in every label is preferred to one that agrees in the verdict.
+    A reply that also agrees with all other labels of the answer is preferred.
     """
     answer, found = record["answer"], None
     last = max((call["stage"] for call in record["calls"]), default=0)

@@ -1,9 +1,9 @@
 """Read and write the folder of a run.
 
     run.json           configuration, versions, hashes, totals
-    judgments.jsonl    one line per judged trajectory, appended at once and sorted at the end of a session
+    judgments.jsonl    one line per judged trajectory, appended as it ends and sorted after each session
     prompts.jsonl      the prompts that were sent, with each text stored once (`engine.prompt_store`)
-    predictions.jsonl  the prediction file, written at the end of a session
+    predictions.jsonl  the prediction file, written after each session
 
 Only one process can use the folder at a time. It stays usable if the process is killed, since an incomplete
 last line is ignored.
@@ -195,7 +195,7 @@ class RunFolder:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return the content of run.json. Raises RunFolderError if there is none or it is unreadable."""
+    """Return the content of run.json. Raises RunFolderError if the file is missing or unreadable."""
     path = folder / RUN
     try:
         run = json.loads(path.read_bytes())
@@ -261,7 +261,7 @@ def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
 
 
 MAX_LEADING_ERRORS: Final = 20
-"""A run stops if its first results are errors and there are this many of them."""
+"""A run stops if it has this many results and all of them are errors."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and the prompts of its calls."""
@@ -319,7 +319,7 @@ class ResultWriter:
         self._first_errors = None
 
     def discard_errors(self) -> RunEnd:
-        """Discard the errors that were held back, and return the RunEnd of a run that failed entirely."""
+        """Discard the errors that were held back, and return how the run ended: every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
         return RunEnd(
@@ -352,7 +352,7 @@ class ResultWriter:
             self.written += len(results)
 
     async def _next(self) -> list[_Result | None]:
-        """Return the queued results, with None at the end of the run; [] if none arrives in time."""
+        """Return the queued results, or [] if none arrives for a while. None marks the end of the run."""
         try:
             waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
         except TimeoutError:

@@ -59,7 +59,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
 
 
 def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
-    """Return the settings of each role's model; empty for a judge that calls no model.
+    """Return the settings of each role's model, or {} if the judge calls no model.
 
     - The model comes from ``--model-of``, else from ``--model``, else from the judge.
     - The provider comes from a name such as ``PROVIDER:MODEL``, else from ``--provider``, else from the paper
@@ -91,8 +91,8 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
 def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
     """Raise OptionsError if the user set a parameter that the provider never accepts.
 
-    With ``--allow-dropped-params`` this is no error. The default temperature and seed are no error either:
-    they are left out, and the run prints a warning.
+    ``--allow-dropped-params`` permits this. The default temperature and seed are always permitted: they are
+    left out, and the run prints a warning.
     """
     if options.allow_dropped_params:
         return

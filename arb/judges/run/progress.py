@@ -169,7 +169,7 @@ class CallWarnings:
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Warn about parameters that were not sent and models that answered, both by role."""
+        """Warn about parameters that were not sent and about unexpected models; both are given by role."""
         for role, model in self._models.items():
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:

@@ -216,7 +216,7 @@ def _compared_with(
 ) -> Callable[[Call], Reply | None]:
     """Return a function that replies to calls with the recorded replies, in order.
 
-    It raises _PromptChangedError if a prompt differs, and returns None for a call that was not recorded.
+    It raises _PromptChangedError if a prompt differs, and returns None if the call was not recorded.
     """
     recorded = iter(calls)
 

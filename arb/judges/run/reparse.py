@@ -32,7 +32,7 @@ VERDICT: Final = "verdict"
 _EMPTY_VIEW: Final = View("", (), ())
 
 WholeReply = Callable[[str], Reply | None]
-"""Returns the reply to the call with a key, including log-probabilities, or None if it is not stored."""
+"""A function that takes a call's key and returns the stored reply with log-probabilities, or None."""
 
 
 class ReparseError(ValueError):
@@ -41,7 +41,7 @@ class ReparseError(ValueError):
 
 @dataclass(frozen=True)
 class VerdictOnly:
-    """A judge that only asks for a verdict and parses the reply in the form of the judge it stands in for."""
+    """A judge that only asks for a verdict, and parses the reply in the form of the judge it replaces."""
 
     form: Form
     name: str = "stored verdicts"
@@ -81,7 +81,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """Return ``form``, or for None the form of the judge's replies. Raises ReparseError if it is unknown."""
+    """Return ``form``, or the form of the judge's replies if it is None. Raises ReparseError."""
     if form is not None:
         return form
     try:
@@ -119,11 +119,10 @@ def reparse_record(
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
-    """Yield the trajectory id (made from the path) and the prediction row of each released judgment.
+    """Yield the trajectory id and the prediction row of each released judgment. Raises ReparseError.
 
     ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder; it may be None if there is
-    only one. If a trajectory has both a judgment and an error file, the error is ignored. Raises
-    ReparseError.
+    only one. If a trajectory has both a judgment and an error file, the error is ignored.
     """
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
@@ -150,7 +149,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
 
 
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
-    """Return the reply to a call from ``whole`` (see `reparse_record`), or for None from the record."""
+    """Return the reply to a call, from ``whole`` (see `reparse_record`) or, if that is None, the record."""
     if whole is None or call["reply"]["state"] != "ok":
         return reply_of(call)
     if (cached := whole(call["key"])) is None:

@@ -53,7 +53,7 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's full name, with the models that answered if others were requested."""
+        """Return the judge's full name, which lists the models that answered if they are unexpected."""
         config = self.config
         served: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged.exchanges:
@@ -135,7 +135,7 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """Yield what makes the job's calls. Raises OptionsError if a key, an address or a price is missing."""
+    """Yield the object that makes calls. Raises OptionsError if a key, an address or a price is missing."""
     config = job.config
     budget = build_budget(config.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd

@@ -58,13 +58,13 @@ class RunSource(Protocol):
     """The recorded runs of a job, such as `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """Return the view of a run. Raises ValueError with the reason if there is none."""
+        """Return the view of a run. Raises ValueError with the reason if the run cannot be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
         """Return the reward of a run, or None if none was recorded. Raises ValueError as `view` does."""
 
     def data_hash(self) -> str | None:
-        """Return the hash of all recorded runs, or None if there are no runs."""
+        """Return the hash of all recorded runs, or None if no runs were found."""
 
 
 class StopRunError(Exception):
@@ -153,7 +153,7 @@ async def judge_trajectory(
 
 
 class _Load:
-    """The calls and bytes of all trajectories being judged. `room` waits until another one may start."""
+    """The calls and bytes of all trajectories being judged. `room` waits until one more may start."""
 
     def __init__(self, most_calls: int):
         self._most_calls = most_calls

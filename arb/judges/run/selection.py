@@ -75,7 +75,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
 
 
 def source_folder(source: Path | None, suite: Suite) -> Path:
-    """Return ``source``, or the dataset of the suite for None. Raises OptionsError if there is no dataset."""
+    """Return ``source``, or the suite's dataset if it is None. Raises OptionsError if neither exists."""
     if source is not None:
         return source
     settings = read_settings()

@@ -79,8 +79,8 @@ def dummy_reply(
 ) -> Reply:
     """Return a dummy reply that every judge can parse, with its number of output tokens.
 
-    The text contains a part of ``key``, so that later calls that quote it differ from each other. It is made
-    up, or else the text of the ``pilot``'s reply with this ``number`` (counted from 0 and starting over).
+    The text contains a part of ``key``, so that later calls that quote it differ from each other. After a
+    ``pilot`` it is the text of one of its replies, chosen by ``number``; otherwise it is made up.
     """
     if pilot is not None and pilot.texts:
         text = f"({key[:8]})\n{pilot.texts[number % len(pilot.texts)]}"
