@@ -113,7 +113,9 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
         try:
             judge = judge()
         except Exception as error:
-            raise CustomJudgeError(f"{address}: cannot be created without arguments ({error})") from error
+            raise CustomJudgeError(
+                f"{address}: cannot be created without arguments ({error}); add defaults"
+            ) from error
     required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
     if absent := [name for name in required if not hasattr(judge, name)]:
         raise CustomJudgeError(f"{address}: lacks {', '.join(absent)}; see `Judge` in arb/judges/types.py")
@@ -145,7 +147,7 @@ def _module_of_plugin(name: str) -> str:
 
 def _module_of_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise CustomJudgeError(f"{path}: there is no such file")
+        raise CustomJudgeError(f"{path}: there is no such file; check the path")
     resolved = path.resolve()
     name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, resolved)

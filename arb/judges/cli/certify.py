@@ -58,9 +58,7 @@ class CertifyOptions(RunOptions):
     out: Annotated[
         Path | None, typer.Option(help="Write the report into this folder (default: certificate-JUDGE).")
     ] = None
-    repeats: Annotated[
-        int, typer.Option(help="Judge each run N times, to see if verdicts change.", min=1)
-    ] = 3
+    repeats: Annotated[int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1)] = 3
     only: Annotated[
         list[str] | None,
         typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),

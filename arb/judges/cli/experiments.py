@@ -66,9 +66,7 @@ with lazy_imports():
 
 AimOption = Annotated[
     str | None,
-    typer.Option(
-        "--aim", help="Maximise f1 (default) or a metric such as this.", metavar="precision@recall>=NUMBER"
-    ),
+    typer.Option("--aim", help="Maximise this metric (default: f1).", metavar="precision@recall>=NUMBER"),
 ]
 MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
 AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
@@ -198,7 +196,7 @@ def probe(
     chosen = probes.probes_named(only)
     config = run_config.build_config(options)
     if not config.models:
-        raise OptionsError(f"{config.judge.name} calls no model, so its verdicts cannot change; name another")
+        raise OptionsError(f"{config.judge.name} calls no model, so its verdicts cannot change; use another")
     runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={unchanged})
     name = run_folder.read_run(out / unchanged)["judge"]["name"]
@@ -257,7 +255,7 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="Use the scores in this folder of a dev run.")],
+    run: Annotated[Path, typer.Argument(help="Read scores from the dev run in this folder.")],
     out: Annotated[Path, typer.Option(help="Write the threshold to this file (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,

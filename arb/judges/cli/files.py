@@ -41,7 +41,7 @@ def show(
     run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
     trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
     pictures: Annotated[
-        Path | None, typer.Option(help="Also write the pictures that were sent into this folder.")
+        Path | None, typer.Option(help="Write the pictures that the judge saw into this folder.")
     ] = None,
     source: Annotated[
         Path | None, typer.Option(help="Read pictures from this folder of runs (default: as in `run`).")
@@ -233,7 +233,7 @@ def _of_released(
 
 def _refuse(flags: Mapping[str, object], what: str) -> None:
     if wrong := [flag for flag, value in flags.items() if value is not None]:
-        raise ValueError(f"{', '.join(wrong)}: cannot be used with {what}; leave out")
+        raise ValueError(f"{', '.join(wrong)}: cannot be used with {what}; leave it out")
 
 
 def export(
@@ -242,10 +242,10 @@ def export(
     released_layout: Annotated[
         bool,
         typer.Option(
-            "--released-layout", help="Use the layout of the paper's judgments/ (required; the only one)."
+            "--released-layout", help="Use the layout of the paper's released judgments (required)."
         ),
     ] = False,
-    judge_folder: Annotated[str | None, typer.Option(help="Choose the name of the judge's folder.")] = None,
+    judge_folder: Annotated[str | None, typer.Option(help="Set the name of the judge's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Export a run in the layout of the paper's released judgments.

@@ -130,9 +130,9 @@ class RunOptions:
     compat: Annotated[
         bool, Option("--compat", help="Pair state changes and actions as NNetNav's released code does.")
     ] = False
-    max_image_side: Annotated[int | None, Option(help="Scale larger pictures down to N pixels.", min=16)] = (
-        None
-    )
+    max_image_side: Annotated[
+        int | None, Option(help="Limit the longer side of pictures to N pixels.", min=16)
+    ] = None
     image_format: Annotated[
         Literal["png", "jpeg", "webp"] | None,
         Option(help="Convert pictures to this format (default: as recorded; for WebJudge: jpeg)."),
@@ -157,14 +157,14 @@ class RunOptions:
         bool, Option("--cascade-trusts-yes", help="Accept a confident yes from CHEAP without asking STRONG.")
     ] = False
     threshold: Annotated[
-        Path | None, Option(help="Decide by score, with the threshold in this file from `judges threshold`.")
+        Path | None, Option(help="Decide by score, with this threshold from `judges threshold`.")
     ] = None
 
     max_usd: Annotated[float | None, Option(help="Stop before spending more than N dollars.", min=0.0)] = None
     price: Annotated[
         list[str] | None,
         Option(
-            help="Set dollars per million tokens. Repeat to add more.",
+            help="Set a price in dollars per million tokens. Repeat to add more.",
             metavar="MODEL=IN,OUT[,CACHED]",
         ),
     ] = None
@@ -176,7 +176,9 @@ class RunOptions:
     rate_limit_timeout: Annotated[
         float | None, Option(help="Stop if every call is rate-limited for N seconds (default: 900).", min=0.0)
     ] = None
-    timeout: Annotated[float | None, Option(help="Give each call N seconds (default: 300).", min=0.1)] = None
+    timeout: Annotated[float | None, Option(help="Limit each call to N seconds (default: 300).", min=0.1)] = (
+        None
+    )
 
     cache: Annotated[Path | None, Option(help="Cache replies here (default: ARB_CACHE_DIR/calls).")] = None
     refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies and pay for new ones.")] = False
@@ -184,7 +186,7 @@ class RunOptions:
         None
     )
     answers: Annotated[
-        str | None, Option(help="Share replies in this folder, s3:// or gs:// (default: the cache).")
+        str | None, Option(help="Share replies through this folder, s3:// or gs:// (default: the cache).")
     ] = None
 
     @property

@@ -37,7 +37,7 @@ def plan(
     seconds_per_call: Annotated[
         float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Use the price of the Batch API.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Use the prices of the Batch API.")] = False,
     pilot: Annotated[
         int | None, typer.Option(help="Pay for N trajectories first and plan with their replies.", min=1)
     ] = None,

@@ -43,7 +43,9 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     if problems:
         raise OptionsError("; ".join(problems))
     if not chosen:
-        raise OptionsError(f"no trajectory of {suite.name}, split {split}, matches all options; relax them")
+        raise OptionsError(
+            f"no trajectory of {suite.name}, split {split}, matches all options; leave some out"
+        )
     return suite, tuple(each.trajectory_id for each in chosen[: options.limit])
 
 
@@ -68,7 +70,7 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
         found = suite.find(line)
         if found is None or found.split != split:
             where = "is in another split" if found else f"is not in the suite {suite.name}"
-            problems.append(f"--ids {path}, line {number}: {line.strip()[:80]!r} {where}")
+            problems.append(f"--ids {path}, line {number}: {line.strip()[:80]!r} {where}; correct it")
         else:
             named.add(found.trajectory_id)
     return named
