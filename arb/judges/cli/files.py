@@ -77,11 +77,7 @@ def show(
 
 
 def _write_pictures(
-    folder: Path,
-    wanted: set[str],
-    run: Mapping[str, Any],
-    trajectory_id: str,
-    source: Path | None,
+    folder: Path, wanted: set[str], run: Mapping[str, Any], trajectory_id: str, source: Path | None
 ) -> int:
     """Write the pictures of a trajectory whose SHA-256 is in ``wanted``, and return how many were found.
 

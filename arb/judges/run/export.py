@@ -183,11 +183,7 @@ def _completion(call: JudgmentRecord) -> dict[str, Any]:
             {
                 "index": 0,
                 "finish_reason": reply.get("finish_reason"),
-                "message": {
-                    "role": "assistant",
-                    "content": reply.get("text"),
-                    "refusal": _refusal(reply),
-                },
+                "message": {"role": "assistant", "content": reply.get("text"), "refusal": _refusal(reply)},
             }
         ],
         "usage": {

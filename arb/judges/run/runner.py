@@ -140,10 +140,7 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
     budget = build_budget(config.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
     limit = AdaptiveLimit(
-        config.max_in_flight,
-        config.requests_per_minute,
-        config.tokens_per_minute,
-        config.rate_limit_timeout,
+        config.max_in_flight, config.requests_per_minute, config.tokens_per_minute, config.rate_limit_timeout
     )
     timeout_s = config.timeout or TIMEOUT_S
     async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
