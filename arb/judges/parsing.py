@@ -12,7 +12,7 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 
 
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
-    """Return the probability of success (0 to 1) by the log-probabilities of the reply, or None if unknown.
+    """Return the probability of success (0 to 1) from the reply's log-probabilities, or None if unknown.
 
     The score is p(yes) / (p(yes) + p(no)) at the token of the verdict, summed over that token and its
     alternatives. A token counts as yes or no if it begins such a word; ratings of 4 and 5 count as yes. The
@@ -30,7 +30,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token at an offset of the whole text, and the part of the token before the offset."""
+    """Return the token at an offset of the whole text and its part before the offset; None after the end."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):

@@ -117,7 +117,7 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """Cut a text in the middle to ``most`` characters, and insert the number of characters left out."""
+    """Cut a text longer than ``most`` in the middle, and insert the number of characters left out."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
@@ -166,7 +166,7 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """Return a judge's answer, without a verdict, to a reply whose `text_of` is None."""
+    """Return an answer without a verdict for a reply without a usable text (see `text_of`)."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":

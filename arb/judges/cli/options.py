@@ -186,7 +186,7 @@ class RunOptions:
         None
     )
     answers: Annotated[
-        str | None, Option(help="Share replies through this folder, s3:// or gs:// (default: the cache).")
+        str | None, Option(help="Share replies in this folder or s3:// or gs:// URL (default: the cache).")
     ] = None
 
     @property

@@ -145,11 +145,11 @@ def _cascade(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """Return the settings that the models of all roles share, with an empty model name."""
+    """Return the settings that the models of all roles share: the options with the names of settings."""
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
-    typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}  # options of that name
+    typed = {each.name: getattr(options, each.name) for each in fields(ModelSettings)}
     typed = {name: value for name, value in typed.items() if value is not None}
     own = {"model": "", "extra": _extra(options), "header": _headers(options)}
     settings: dict[str, Any] = {"provider": "any"} | sampling | typed | own

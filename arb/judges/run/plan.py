@@ -79,7 +79,7 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """The size and cost of a pilot: trajectories that were judged before planning the other ones."""
+    """The size and cost of a pilot, that is, of trajectories that were judged before planning."""
 
     trajectories: int
     calls: int
