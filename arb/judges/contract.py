@@ -1,7 +1,7 @@
-"""Check everything that judges yield and return, so that the engine can rely on it.
+"""Check everything that a judge yields and returns, so that the engine can rely on it.
 
-The engine opens every session with `open_session`. A mistake raises JudgeError, which ends the trajectory
-with one sentence that names the file and the line of the judge's code.
+The engine opens every session with `open_session`. If the judge raises an error or yields or returns anything
+invalid, the trajectory ends with a JudgeError that names the file and line of the judge's code.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, 
 from arb.judges.wrappers import JudgeWrapper
 
 MAX_STAGES: Final = 100
-"""How often a judge may yield calls for one trajectory, so that an endless loop does not spend money."""
+"""The maximum number of times that a judge may yield calls for one trajectory, to stop endless loops."""
 
 GRADES: Final = range(1, 5)
 """The allowed values of `Answer.optimality`."""
@@ -29,14 +29,12 @@ _MAX_QUOTED_CHARS: Final = 60
 
 
 class JudgeError(ValueError):
-    """Raised for a mistake in a judge's code. The message is one sentence naming the file and the line."""
+    """Raised if a judge fails or returns anything invalid. The message names the file and the line."""
 
 
 def open_session(judge: Judge, view: View) -> JudgeSession:
-    """Return a judge's session, which raises JudgeError for any mistake in what the judge yields or returns.
-
-    A wrapper's session needs no check, since the wrapper opens the sessions of its parts with this function.
-    """
+    """Return a judge's session, which raises JudgeError if the judge fails or returns anything invalid."""
+    # A wrapper needs no check, since it opens the sessions of its parts with this function.
     return judge.ask(view) if isinstance(judge, JudgeWrapper) else _checked_session(judge, view)
 
 
@@ -156,7 +154,7 @@ def _problem_of_answer(answer: Any) -> str | None:
 
 
 def _described(value: Any) -> str:
-    """Return a plain value as its (shortened) repr, and any other value as its type, such as ``a dict``."""
+    """Return a number, string, bool or None as text, and any other value as its type, such as ``a dict``."""
     if isinstance(value, bool | int | float | str | None):
         text = repr(value)
         return text if len(text) <= _MAX_QUOTED_CHARS else text[: _MAX_QUOTED_CHARS - 1] + "…"
@@ -178,7 +176,7 @@ def _definition_of(function: Any) -> str:
 
 
 def _describe_fault(judge: Judge, fault: Exception) -> str:
-    """Return a message with an exception's type, its text and its innermost line in the judge's own file."""
+    """Return a message with the exception and the place in the judge's own file that caused it."""
     frames = traceback.extract_tb(fault.__traceback__)
     own = getattr(sys.modules.get(type(judge).__module__), "__file__", None)
     place = next((each for each in reversed(frames) if each.filename == own), frames[-1])

@@ -1,4 +1,4 @@
-"""Prepare recorded pictures for sending: check, scale and convert them."""
+"""Check, scale and convert recorded pictures before they are sent to a model."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ LOSSY_QUALITY: Final = 90
 """The default quality of JPEG and WebP, on Pillow's scale from 0 to 100."""
 
 _FORMATS: Final = ("PNG", "JPEG", "WEBP")
-"""The formats that endpoints accept; any other picture is sent as PNG."""
+"""The formats that endpoints accept. Pictures in any other format are sent as PNG."""
 
 
 class UnreadableImageError(ValueError):
-    """Raised for bytes that are not a whole picture; the message says what is wrong."""
+    """Raised if a picture cannot be read or is cut off; the message says what is wrong."""
 
 
 def prepare_image(content: bytes, options: ImageOptions) -> Image:
     """Return a picture in the format and size that the options ask for.
 
-    PNG, JPEG and WebP pictures that need no change keep their bytes, so calls with them stay in the cache. A
-    converted animation keeps only its first frame. Raises UnreadableImageError for unreadable bytes.
+    PNG, JPEG and WebP pictures that need no change keep their bytes, so that calls with them are found in the
+    cache. Only the first frame of a converted animation is kept. Raises UnreadableImageError.
     """
     try:
         with pictures.open(io.BytesIO(content)) as picture:
@@ -51,7 +51,7 @@ def _converted(picture: pictures.Image, wanted: str, options: ImageOptions) -> I
     drawn = upright if upright.mode == mode else upright.convert(mode)
     if options.max_side is not None:
         drawn.thumbnail((options.max_side, options.max_side), pictures.Resampling.LANCZOS)
-    if wanted == "JPEG" and mode == "RGBA":  # JPEG has no transparency: white shows through
+    if wanted == "JPEG" and mode == "RGBA":  # JPEG has no transparency, so use a white background
         ground = pictures.new("RGB", drawn.size, "white")
         ground.paste(drawn, mask=drawn.getchannel("A"))
         drawn = ground

@@ -1,7 +1,4 @@
-"""Parse a model's reply into a judge's answer: by tags, by a status line, or by a rating.
-
-The probability of success comes from the log-probabilities of the verdict's token, if the reply has them.
-"""
+"""Parse a model's reply, which states the verdict in tags, a status line or a rating, into an answer."""
 
 import math
 import re
@@ -15,11 +12,11 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 
 
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
-    """Return the probability of success (0 to 1) at the token of the verdict, or None if it is unknown.
+    """Return the probability of success (0 to 1) from the reply's log-probabilities, or None if unknown.
 
-    The score is p(yes) / (p(yes) + p(no)), summed over the chosen token and its alternatives. A token counts
-    for the answer that it begins, and is left out if it begins neither. Ratings of 4 and 5 count as yes. The
-    score is also unknown if the tokens do not contain the verdict of the reply.
+    The score is p(yes) / (p(yes) + p(no)) at the token of the verdict, summed over that token and its
+    alternatives. A token counts as yes or no if it begins such a word; ratings of 4 and 5 count as yes. The
+    score is unknown if the reply has no log-probabilities or its tokens do not contain the verdict.
     """
     if not reply.logprobs or verdict.success is None:
         return None
@@ -33,7 +30,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token at an offset of the joined text and its part before the offset, or None at the end."""
+    """Return the token at an offset of the whole text and its part before the offset; None after the end."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -55,7 +52,7 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Return whether a text begins a yes (True) or a no (False), or None if it could be neither or both."""
+    """Return True if a text begins a word for yes, False for no, and None if it is unclear."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
@@ -68,15 +65,14 @@ def _answer_begun_by(text: str, form: Form) -> bool | None:
 
 
 MAX_REASONING_CHARS = 1_200
-"""The maximum length of the reasoning in a prediction file, so that a thousand rows fit into an upload."""
+"""The maximum length of the reasoning in a row, so that prediction files are small enough to upload."""
 
 
 def parse_answer(reply: Reply, form: Form) -> Answer:
-    """Return the answer in a reply, or an answer with the reply's state if the call failed.
+    """Return the answer in a reply. If the call failed, the answer only has the state of the reply.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
-    with a ``rating`` (4 and 5 are a success). The reasoning is the shortened text of the reply; the whole
-    text is in judgments.jsonl.
+    with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.
     """
     if reply.state != "ok":
         return Answer(reply.state)
@@ -94,13 +90,13 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
 
 
 def parse_rating(text: str) -> int | None:
-    """Return the last rating from 1 to 5 in a line such as ``Score: 4``, or None; ``3.5`` counts as 3."""
+    """Return the last rating from 1 to 5 in lines such as ``Score: 4``, rounded down, or None."""
     rating = read_rating(text)
     return None if rating is None else int(rating)
 
 
 def shorten(text: str | None) -> str | None:
-    """Return a reply cut to `MAX_REASONING_CHARS` for a prediction file, or None if it is empty."""
+    """Return a reply cut to `MAX_REASONING_CHARS`, or None if it is empty."""
     text = (text or "").strip()
     if not text:
         return None

@@ -1,8 +1,6 @@
 """Build a judge's messages from prompt files and from a trajectory's goal and steps.
 
-A prompt file is ``catalog/prompts/<judge>.txt``; a line ``=== name ===`` begins each of its sections. For
-replies that a judge builds on, such as captions, `text_of` returns the text, and `failed_answer` the judge's
-answer if the text is missing.
+A prompt file is ``catalog/prompts/<judge>.txt``. Each of its sections begins with a line ``=== name ===``.
 """
 
 from __future__ import annotations
@@ -25,14 +23,14 @@ _NOT_RECORDED: Final = "(not recorded)"
 
 @cache
 def read_prompts(name: str) -> Mapping[str, str]:
-    """Return the sections of ``prompts/<name>.txt`` by heading, each without its final line break."""
+    """Return the sections of ``prompts/<name>.txt`` by name, without their final line breaks."""
     parts = _HEADING.split((PROMPTS / f"{name}.txt").read_text(encoding="utf-8"))
     sections = zip(parts[1::2], parts[2::2], strict=True)
     return MappingProxyType({heading: text.removesuffix("\n") for heading, text in sections})
 
 
 def prompts_hash(*texts: str) -> str:
-    """Return the SHA-256 of prompt texts in this order, as in the ``prompts_hash`` of a judge."""
+    """Return the SHA-256 of texts in this order, for the ``prompts_hash`` of a judge."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -41,10 +39,7 @@ def hash_of_file(name: str) -> str:
 
 
 def content_of(parts: Iterable[str | Image]) -> Content:
-    """Return texts and pictures as the content of a message.
-
-    Adjacent texts are joined with an empty line in between. Without pictures the content is a single text.
-    """
+    """Return texts and pictures as the content of a message, with adjacent texts joined by an empty line."""
     joined: list[str | Image] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
@@ -55,7 +50,7 @@ def content_of(parts: Iterable[str | Image]) -> Content:
 
 
 def goal_parts(view: View, heading: str = "The user's goal:") -> list[str | Image]:
-    """Return the goal under a heading as one text, followed by the pictures that belong to the goal."""
+    """Return a text with the heading and the goal, followed by the goal's pictures."""
     text = f"{heading}\n{view.goal.strip()}"
     if not view.goal_images:
         return [text]
@@ -66,10 +61,10 @@ ANSWER: Final = "The agent's final answer:\n{answer}"
 
 
 def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
-    """Return all steps as one text, followed by the agent's answer if it is given.
+    """Return all steps as one text, followed by the agent's answer if there is one.
 
-    Each step has its number, its observation (the page's address, a text, or both), its action and its
-    reasoning. If the last step has no action, only its observation is included.
+    Each step has a number, an observation (the page's address, a text, or both), an action and the agent's
+    reasoning.
     """
     has_pages = any(step.url for step in steps) or all(step.text is None for step in steps)
     texts = [_step_text(step, step is steps[-1], has_pages) for step in steps]
@@ -78,22 +73,22 @@ def steps_text(steps: Sequence[ViewStep], answer: str | None = None) -> str:
 
 
 ONE_TEXT: Final = 10_000
-"""The maximum length of an observation, an action or the answer in the view of a run without web pages."""
+"""The maximum length of an observation, an action or the answer in a run with text observations."""
 
 ALL_TEXTS: Final = 200_000
-"""The maximum length of all observations of such a run together: about 50,000 tokens, like a large tree."""
+"""The maximum total length of the observations in a run with text observations: about 50,000 tokens."""
 
 SHORTER: Final = 0.2
-"""The share of `ONE_TEXT` and `ALL_TEXTS` that is kept after a prompt was too long."""
+"""The part of `ONE_TEXT` and `ALL_TEXTS` that is used for the shorter prompt if a prompt was too long."""
 
 _MARK: Final = re.compile(r"\n\[… ([\d,]{1,15}) characters left out …\]\n")
 _BELOW: Final = "(the last one; it stands below)"
 
 
 def with_bounded_texts(view: View, share: float = 1.0) -> View:
-    """Return the view with long observations, actions and answer cut in the middle.
+    """Cut long observations, actions and the answer in the middle, in a view with text observations.
 
-    ``share`` scales `ONE_TEXT` and `ALL_TEXTS`. A view without observation texts is returned unchanged.
+    ``share`` scales the limits `ONE_TEXT` and `ALL_TEXTS`. A view without them is returned unchanged.
     """
     lengths = [len(step.text) for step in view.steps if step.text is not None]
     if not lengths:
@@ -108,9 +103,10 @@ def with_bounded_texts(view: View, share: float = 1.0) -> View:
 
 
 def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
-    """Return the length to cut texts to, so that each has at most ``each`` characters and all ``together``.
+    """Return the length to which texts have to be cut to have at most ``together`` characters in total.
 
-    Short texts leave room for longer ones: to fit 10, 100 and 100 characters into 150, the length is 70.
+    It is at most ``each``. Short texts leave room for longer ones: to fit texts of 10, 100 and 100 characters
+    into 150, the longer ones are cut to 70.
     """
     for place, length in enumerate(sorted(lengths)):
         room = together // (len(lengths) - place)
@@ -121,21 +117,20 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """Return a text cut in the middle to ``most`` characters, plus a mark with the number of missing ones."""
+    """Cut a text longer than ``most`` in the middle, and insert the number of characters left out."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
     count = tail - head
-    for mark in _MARK.finditer(text, head, tail):  # the text was cut once already
+    for mark in _MARK.finditer(text, head, tail):  # the text was cut before
         count += int(mark[1].replace(",", "")) - len(mark[0])
     return f"{text[:head]}\n[… {count:,} characters left out …]\n{text[tail:]}"
 
 
 def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
-    """Return the steps without the last observation's text, and that text with a heading.
+    """Return the steps without the text of the last observation, and that text with a heading.
 
-    Judges show the text in place of the last page's tree. If no step has a text, the result is the unchanged
-    steps and None.
+    Judges send that text in place of the last page's tree. If no step has a text, return the steps and None.
     """
     number = max((step.number for step in view.steps if step.text is not None), default=None)
     if number is None:
@@ -146,7 +141,7 @@ def observation_apart(view: View) -> tuple[Sequence[ViewStep], str | None]:
 
 
 def last_step(view: View) -> ViewStep:
-    """Return the last step of a view, or an empty step if the view has none."""
+    """Return the last step of a view, or an empty step if the view has no steps."""
     return view.steps[-1] if view.steps else ViewStep(0, None, None, None, None)
 
 
@@ -171,7 +166,7 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """Return the answer without a verdict for a reply that lacks the text that the judge needs."""
+    """Return an answer without a verdict for a reply without a usable text (see `text_of`)."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":

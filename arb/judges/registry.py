@@ -1,7 +1,4 @@
-"""Find judges by name, and list them (``judges list``).
-
-The name of a judge of your own is its address: ``path/to/file.py:Name`` or ``package.module:Name``.
-"""
+"""Find judges by name or by their address in Python code, and list them (``judges list``)."""
 
 from __future__ import annotations
 
@@ -51,7 +48,7 @@ _REWARD_JUDGE_ATTRIBUTES: Final = ("name", "judge_reward")
 
 @dataclass(frozen=True)
 class RuleBasedJudge:
-    """A judge that follows the benchmarks' own rules: the environment's reward, hidden from other judges."""
+    """A judge that decides by the reward that the benchmark's own rules gave the run."""
 
     name: str = "Rule-based"
     inputs: str = "the environment's reward"
@@ -59,7 +56,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return a success if the reward is above 0.5, or the state ``error`` if no reward was recorded."""
+        """Return whether the reward is above 0.5, or the state ``error`` if no reward was recorded."""
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)
@@ -67,10 +64,7 @@ class RuleBasedJudge:
 
 @dataclass(frozen=True)
 class ConstantJudge:
-    """A judge that gives every trajectory the same answer, as a baseline for all other judges.
-
-    The precision of the judge that always says yes is the share of successful runs (26.7 % on test).
-    """
+    """A judge that gives every trajectory the same answer, as a baseline for other judges."""
 
     name: str
     answer: bool
@@ -87,19 +81,19 @@ class ConstantJudge:
 
 
 class CustomJudgeError(ValueError):
-    """Raised for a custom judge that cannot be loaded. The message says what is wrong with it or its file."""
+    """Raised if a judge of the user's own cannot be loaded. The message says what is wrong."""
 
 
 def is_address(name: str) -> bool:
-    """Return whether a name is the address of a judge: a file or a module, a colon, and an attribute."""
+    """Return whether a name is an address, such as ``path/to/file.py:Name`` or ``package.module:Name``."""
     place, _, attribute = name.rpartition(":")
     return attribute.isidentifier() and (place.endswith(".py") or _MODULE.fullmatch(place) is not None)
 
 
 def load_judge(address: str) -> AnyJudge:
-    """Run the file or import the module of an address, and return the judge that the address names.
+    """Return the judge at an address (see `is_address`), which may also be a class without arguments.
 
-    The address may name a judge, or a class that needs no arguments. Raises CustomJudgeError.
+    This executes the file or module. Raises CustomJudgeError.
     """
     place, _, attribute = address.rpartition(":")
     try:
@@ -109,28 +103,29 @@ def load_judge(address: str) -> AnyJudge:
     except Exception as error:  # the file may raise anything
         raise CustomJudgeError(f"{place}: cannot be loaded ({type(error).__name__}: {error})") from error
     if not hasattr(module, attribute):
-        raise CustomJudgeError(f"{place}: has no {attribute}")
+        raise CustomJudgeError(f"{place}: defines no {attribute}; name a judge that it defines")
     return _checked_judge(getattr(module, attribute), address)
 
 
 def _checked_judge(judge: Any, address: str) -> AnyJudge:
-    """Return the judge, or an instance if it is a class. Raises CustomJudgeError if it is not a judge."""
+    """Return the judge, or an instance of a judge class. Raises CustomJudgeError for anything else."""
     if isinstance(judge, type):
         try:
             judge = judge()
         except Exception as error:
-            raise CustomJudgeError(f"{address}: cannot be created without arguments ({error})") from error
+            raise CustomJudgeError(
+                f"{address}: cannot be created without arguments ({error}); add defaults"
+            ) from error
     required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
     if absent := [name for name in required if not hasattr(judge, name)]:
-        raise CustomJudgeError(f"{address}: a judge needs {', '.join(absent)}; see arb/judges/types.py")
+        raise CustomJudgeError(f"{address}: lacks {', '.join(absent)}; see `Judge` in arb/judges/types.py")
     return judge
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
-    """Return the space-separated SHA-256 hashes of the files that define the judges; None if there are none.
+    """Return the SHA-256 hashes of the files that define these judges, separated by spaces, or None.
 
-    Only judges with an address and judges from installed packages count, not those of the catalogue. Modules
-    that a file imports are not covered.
+    Judges of the catalogue have no such file. Modules that a file imports are not covered.
     """
     digests = []
     for name in map(str.strip, names):
@@ -143,7 +138,7 @@ def digest_of_files(names: Sequence[str]) -> str | None:
 
 
 def _module_of_plugin(name: str) -> str:
-    """Return the module of a judge from an installed package, or an empty string for any other name."""
+    """Return the module that defines a judge of an installed plug-in, or "" for any other name."""
     for entry in entries():
         if entry.is_plugin and _key(name) in map(_key, entry.names):
             return type(entry.judge).__module__
@@ -152,7 +147,7 @@ def _module_of_plugin(name: str) -> str:
 
 def _module_of_file(path: Path) -> ModuleType:
     if not path.is_file():
-        raise CustomJudgeError(f"{path}: there is no such file")
+        raise CustomJudgeError(f"{path}: there is no such file; check the path")
     resolved = path.resolve()
     name = f"judge_of_{resolved.stem}_{hashlib.sha256(str(resolved).encode()).hexdigest()[:8]}"
     spec = importlib.util.spec_from_file_location(name, resolved)
@@ -169,11 +164,11 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """Raised for an unknown name of a judge; the message lists similar names."""
+    """Raised if no judge has this name; the message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
-"""The table of the catalogue's judges with their aliases, and of the providers that the paper used."""
+"""The file that lists the judges of the catalogue, and the providers that the paper used."""
 
 KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "aer": AerJudge,
@@ -183,15 +178,15 @@ KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "simplified": SimplifiedJudge,
     "webjudge": WebJudge,
 }
-"""The classes of judges by their names in the table."""
+"""The classes of judges by their ``kind`` in `TABLE`."""
 
 _PUBLISHED: Final = ("paper/", "reported/")
-"""The prefixes of aliases that are row ids of `published/judges.csv`."""
+"""Aliases with these prefixes are row ids of `published/judges.csv`."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredJudge:
-    """A judge with a name, its aliases, and its folder in the released data if it has one."""
+    """A judge that can be found by name or alias. ``released`` is its folder in the released data, if any."""
 
     judge: AnyJudge
     aliases: tuple[str, ...] = ()
@@ -204,21 +199,21 @@ class RegisteredJudge:
 
     @property
     def key(self) -> str:
-        """The first name that needs no quotes in a shell, or else the judge's name in lower case."""
+        """The first name that needs no quotes in a shell, else the judge's name in lower case."""
         return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
 
     @property
     def is_published(self) -> bool:
-        """Whether a paper reports results of a judge with this name and these models."""
+        """Whether a paper reports results of this judge."""
         return self.released is not None or any(each.startswith(_PUBLISHED) for each in self.aliases)
 
 
 @cache
 def entries() -> tuple[RegisteredJudge, ...]:
-    """Return every judge with a name: those of the catalogue, then those of installed packages.
+    """Return the judges of the catalogue, followed by those of installed plug-ins.
 
-    An entry point of the group ``arb.judges`` names a judge, or a judge class that needs no arguments. A
-    plug-in that is not a judge, or whose name is already taken, is left out with a warning.
+    A plug-in is an entry point of the group ``arb.judges`` that names a judge, or a judge class without
+    arguments. A plug-in that names anything else, or whose name is taken, is left out with a warning.
     """
     found: list[RegisteredJudge] = []
     for point, loaded in load_plugins("arb.judges"):
@@ -238,7 +233,7 @@ def entries() -> tuple[RegisteredJudge, ...]:
 
 
 def catalog_judges() -> tuple[RegisteredJudge, ...]:
-    """Return the table's judges: those of the paper in Table 7's order, later ones, families, references."""
+    """Return the judges in `TABLE`, in the same order."""
     found = []
     for row in _table()["judge"]:
         aliases, released = tuple(row.pop("aliases", ())), row.pop("released", None)
@@ -251,12 +246,12 @@ def _table() -> dict[str, Any]:
 
 
 def default_provider(model: str) -> str | None:
-    """Return the provider that the paper used for a model, or None if the paper did not use the model."""
+    """Return the provider at which the paper used a model, or None if it did not use the model."""
     return _table()["providers"].get(model)
 
 
 def _entry_of(judge: AnyJudge) -> RegisteredJudge | None:
-    """Return the registered judge with the same name, or None."""
+    """Return the entry of the judge with the same name, or None."""
     return next((each for each in entries() if each.judge.name == judge.name), None)
 
 
@@ -264,9 +259,9 @@ _DATE: Final = re.compile(r"-(\d{8}|\d{4}-\d\d-\d\d)")
 
 
 def is_same_model(asked: str, served: str) -> bool:
-    """Return whether the model that served a reply is the requested model, or a dated version of it.
+    """Return whether the model that answered (``served``) is the one asked for, or a dated version of it.
 
-    The comparison ignores owners (``anthropic/``) and case, and treats dots as dashes.
+    The comparison ignores case and owners such as ``anthropic/``, and treats dots as dashes.
     """
     asked, served = (name.rpartition("/")[2].casefold().replace(".", "-") for name in (asked, served))
     return served == asked or (served.startswith(asked) and _DATE.fullmatch(served, len(asked)) is not None)
@@ -277,13 +272,14 @@ def full_name(
     models: Mapping[str, ModelSettings],
     served: Mapping[str, Iterable[str]] = MappingProxyType({}),
 ) -> str:
-    """Return the name of a judge with these models, as used in run folders and exports.
+    """Return the full name of a judge with these models, as used in run folders and exports.
 
-    A judge of the paper, and WebJudge, keeps its name only with its own models and the official wording. Any
-    other judge of the catalogue is named by its method, models and wording, such as ``simplified-axtree ·
-    my-model · own wording``. Wrappers build their names from the names of their parts. A judge of your own,
-    and one without a model, keeps its name. If other models than the requested ones answered (``served``, by
-    role), a judge of the paper loses its name, and the new name lists the models that answered.
+    A published judge keeps its name only with the published models and prompts. Any other judge of the
+    catalogue is named by its method, models and prompts: ``simplified-axtree · my-model · own wording``. A
+    judge of your own and a judge without models keep their names.
+
+    ``served`` has the models that answered, by role. If other models than the published ones answered, a
+    published judge loses its name, and the new name lists these models.
     """
     if isinstance(judge, JudgeWrapper):
         parts = {}
@@ -295,32 +291,28 @@ def full_name(
         return judge.name
     asked = {role: model.model for role, model in models.items()}
     names = " + ".join(dict.fromkeys(asked.values()))
-    if not isinstance(judge, type(listed.judge)):  # a class of your own under a name of the catalogue
+    if not isinstance(judge, type(listed.judge)):  # the user's own class with a name from the catalogue
         return f"{judge.name} · {names} · own judge"
     traits = traits_of(judge)
     is_unchanged = traits.is_official and not traits.is_structured and asked == dict(models_of(listed.judge))
     if listed.is_published and is_unchanged:
-        if not (others := _other_models(asked, served)):
+        others = {
+            name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)
+        }
+        if not others:
             return judge.name
-        names += f" (answered by {' and '.join(others)})"
+        names += f" (answered by {' and '.join(sorted(others))})"
     form = ", structured output" if traits.is_structured else ""
     return f"{traits.method} · {names} · {'official' if traits.is_official else 'own'} wording{form}"
 
 
 def _of_part(by_role: Mapping[str, _T], prefix: str) -> dict[str, _T]:
-    """Return the values of one part of a wrapper by role, without the part's prefix."""
+    """Return the values of one part of a wrapper, with the part's prefix removed from the roles."""
     return {role[len(prefix) :]: value for role, value in by_role.items() if role.startswith(prefix)}
 
 
-def _other_models(asked: Mapping[str, str], served: Mapping[str, Iterable[str]]) -> list[str]:
-    """Return the sorted names of the models that answered in place of a requested model."""
-    return sorted(
-        {name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)}
-    )
-
-
 def key_of(judge: AnyJudge) -> str:
-    """Return the name of a judge in configurations: its key in the catalogue, or its own name."""
+    """Return the name of a judge in run.json: its `RegisteredJudge.key`, or its name if it has none."""
     if isinstance(judge, JudgeWrapper):
         return judge.name_with({prefix: key_of(part) for prefix, part in judge.parts.items()})
     listed = _entry_of(judge)
@@ -337,12 +329,12 @@ def find_judge(
     settings: Settings | None = None,
     checkout: Path | None = None,
 ) -> AnyJudge:
-    """Return the judge with a name, an alias, or an address (see `is_address`).
+    """Return the judge with this name, alias or address (see `is_address`).
 
-    Names are compared without regard to case, spaces and underscores. With ``prompts="official"`` the judge
-    uses its authors' prompts: those of the package agent-reward-bench, found through ``settings``, or for
-    WebJudge those of a ``checkout`` of Online-Mind2Web. With ``compat`` NNetNav pairs changes and actions as
-    the released code does. Raises UnknownJudgeError, CustomJudgeError, or OfficialPromptsError.
+    Case, spaces and underscores in names are ignored. With ``prompts="official"`` the judge uses its authors'
+    prompts, from the package agent-reward-bench (found through ``settings``) or, for WebJudge, from a
+    ``checkout`` of Online-Mind2Web. With ``compat`` NNetNav pairs state changes and actions as the released
+    code does. Raises UnknownJudgeError, CustomJudgeError or OfficialPromptsError.
     """
     judge = load_judge(name) if is_address(name) else _named(name)
     if compat:
@@ -362,8 +354,8 @@ def _named(name: str) -> AnyJudge:
     titles = dict.fromkeys(repr(by_key[key].name) for key in near)
     hint = f"Did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
-        f"there is no judge {name!r}. {hint}`python -m arb judges list` shows all; name your own judge as "
-        "path/to/file.py:Name"
+        f"there is no judge {name!r}. {hint}`python -m arb judges list` shows all judges; name a judge of "
+        "your own as path/to/file.py:Name"
     )
 
 
@@ -371,16 +363,10 @@ def _key(name: str) -> str:
     return "-".join(name.casefold().replace("_", " ").replace("-", " ").split())
 
 
-def released_folder(name: str) -> str | None:
-    """Return the folder of a judge in the released data, or None if it has none."""
-    return next((each.released for each in entries() if each.judge.name == name), None)
-
-
 def list_judges(as_json: JsonOption = False) -> None:
-    """List the judges of the catalogue.
+    """List all judges with what they see, their calls per trajectory, default model and source.
 
-    The columns are the judge's inputs, calls per trajectory, default models and source. In the column of
-    calls, n is the number of steps or of screenshots of a trajectory.
+    In the column "calls", n is the number of steps or screenshots of a trajectory.
     """
     if as_json:
         print_json([_facts(entry) for entry in entries()])

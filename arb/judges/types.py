@@ -1,9 +1,8 @@
 """The types that judges and the engine share.
 
-A judge's `ask` is a generator: it receives a `View`, yields lists of calls to make concurrently, gets their
-replies in the same order, and returns an `Answer`. Since it uses no network, clock or file, the same judge
-works with an endpoint, a batch, a local model or a cluster, and with dummy replies when a run is planned.
-`arb.judges.contract` checks every call and answer of a judge.
+The method `ask` of a judge is a generator: it receives a `View`, yields lists of calls to make concurrently,
+gets their replies in the same order, and returns an `Answer`. Since it uses no network, clock or file, the
+same judge works with any endpoint, with batches, on a cluster, and with dummy replies when a run is planned.
 """
 
 from __future__ import annotations
@@ -21,24 +20,24 @@ if TYPE_CHECKING:
     from typing_extensions import TypeIs
 
 JUDGE_ROLE = "judge"
-"""The role whose model gives the verdict. A judge may have further roles, such as ``captioner``."""
+"""The role of the model that gives the verdict. A judge may have further roles, such as ``captioner``."""
 
 DEFAULT_OUTPUT_TOKENS = 1024
-"""The output limit of the paper's judges (section 4)."""
+"""The default limit of a reply, as in the paper (section 4)."""
 
 ImageFormat = Literal["png", "jpeg", "webp"]
 Detail = Literal["auto", "low", "high"]
 
 
 class OptionsError(ValueError):
-    """Raised for options that cannot be used; the message lists every problem and what to do."""
+    """Raised if options cannot be used; the message lists every problem and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How pictures are sent. ``max_side`` is in pixels; None keeps the recorded size or format.
+    """How to send pictures. ``max_side`` is in pixels; None keeps the recorded size or format.
 
-    With a ``quality``, even pictures that already have the right format are encoded again.
+    With a ``quality``, every picture is encoded again, even if it already has the right format.
     """
 
     max_side: int | None = None
@@ -49,7 +48,7 @@ class ImageOptions:
 
 @dataclass(frozen=True)
 class Image:
-    """A picture as it is sent: PNG, JPEG or WebP bytes, already resized if the options ask for that."""
+    """A picture as it is sent: PNG, JPEG or WebP bytes in the final size."""
 
     content: bytes
     media_type: str
@@ -59,7 +58,7 @@ class Image:
 
     @cached_property
     def sha256(self) -> str:
-        """The SHA-256 of the bytes, which names the picture in cache keys and in stored messages."""
+        """The SHA-256 of the bytes, by which cache keys and stored messages refer to the picture."""
         return hashlib.sha256(self.content).hexdigest()
 
     @property
@@ -68,7 +67,7 @@ class Image:
 
 
 Content = str | tuple[str | Image, ...]
-"""A single text, or texts and pictures in the order in which they are sent."""
+"""A single text, or a tuple of texts and pictures in the order in which they are sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,11 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ViewStep:
-    """One step of a run as a judge sees it: the observation, and the action that the agent took.
+    """One step of a run as a judge sees it: an observation, and the action that the agent took after it.
 
     Steps are numbered from 1. The last step may have neither action nor reasoning. ``text`` is an observation
-    without a web page, such as the result of a tool. A tree or screenshot is None if the judge does not want
-    it or if it was not recorded.
+    that is not a web page, such as the result of a tool. A tree or screenshot is None if the judge does not
+    want it or it was not recorded.
     """
 
     number: int
@@ -106,10 +105,9 @@ class ViewStep:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything that a judge sees of a trajectory.
+    """Everything that a judge sees of a trajectory: no reward, label, agent name or trajectory id.
 
-    It contains no reward, label, agent name or trajectory id. ``answer`` is the agent's final message, unless
-    the last step sends that message as an action.
+    ``answer`` is the agent's final message, or None if the last action already contains it.
     """
 
     goal: str
@@ -120,7 +118,7 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """The large parts of a trajectory that a judge needs: of no step, of the last step, or of all steps."""
+    """The large parts of a trajectory that a judge needs. ``last`` means those of the last step."""
 
     axtrees: Literal["none", "last", "all"] = "none"
     screenshots: Literal["none", "last", "all"] = "none"
@@ -128,18 +126,17 @@ class Wants:
 
 
 def covers(amount: str, is_last: bool) -> bool:
-    """Return whether a value of `Wants` (``none``, ``last`` or ``all``) includes a step."""
+    """Return whether an ``amount`` from `Wants` (``none``, ``last`` or ``all``) includes this step."""
     return amount == "all" or (amount == "last" and is_last)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question to a model. If the prompt is too long, ``shorter`` is sent once instead.
+    """One question to a model. If the prompt is too long, ``shorter`` is sent instead.
 
-    ``role`` names the model that answers. ``sample`` distinguishes several answers to one question; a call
-    that is not sampled, such as a caption, keeps 0 and is shared through the cache. ``together`` lists the
-    numbers of all samples that the judge asks for at once. If the endpoint accepts ``n``, they become one
-    request whose input is paid once.
+    ``role`` is the role of the model that answers. ``sample`` is the number of this sample, or 0 for a call
+    that is not sampled. ``together`` has the numbers of all samples that the judge asks for in this stage. If
+    the endpoint accepts the parameter ``n``, they share one request, so that the input is paid only once.
     """
 
     purpose: str
@@ -153,7 +150,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class TokenProbability:
-    """A token of a reply and its alternatives (``rivals``), each with its log-probability."""
+    """A token of a reply and its alternatives (``rivals``), each with a log-probability."""
 
     token: str
     logprob: float
@@ -161,7 +158,7 @@ class TokenProbability:
 
 
 class Quota(NamedTuple):
-    """The requests or tokens that an endpoint still allows, and the seconds until all are allowed again."""
+    """How many requests or tokens an endpoint still allows, and the seconds until the limit is reset."""
 
     remaining: float
     limit: float | None = None
@@ -169,7 +166,7 @@ class Quota(NamedTuple):
 
 
 class RateLimits(NamedTuple):
-    """The quotas in the headers of an endpoint's answer, or None for a quota that the headers omit."""
+    """The quotas in the headers of an HTTP response. A quota that the headers omit is None."""
 
     requests: Quota | None = None
     tokens: Quota | None = None
@@ -199,12 +196,12 @@ class Usage(NamedTuple):
 class Reply:
     """The result of a call.
 
-    ``state`` is ``ok`` if a reply came, even one without a verdict. Otherwise it is ``refused``, ``too_long``
-    or ``error`` (`vocabulary.STATES`), and ``error`` gives the reason. Tokens (see `Usage`), cost and latency
-    are None if unknown. ``cost_usd`` is the price paid when the reply was made; reading it from the cache is
-    free. ``model`` is the model name in the endpoint's answer. ``dropped`` lists the parameters that were
-    left out of the request. Only the engine uses ``rate_limits`` and ``others`` (the replies for the further
-    samples of one request); they are not stored.
+    ``state`` is ``ok`` if a reply arrived, even without a verdict. Otherwise it is ``refused``, ``too_long``
+    or ``error``, and ``error`` has the reason. Tokens (see `Usage`), cost and latency are None if unknown.
+    ``cost_usd`` is what was paid when the reply was made, also for a reply from the cache. ``model`` is the
+    model that answered, as named by the endpoint. ``dropped`` has the parameters that were not sent.
+
+    ``rate_limits``, and ``others`` (the replies for further samples of the same request), are not stored.
     """
 
     text: str | None = None
@@ -235,7 +232,7 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's answer to one trajectory. ``success`` is set if and only if the state is ``ok``."""
+    """A judge's answer for one trajectory. ``success`` is None unless the state is ``ok``."""
 
     state: str
     success: bool | None = None
@@ -255,11 +252,11 @@ JudgeSession = Generator[Sequence[Call], Sequence[Reply], Answer]
 
 
 class _Listed(Protocol):
-    """The facts about a judge that ``judges list`` prints."""
+    """The attributes of a judge that ``judges list`` prints."""
 
     @property
     def name(self) -> str:
-        """The name in tables, spelled as in the paper if the paper has the judge."""
+        """The name in tables. A judge of the paper has the same name as there."""
 
     @property
     def inputs(self) -> str:
@@ -274,7 +271,7 @@ class _Listed(Protocol):
 
 
 class Judge(_Listed, Protocol):
-    """The interface of a judge, which is small, picklable and stateless: one instance judges a whole run."""
+    """The interface of a judge. An instance is stateless, can be pickled, and judges all trajectories."""
 
     @property
     def wants(self) -> Wants:
@@ -289,50 +286,50 @@ class Judge(_Listed, Protocol):
         """The SHA-256 of the prompt templates, which each run records."""
 
     def ask(self, view: View) -> JudgeSession:
-        """Judge one trajectory. A failed call or an unusable reply becomes the state of the answer."""
+        """Judge one trajectory. If a call fails or a reply is unusable, the answer's state says so."""
 
 
 class RewardJudge(_Listed, Protocol):
-    """A judge that calls no model: it gets the environment's reward instead of a view of the run.
+    """A judge that gets the recorded reward instead of a view of the run, and calls no model.
 
     A reward judge of your own needs only ``name`` and ``judge_reward``.
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return the answer for a reward, with the state ``error`` if no reward was recorded."""
+        """Return the answer for a reward. If no reward was recorded, its state should be ``error``."""
 
 
 AnyJudge = Judge | RewardJudge
 
 
 def is_reward_judge(judge: AnyJudge) -> TypeIs[RewardJudge]:
-    """Return whether a judge follows the environment's reward instead of having a method `ask`."""
+    """Return whether a judge is a `RewardJudge`, which has no method `ask`."""
     return not hasattr(judge, "ask")
 
 
 def models_of(judge: AnyJudge) -> Mapping[str, str]:
-    """Return a judge's default models by role; empty for a reward judge."""
+    """Return the default models of a judge by role, or {} for a reward judge."""
     return {} if is_reward_judge(judge) else judge.models
 
 
 def wants_of(judge: AnyJudge) -> Wants:
-    """Return the large parts of a trajectory that a judge needs; a reward judge needs none."""
+    """Return what a judge needs of a trajectory, or empty `Wants` for a reward judge."""
     return Wants() if is_reward_judge(judge) else judge.wants
 
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeTraits:
-    """Facts about a judge that the engine uses, in addition to the interface `Judge`.
+    """Optional facts about a judge, in addition to the interface `Judge`.
 
     Attributes:
-        method: The judge's method, independent of the model; None outside the catalogue.
-        is_official: Whether it sends the prompts of its authors.
-        is_structured: Whether its replies are JSON of a fixed form.
-        is_inverted: Whether it asks about success last instead of first.
-        form: The form of its replies, which ``judges reparse`` needs to parse stored replies again.
-        images: How it sends images; None to send them as recorded.
-        output_tokens: The output limits of roles that do not use the run's limit.
-        response_formats: The ``response_format`` of its requests by role.
+        method: The name of the method without the model; None if the judge is not in the catalogue.
+        is_official: Whether the prompts are those of the judge's authors.
+        is_structured: Whether replies are JSON with a fixed schema.
+        is_inverted: Whether the prompt asks about success last instead of first.
+        form: The form of replies, which ``judges reparse`` needs to parse stored replies again.
+        images: How to send pictures, or None to send them as recorded.
+        output_tokens: The output limits by role, for roles that do not use the run's limit.
+        response_formats: The ``response_format`` of requests, by role.
         takes_text_for_screenshots: Whether text observations can replace screenshots.
     """
 
@@ -348,14 +345,14 @@ class JudgeTraits:
 
 
 class DescribedJudge:
-    """A judge that describes its traits. A judge of your own need not derive from this class."""
+    """The base class of judges that describe their traits. Other judges get the default traits."""
 
     def describe(self) -> JudgeTraits:
         return JudgeTraits()
 
 
 def traits_of(judge: object) -> JudgeTraits:
-    """Return the traits that a judge describes, or the defaults for a judge that describes none."""
+    """Return the traits of a judge, or the defaults if it does not derive from `DescribedJudge`."""
     return judge.describe() if isinstance(judge, DescribedJudge) else JudgeTraits()
 
 
@@ -364,9 +361,9 @@ class ModelSettings:
     """The model of a role and the parameters of its requests.
 
     ``provider`` is a key of `providers.PROVIDERS`. ``base_url`` and ``key_variable`` override the provider's
-    values. ``extra`` is added to the request unchanged and is part of the cache key. ``prompt_cache`` names
-    the part of a prompt that the provider should keep in its prompt cache. It does not change replies, so it
-    is not part of the cache key. ``header`` may contain secrets, so its values are never written or shown.
+    values. ``extra`` is added to the body of each request. ``prompt_cache`` is the part of a prompt that the
+    provider should cache; since it does not change replies, it is not part of the key in our own cache.
+    ``header`` may contain secrets, so its values are never written or printed.
     """
 
     model: str
@@ -384,13 +381,13 @@ class ModelSettings:
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """The provider, address and model name, which together determine prices, quotas and parameters."""
+        """The provider, address and model name, on which prices, quotas and parameters depend."""
         return self.provider, self.base_url, self.model
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The content of one attempt at a call. Parameters named in ``unsupported_params`` are not sent."""
+    """The content of one request. Parameters named in ``unsupported_params`` are not sent."""
 
     model: ModelSettings
     messages: tuple[Message, ...]

@@ -1,8 +1,6 @@
 """Make the views of recorded runs that judges see, one trajectory at a time.
 
-A view contains only the goal, addresses, observations, actions, reasoning, errors, the answer, trees and
-pictures: never a reward, a label, the name of an agent or model, or an id. Of a published dataset, only the
-columns that the judge wants are read.
+A view never contains a reward, a label, the name of an agent or model, or an id.
 """
 
 from __future__ import annotations
@@ -38,10 +36,10 @@ from dataset_script.sources.base import Observed, SourceFile, UnusableFileError
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()
 _MOST_NAMES: Final = 5
-"""How many incomplete runs a message names per missing part."""
+"""The maximum number of incomplete runs that a message lists per missing part."""
 
 VIEW_VERSION: Final = 1
-"""Incremented whenever the same recording gives a different `View`, so that old runs are not continued."""
+"""Increment this if the same recording gives a different `View`, so that old runs are not continued."""
 
 _EXAMPLE: Final = View(
     "A goal.",
@@ -66,34 +64,28 @@ _TEXT_EXAMPLE: Final = View(
 """The view of a run without web pages."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
-"""The first hash of `_TEXT_EXAMPLE`. While the hash is unchanged, `view_hash` leaves it out, so that runs
-that began before the example existed can continue.
+"""The original hash of `_TEXT_EXAMPLE`. As long as it is the same, `view_hash` leaves it out, so that runs
+that are older than the example can continue.
 """
 
 Read = TypeVar("Read")
 
 
 def view_hash(wants: Wants) -> str:
-    """Return a SHA-256 that changes if a judge with these wants gets a different view of the same recording.
-
-    It covers neither the prompts (``prompts_hash``) nor the recordings (``data_hash``).
-    """
+    """Return a SHA-256 that changes if judges with these wants get a different view of the same recording."""
     texts = [part for part in goal_parts(_EXAMPLE) if isinstance(part, str)]
-    if (of_texts := _hash_of_texts()) != _FIRST_OF_TEXTS:
+    view = with_bounded_texts(_TEXT_EXAMPLE)
+    of_texts = prompts_hash(steps_text(view.steps, view.answer), observation_apart(view)[1] or "")
+    if of_texts != _FIRST_OF_TEXTS:
         texts.append(of_texts)
     return prompts_hash(f"{VIEW_VERSION} {wants}", *texts, steps_text(_EXAMPLE.steps))
 
 
-def _hash_of_texts() -> str:
-    view = with_bounded_texts(_TEXT_EXAMPLE)
-    return prompts_hash(steps_text(view.steps, view.answer), observation_apart(view)[1] or "")
-
-
 def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
-    """Return the parts that a judge needs but no step has: ``screenshots`` or ``accessibility trees``.
+    """Return what a judge needs but a run does not have: ``screenshots`` or ``accessibility trees``.
 
-    Trees are not needed for runs with text observations or without web pages, and neither are screenshots if
-    the judge's traits allow that (``takes_text_for_screenshots``).
+    A run with text observations or without web pages needs no trees, and no screenshots either if the judge's
+    traits say so (``takes_text_for_screenshots``).
     """
     if isinstance(judge, JudgeWrapper):  # all of its parts may be asked
         missing = (missing_inputs(part, observed) for part in judge.parts.values())
@@ -110,14 +102,14 @@ def missing_inputs(judge: AnyJudge, observed: Observed) -> tuple[str, ...]:
 
 
 class NoViewError(ValueError):
-    """Raised for a trajectory without a readable run in the source."""
+    """Raised if the source has no readable run of a trajectory."""
 
 
 class Views:
-    """The runs of a folder, in any form that `open_source` reads, as judges see them.
+    """The recorded runs in a folder as judges see them. Raises SourceError if the folder is not a source.
 
-    Only one run is read at a time, even if several threads ask. Views can be pickled for other processes. An
-    unreadable picture counts as not recorded. Raises SourceError if the folder is not a source.
+    Threads may share an instance, but only one run is read at a time. Instances can be pickled. An unreadable
+    picture counts as not recorded.
     """
 
     def __init__(self, folder: Path, suite: Suite | None = None, images: ImageOptions = _AS_RECORDED):
@@ -133,7 +125,7 @@ class Views:
         self.__dict__ |= state | {"_lock": threading.RLock()}
 
     def ids(self) -> tuple[str, ...]:
-        """Return the trajectory ids of the source, in the suite's order and spelling if there is a suite."""
+        """Return the trajectory ids of the source. If there is a suite, use its order and spelling."""
         with self._lock:
             there = self._files
         if self._suite_ids is None:
@@ -142,11 +134,11 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """The recorded parts of each run, by reading key; empty if finding out requires reading every run."""
+        """The recorded parts of each run, by reading key; empty if every run would have to be read."""
         return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return the parts that the judge needs but a run lacks, by trajectory id; omit complete runs."""
+        """Return what the judge needs but a run does not have, by trajectory id, for all incomplete runs."""
         found = {}
         for each in ids:
             observed = self.observed.get(reading_key(each))
@@ -158,7 +150,7 @@ class Views:
     def describe_incomplete(
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
-        """Return a message that names incomplete runs (out of ``chosen``) and judges that can judge them."""
+        """Return a message that names incomplete runs (out of ``chosen``), and judges that can judge them."""
         lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
         for what in dict.fromkeys(what for lacks in incomplete.values() for what in lacks):
             names = [each for each, lacks in incomplete.items() if what in lacks]
@@ -173,10 +165,7 @@ class Views:
         return "\n".join(lines)
 
     def view(self, trajectory_id: str, wants: Wants = _TEXT_ONLY) -> View:
-        """Return the view of a trajectory, in any spelling of its id, for a judge with these wants.
-
-        Raises NoViewError if the source has no readable run of the trajectory.
-        """
+        """Return the view of a trajectory for a judge with these wants. Raises NoViewError."""
 
         def read(file: SourceFile) -> Recording:
             return self._source.read_parts(file, wants.axtrees, wants.screenshots, wants.goal_images)
@@ -197,15 +186,14 @@ class Views:
         return with_bounded_texts(view)
 
     def reward(self, trajectory_id: str) -> float | None:
-        """Return the reward by the benchmark's own rules, or None. Raises NoViewError, as `view` does."""
+        """Return the reward of a trajectory, or None if none was recorded. Raises NoViewError."""
         with self._lock:
             return self._first_readable(trajectory_id, self._source.reward)
 
     def data_hash(self) -> str:
         """Return a SHA-256 that changes with the recorded runs.
 
-        It covers every byte of a published dataset, whose manifest has the files' hashes. For other sources
-        it covers the names, sizes and times of the files.
+        For a published dataset it covers every byte; for other sources, the files' names, sizes and times.
         """
         with self._lock:
             files = [file for group in self._files.values() for file in group]
@@ -213,7 +201,7 @@ class Views:
 
     @cached_property
     def _files(self) -> Mapping[str, Sequence[SourceFile]]:
-        """The files of each trajectory by reading key; as in `build`, the suite's spelling comes first."""
+        """The files of each trajectory, by reading key; files with the suite's spelling come first."""
         released = set(self._suite_ids or ())
         found: dict[str, list[SourceFile]] = {}
         for file in self._source.list_runs().files:
@@ -223,7 +211,7 @@ class Views:
         return found
 
     def _first_readable(self, trajectory_id: str, read: Callable[[SourceFile], Read]) -> Read:
-        """Return the result of ``read`` for the first readable file of a trajectory, or raise NoViewError."""
+        """Return the result of ``read`` for the first readable file of a trajectory. Raises NoViewError."""
         problems: list[str] = []
         for file in self._files.get(reading_key(trajectory_id), ()):
             try:
@@ -253,7 +241,7 @@ class Views:
             return None
         try:
             data = content.read_bytes() if isinstance(content, Path) else content
-        except OSError as error:  # the file was listed, so this is a fault and not a missing picture
+        except OSError as error:  # the file was listed, so the picture is not just missing
             raise NoViewError(f"a screenshot cannot be read ({error.strerror})") from error
         try:
             return prepare_image(data, self._images)

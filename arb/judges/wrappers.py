@@ -1,7 +1,4 @@
-"""Base classes of judges that are made of other judges, such as samples, a cascade, a threshold or a probe.
-
-The engine recognises a wrapper by its base class `JudgeWrapper`, not by the names of its attributes.
-"""
+"""Base classes of judges that are made of other judges, such as a cascade or a vote over several samples."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -11,19 +8,19 @@ from arb.judges.types import Answer, Call, DescribedJudge, Judge, JudgeSession, 
 
 
 class JudgeWrapper(DescribedJudge, ABC):
-    """A judge made of other judges. A subclass names them and starts their sessions with `open_session`."""
+    """A judge made of other judges. A subclass must open their sessions with `contract.open_session`."""
 
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Judge]:
-        """The judges that this judge asks, by the prefix that it puts before the names of their roles."""
+        """The judges that this judge uses, by the prefix that it adds to the names of their roles."""
 
     @abstractmethod
     def name_with(self, names: Mapping[str, str]) -> str:
-        """Return this judge's name, built from the given names of its parts."""
+        """Return this judge's name, built from the names of its parts (by prefix)."""
 
     def describe(self) -> JudgeTraits:
-        """Return the last part's traits, with the image options, limits and formats of all parts merged."""
+        """Return the traits of the last part, with the images, limits and formats of all parts merged."""
         joined = JudgeTraits()
         for prefix, part in self.parts.items():
             traits = traits_of(part)
@@ -44,7 +41,7 @@ def _of_inner(name: str) -> property:
 
 @dataclass(frozen=True)
 class WrappedJudge(JudgeWrapper):
-    """A wrapper around one judge that has the judge's properties; a subclass overrides those that differ."""
+    """A wrapper around one judge, with the same attributes. A subclass overrides those that differ."""
 
     judge: Judge
 
@@ -68,7 +65,7 @@ class WrappedJudge(JudgeWrapper):
 
 
 def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
-    """Drive several sessions concurrently and return their answers in order.
+    """Run several sessions concurrently and return their answers in order.
 
     Each round yields the calls of all unfinished sessions together, with equal calls only once.
     """
@@ -99,7 +96,7 @@ def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], S
 
 
 def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
-    """Drive a session with ``call_of`` applied to each of its calls, and return its answer."""
+    """Run a session with each of its calls replaced by ``call_of(call)``, and return its answer."""
     try:
         calls = next(session)
         while True:

@@ -1,4 +1,4 @@
-"""``judges certify``: all measurements of a judge on dev, as one report to attach to a paper."""
+"""The command ``judges certify``, which measures a judge and writes a report to attach to a paper."""
 
 from __future__ import annotations
 
@@ -48,40 +48,44 @@ with lazy_imports():
     from arb.judges.run import plan as planning
 
 BATCHES = "batches"
-"""The folder of the first run with ``--batch``, which submits the calls of all runs and caches replies."""
+"""The folder of an additional first run with ``--batch``, which submits the calls of all runs together."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class CertifyOptions(RunOptions):
-    """The options of ``judges certify`` as they were typed."""
+    """The options of ``judges certify`` as typed by the user."""
 
     out: Annotated[
-        Path | None, typer.Option(help="Write runs and report here (default: certificate-JUDGE).")
+        Path | None, typer.Option(help="Write the report into this folder (default: certificate-JUDGE).")
     ] = None
-    repeats: Annotated[int, typer.Option(help="Ask the judge everything N times.", min=1)] = 3
+    repeats: Annotated[int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1)] = 3
     only: Annotated[
-        list[str] | None, typer.Option("--probe", help="Use this probe (default: all). Repeat to add more.")
+        list[str] | None,
+        typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),
     ] = None
-    without_probes: Annotated[bool, typer.Option("--without-probes", help="Use no probes.")] = False
+    without_probes: Annotated[bool, typer.Option("--without-probes", help="Skip all probes.")] = False
     aim: AimOption = None
     maximise: MaximiseOption = None
     at_least: AtLeastOption = None
     retry: RetryOption = None
     batch: BatchOption = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Plan all runs without paying anything.")] = False
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan and its cost.")] = False
 
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})
 def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
-    """Certify a judge in one report to attach to a paper.
+    """Measure a judge, and write a report to attach to a paper.
 
-    Reports precision, recall, FPR, calibration, flips, stability, costs and digests. Judges every run
-    unchanged, once per probe and again for --repeats, under one --max-usd and through the cache. Run the same
-    command again to resume. With --batch the calls of all runs are submitted together, in as many rounds as
-    the judge has stages; only `judges run` takes --engine. Writes certificate.json, .md and .html, the
-    prediction files, and threshold.json if a threshold beats the judge's own verdicts. A judge without any
-    verdict gets no certificate. Test labels are never read: on test the report contains only figures that
-    need no labels.
+    Judges every trajectory several times: unchanged (--repeats times), and once with each probe, which
+    changes what the judge sees. The report contains precision, recall, false positive rate, calibration,
+    verdicts that changed, and costs.
+
+    All runs together stay within --max-usd. With --batch their calls are submitted together. Run the same
+    command again to resume.
+
+    Writes certificate.json, .md and .html, the prediction files, and threshold.json if a threshold beats the
+    judge's own verdicts. Writes no report if the judge gives no verdict at all. Test labels are never read,
+    so a report on test contains only figures that need no labels.
     """
     batch = options.batch
     try:
@@ -118,7 +122,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
         typer.echo(text)
     else:
         plain_console().print(markdown, soft_wrap=True)
-    typer.echo(f"wrote {out / 'certificate.html'}, certificate.md and certificate.json next to it", err=True)
+    typer.echo(f"wrote certificate.html, certificate.md and certificate.json into {out}", err=True)
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
         arguments = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)
@@ -129,7 +133,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
 def _print_plan(
     config: RunConfig, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
 ) -> None:
-    """Print the plan of all runs together; a call that several of them make counts once."""
+    """Print the plan of all runs together. A call that several runs make is counted once."""
     if not as_json:
         typer.echo(f"{len(wraps)} runs: {', '.join(wraps)}")
     made = planning.plan_run(config, is_batch=is_batch, wrap=partial(_all_variants, wraps))
@@ -150,7 +154,7 @@ def _measured(folder: Path) -> MeasuredRun:
 
 
 def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
-    """Return the threshold and write it to threshold.json, or return the reason why none can be chosen."""
+    """Choose a threshold and write it to threshold.json, or return the reason why none can be chosen."""
     path, run = out / "threshold.json", out / certificate.UNCHANGED
     try:
         found = choose_from_run(run, aim, suite)

@@ -1,7 +1,7 @@
-"""Experiments on judges: ``ablate``, ``probe`` and ``threshold``.
+"""The commands ``judges ablate``, ``judges probe`` and ``judges threshold``.
 
 ``ablate`` repeats the paper's Table 2 (the simplified judge with tree, screenshot, both or neither).
-``probe`` counts how often a verdict flips if the view of the judge changes. ``threshold`` chooses a threshold
+``probe`` counts how many verdicts change if the judge sees something else. ``threshold`` chooses a threshold
 on the scores of a dev run, for `run --threshold`.
 """
 
@@ -34,7 +34,7 @@ from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import LABEL_TITLES
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
-from arb.judges.cli.text import render
+from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
@@ -66,9 +66,7 @@ with lazy_imports():
 
 AimOption = Annotated[
     str | None,
-    typer.Option(
-        "--aim", help="Choose the threshold for this aim (default: f1).", metavar="precision@recall>=NUMBER"
-    ),
+    typer.Option("--aim", help="Maximise this metric (default: f1).", metavar="precision@recall>=NUMBER"),
 ]
 MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
 AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
@@ -80,12 +78,12 @@ VARIANTS: Final = (
     ("simplified-screenshot", False, True),
     ("simplified-neither", False, False),
 )
-"""The rows of Table 2: a family of the registry, whether it sees the tree, and whether the screenshot."""
+"""The rows of Table 2: the judge's name, whether it sees the tree, and whether it sees the screenshot."""
 
 FIGURES: Final = ("precision", "recall", "f1")
 
 Variant = Mapping[str, Any]
-"""A row of the ablation: ``judge``, whether it saw ``tree`` and ``screenshot``, and its score ``report``."""
+"""A row of the ablation with the keys of report.json: ``judge``, ``tree``, ``screenshot`` and ``report``."""
 
 Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 """Precision, recall and F1 of the paper's Table 2 as fractions, by (tree, screenshot, label)."""
@@ -94,15 +92,15 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="Write the runs into this folder, one subfolder per variant.")],
+    out: Annotated[Path, typer.Option(help="Write the runs into subfolders of this folder.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Repeat the paper's Table 2 with the simplified judge.
+    """Repeat the ablation in the paper's Table 2 with a model of your choice.
 
-    Runs the judge with tree, screenshot, both and neither (GPT-4o Mini unless --model is given) and scores
-    the four variants, with intervals. If the model is the paper's, its figures are shown next to them. Run
-    the same command again to resume.
+    Runs the simplified judge with the accessibility tree, the screenshot, both, and neither (on GPT-4o Mini
+    unless you choose a --model), and scores each variant. With GPT-4o Mini, the table also shows the paper's
+    figures. Run the same command again to resume.
     """
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
@@ -126,7 +124,7 @@ def ablate(
 
 
 def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
-    """Return the labels to score with and their suite. Raises OptionsError if the labels are hidden."""
+    """Return the labels of the chosen split and its suite. Raises OptionsError if the labels are hidden."""
     settings = read_settings()
     suite, _ = selection.select(options, settings)
     try:
@@ -148,9 +146,9 @@ def _printed() -> Printed:
 
 
 def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
-    """Return a table of precision, recall and F1 of each label, in percent with 95 % intervals.
+    """Return a table of precision, recall and F1 per label, in percent with 95 % intervals.
 
-    ``printed`` has the paper's figures by (tree, screenshot, label); it is empty for other models.
+    ``printed`` adds columns with the paper's figures. Leave it empty if the paper did not use the model.
     """
     table = text_table("tree", "screenshot", "label", title_justify="left")
     for figure in ("precision", "recall", "F1"):
@@ -179,25 +177,26 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="Write the runs into this folder, one subfolder per probe.")],
+    out: Annotated[Path, typer.Option(help="Write the runs into subfolders of this folder.")],
     only: Annotated[
-        list[str] | None, typer.Option("--probe", help="Use this probe (default: all). Repeat to add more.")
+        list[str] | None,
+        typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),
     ] = None,
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Probe how often verdicts flip if the judge sees something else.
+    """Measure how often a judge changes its verdict if it sees something else.
 
-    The probes remove the reasoning, ask about another goal, add a page that claims success, and more. Judges
-    every run unchanged, once per probe, and once more unchanged. Reports how often the verdict flips, next to
-    how often it flips when the same question is asked again. Run the same command again to resume. The report
-    is also in OUT/report.json.
+    Each probe changes what the judge sees: for example, it removes the agent's reasoning, replaces the goal,
+    or adds a page that claims success. Judges every trajectory unchanged, once with each probe, and once more
+    unchanged. The last run shows how many verdicts change without any probe. Prints a report, and writes it
+    to OUT/report.json. Run the same command again to resume.
     """
     unchanged, again = certificate.UNCHANGED, certificate.repeat_name(2)
     chosen = probes.probes_named(only)
     config = run_config.build_config(options)
     if not config.models:
-        raise OptionsError(f"{config.judge.name} asks no model, so there is nothing to probe")
+        raise OptionsError(f"{config.judge.name} calls no model, so its verdicts cannot change; use another")
     runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={unchanged})
     name = run_folder.read_run(out / unchanged)["judge"]["name"]
@@ -212,7 +211,7 @@ def probe(
     ]
     if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
-        next_step("certify it, which reuses these replies", "arb", "judges", "certify", *typed(options))
+        next_step("certify the judge, reusing these replies", "arb", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))
 
 
@@ -225,10 +224,10 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
 
 
 def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
-    """Return the runs of an experiment: by name, the function that changes the judge, or None for no change.
+    """Return the runs of an experiment by name, each with a function that changes the judge, or None.
 
-    The unchanged judge comes first, then the judge under each probe, then the repeats. A judge that asks no
-    model has only the first run, since its verdicts never change.
+    The unchanged judge comes first, then one run per chosen probe, then the repeats of the unchanged judge. A
+    judge that calls no model has only the first run, because its verdicts never change.
     """
     wraps: dict[str, Wrap | None] = {certificate.UNCHANGED: None}
     if models_of(judge):
@@ -243,7 +242,10 @@ def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -
 
 
 def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
-    """Return a judge that sees every run as changed by the probe; ``ids`` have the goals to choose from."""
+    """Return a judge that sees every run as changed by the probe.
+
+    A probe that replaces the goal takes the goal of one of the trajectories ``ids``.
+    """
     goals = {}
     if probe.expected == "fails":
         for each in ids:
@@ -253,7 +255,7 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="Use the scores of the dev run in this folder.")],
+    run: Annotated[Path, typer.Argument(help="Read scores from the dev run in this folder.")],
     out: Annotated[Path, typer.Option(help="Write the threshold to this file (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,
@@ -261,18 +263,18 @@ def threshold(
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Choose a threshold on the scores of a run over dev.
+    """Choose a threshold: the lowest score that counts as a success.
 
-    Scores come from --samples or --logprobs. `run --threshold FILE` then lets the score decide, on any split,
-    for the same judge, models and options. A threshold is written only if it beats the judge's own verdicts
-    on tasks that it was not chosen on.
+    Needs a run on dev with scores, made with --samples or --logprobs. Apply the threshold to any split with
+    `run --threshold FILE` and the same judge, models and options. The file is written only if
+    cross-validation shows that the threshold beats the judge's own verdicts.
     """
     try:
         found = choose_from_run(run, threshold_selection.read_aim(aim, maximise, at_least), suite)
         out.parent.mkdir(parents=True, exist_ok=True)
         thresholds.write_threshold(out, found)
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
-        stop(f"no threshold can be chosen without labels: {problem}", code=1)
+        stop(f"choosing a threshold needs labels: {problem}", code=1)
     except threshold_selection.NoThresholdError as problem:
         stop(str(problem), code=1)
     except OSError as problem:
@@ -282,15 +284,13 @@ def threshold(
     if as_json:
         print_json(asdict(found))
         return
-    fewest = calibration.FEWEST_SCORES
-    for line in render("threshold.txt.j2", found=found, out=out, fewest=fewest):
-        typer.echo(line)
+    print_template("threshold.txt.j2", found=found, out=out, fewest=calibration.FEWEST_SCORES)
     purpose = "use it on test, with the other options of the run"
     next_step(purpose, "arb", "judges", "run", *_test_run(found, run, out))
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
-    """Return the arguments of `judges run` on test with a threshold, as far as the threshold records them."""
+    """Return the arguments of `judges run` that use a threshold on test, for the user to complete."""
     known = found.configuration
     name, voted = found.judge, {}
     if (known["samples"] or 1) > 1:
@@ -304,20 +304,23 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
 
 
 def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
-    """Return the threshold chosen on a dev run. Raises the errors that the command `threshold` reports."""
+    """Choose a threshold on the dev run in a folder.
+
+    Raises OptionsError if the run cannot be used, NoThresholdError, and errors about labels or files.
+    """
     configuration = run_folder.read_run(folder)["configuration"]
     if configuration["split"] != "dev":
-        raise OptionsError(f"{folder}: is a run over {configuration['split']}; name a run over dev")
+        raise OptionsError(f"{folder}: is a run on {configuration['split']}; name a run on dev")
     if configuration.get("threshold") is not None:
-        raise OptionsError(f"{folder}: its verdicts already come from a threshold; use a run without one")
+        raise OptionsError(f"{folder}: was run with --threshold; name a run without it")
     settings = read_settings()
     suite = read_suite(suite_name or configuration["suite"], settings)
     if suite.name != configuration["suite"]:
-        raise OptionsError(f"{folder}: is a run over {configuration['suite']}, not {suite.name}")
+        raise OptionsError(f"{folder}: is a run on the suite {configuration['suite']}; leave out --suite")
     records = list(run_folder.read_judgments(folder))
     scores = certificate.scores_of(records)
     if all(score is None for score, _ in scores.values()):
-        raise OptionsError(f"{folder}: no answer has a score; run dev with --samples or --logprobs")
+        raise OptionsError(f"{folder}: no answer has a score; run the judge with --samples or --logprobs")
     labels = certificate.labels_of(label_files.load_labels(suite, "dev", settings), scores)
     counted = [scores[each.trajectory_id][1] for each in labels.trajectories]
     verdicts = {each["trajectory_id"]: each["answer"].get("success") for each in records}

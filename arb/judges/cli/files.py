@@ -1,4 +1,4 @@
-"""Commands for finished runs: ``judges show``, ``judges reparse`` and ``judges export``."""
+"""The commands ``judges show``, ``judges reparse`` and ``judges export``, which read finished runs."""
 
 from __future__ import annotations
 
@@ -40,16 +40,18 @@ Row = dict[str, Any]
 def show(
     run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
     trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
-    pictures: Annotated[Path | None, typer.Option(help="Write the pictures into this folder.")] = None,
+    pictures: Annotated[
+        Path | None, typer.Option(help="Write the pictures that the judge saw into this folder.")
+    ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Read pictures from these recorded runs (default: as in `run`).")
+        Path | None, typer.Option(help="Read pictures from this folder of runs (default: as in `run`).")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Show one judgment: all messages as they were sent, and all replies.
+    """Show one judgment with all messages that were sent and all replies.
 
-    Pictures are named by their SHA-256; --pictures finds those that the recorded runs still have. Control
-    characters of pages are left out, except with --json.
+    Pictures are shown as their SHA-256. Use --pictures to write the files, which are read from the recorded
+    runs. Control characters are left out, except with --json.
     """
     try:
         stored = run_folder.read_run(run)
@@ -57,7 +59,7 @@ def show(
         judged = run_folder.read_judgments(run)
         found = [each for each in judged if each["trajectory_id"].casefold() == wanted]
         if not found:
-            stop(f"{trajectory_id}: is not judged in {run}; see the ids in its judgments.jsonl")
+            stop(f"{trajectory_id}: {run} has no judgment of it; use an id from its judgments.jsonl")
         (record,) = found
         with run_folder.open_prompts(run) as prompts:
             calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
@@ -75,15 +77,11 @@ def show(
 
 
 def _write_pictures(
-    folder: Path,
-    wanted: set[str],
-    run: Mapping[str, Any],
-    trajectory_id: str,
-    source: Path | None,
+    folder: Path, wanted: set[str], run: Mapping[str, Any], trajectory_id: str, source: Path | None
 ) -> int:
-    """Write those pictures of a trajectory whose SHA-256 is ``wanted``, and return how many were found.
+    """Write the pictures of a trajectory whose SHA-256 is in ``wanted``, and return how many were found.
 
-    ``run`` is the content of run.json. ``source`` is the folder of the recorded runs, or None for the dataset
+    ``run`` is the content of run.json. ``source`` is the folder of the recorded runs; None means the dataset
     of the suite.
     """
     configuration = run["configuration"]
@@ -109,30 +107,33 @@ def _write_pictures(
 
 
 def reparse(
-    place: Annotated[Path, typer.Argument(help="Read this run's folder or these released judgments/.")],
+    place: Annotated[Path, typer.Argument(help="Read this run folder, or judgments/ of the released data.")],
     out: Annotated[Path, typer.Option(help="Write this prediction file (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
-        typer.Option(help="Read replies in this form (a run of your own judge)."),
+        typer.Option(help="Parse replies in this form (only for your own judge)."),
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Read log-probabilities from this cache of the run.")
+        Path | None, typer.Option(help="Read log-probabilities from this cache (only for a run).")
     ] = None,
-    judge: Annotated[str | None, typer.Option(help="Read this judge's folder (released judgments).")] = None,
+    judge: Annotated[
+        str | None, typer.Option(help="Read this judge's folder (only for released judgments).")
+    ] = None,
     split: Annotated[
         Literal["dev", "test"] | None,
-        typer.Option(help="Read this split (released judgments; required there)."),
+        typer.Option(help="Read this split (only for released judgments, where it is required)."),
     ] = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Parse stored replies again, without making a call.
+    """Parse stored replies again, without calling a model.
 
-    Writes the prediction file that the current parsers give; the run's own files are not changed.
+    Writes a new prediction file and leaves the files of the run unchanged. Use it after an update of the
+    parsers, for example.
     """
     try:
         if (place / "run.json").is_file():
-            _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run's folder")
+            _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run folder")
             rows, notes = _of_run(place, form, cache)
         else:
             _refuse({"--form": form, "--cache": cache}, "released judgments")
@@ -154,7 +155,7 @@ def reparse(
 
 
 def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """Parse the replies of a run again; return its prediction rows, and notes for the user."""
+    """Parse the replies of a run again, and return the prediction rows and notes to print."""
     configuration = run_folder.read_run(folder)["configuration"]
     judge = reparsing.reparsing_judge(configuration, form)
     rows: list[Row] = []
@@ -170,21 +171,21 @@ def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[R
     notes = [f"{changed:,} of them have a different verdict or state than before"]
     if unanswered:
         notes.append(
-            f"{unanswered:,} now need a call to the strong judge that was never made, and are in the state "
-            "error; run the judge again into another folder (all other replies are in the cache)"
+            f"{unanswered:,} now need a call to the strong judge that was never made, so they have the state "
+            "error; run the judge again with another --out to make these calls (the rest is in the cache)"
         )
     return rows, notes
 
 
 @contextlib.contextmanager
 def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
-    """Yield a function that returns cached replies by key, or None for a run without log-probabilities."""
+    """Yield a function that looks up cached replies by key, or None if the run has no log-probabilities."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return
     folder = run_config.cache_folder(cache)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no cache; name the cache that the run used with --cache")
+        raise ValueError(f"{folder}: there is no cache; use --cache to name the cache of the run")
     with contextlib.closing(run_config.open_cache(folder)) as replies:
         yield replies.get
 
@@ -192,9 +193,12 @@ def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Ite
 def _of_released(
     folder: Path, judge: str | None, split: str | None, suite_name: str | None
 ) -> tuple[list[Row], list[str]]:
-    """Return a row per trajectory of the split (state ``error`` without a judgment), and notes for users."""
+    """Return one prediction row per trajectory of the split, and notes to print.
+
+    A trajectory without a judgment has the state ``error``.
+    """
     if split is None:
-        raise reparsing.ReparseError("released judgments need a split; name it with --split")
+        raise reparsing.ReparseError("released judgments need a split; add --split dev or --split test")
     suite = read_suite(suite_name, read_settings())
     found: dict[str, Row] = {}
     unknown: list[str] = []
@@ -206,12 +210,14 @@ def _of_released(
             found[trajectory.trajectory_id] = row
     ids = [each.trajectory_id for each in suite.split(split)]
     if not any(each in found for each in ids):
-        raise reparsing.ReparseError(f"{folder}: no judgment of {suite.name} {split}; check --suite, --split")
+        raise reparsing.ReparseError(
+            f"{folder}: contains no judgment of {suite.name}, split {split}; check --suite and --split"
+        )
     absent = sum(each not in found for each in ids)
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
     if absent:
-        notes.append(f"{absent:,} trajectories have no judgment; they are in the state error")
+        notes.append(f"{absent:,} trajectories have no judgment and get the state error")
     if others := len(found) - len(ids) + absent:
         notes.append(f"{others:,} judgments belong to the other split and are left out")
     if unknown:
@@ -235,16 +241,16 @@ def export(
             "--released-layout", help="Use the layout of the paper's released judgments (required)."
         ),
     ] = False,
-    judge_folder: Annotated[str | None, typer.Option(help="Give the judge's folder another name.")] = None,
+    judge_folder: Annotated[str | None, typer.Option(help="Set the name of the judge's folder.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Write a run's judgments in another layout.
+    """Export a run in the layout of the paper's released judgments.
 
-    Each judgment becomes one file with its reply and the messages that the reply answers; pictures are named
-    by their SHA-256.
+    Each judgment becomes one file with the reply and the messages that were sent. Pictures are replaced by
+    their SHA-256.
     """
     if not released_layout:
-        stop("no layout is named; add --released-layout")
+        stop("no layout was chosen; add --released-layout")
     try:
         done = exporting.export_released_layout(run, out, judge_folder)
     except (exporting.ExportError, prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
@@ -253,10 +259,10 @@ def export(
         stop(f"{out}: cannot be written ({problem.strerror})")
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
-    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them failures", err=True)
+    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them errors", err=True)
     if done.left_out:
         stop(
-            f"{len(done.left_out):,} judgments are left out, since no single reply states the verdict: "
+            f"{len(done.left_out):,} judgments were left out, because no single reply contains the verdict: "
             f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
             code=1,
         )

@@ -1,4 +1,4 @@
-"""The options that the commands run, plan, ablate, probe and certify share, as fields of a dataclass."""
+"""The options shared by the commands `run`, `plan`, `ablate`, `probe` and `certify`."""
 
 from __future__ import annotations
 
@@ -28,92 +28,90 @@ with lazy_imports():
     from dataset_script.sources import base as sources
 
 _NO_RUNS = (
-    "no runs are named: give --split dev or --split test for those of a suite, or only --source FOLDER "
-    "for your own runs"
+    "choose the runs to judge: --split dev or --split test for those of a suite, or --source FOLDER without "
+    "--split for your own"
 )
 
 
 def complete_judge(incomplete: str) -> list[str]:
-    """Complete a judge's name for the shell, in lower case; names with a space are left out."""
+    """Return shell completions of a judge's name, in lower case and without names that need quotes."""
     names = (name.casefold() for entry in registry.entries() for name in entry.names)
     return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
 
 
 def complete_provider(incomplete: str) -> list[str]:
-    """Complete a provider's name for the shell."""
+    """Return shell completions of a provider's name."""
     return [name for name in PROVIDERS if name.startswith(incomplete)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The options of a run as they were typed. `run.config` builds judge, models and ids from them."""
+    """The options of a run as typed by the user. `arb.judges.run.config` turns them into a `RunConfig`."""
 
     judge: Annotated[
         str | None,
-        Argument(help="Use this judge from `list`; omit it with --cascade.", autocompletion=complete_judge),
+        Argument(help="Run this judge (see `list`); omit it with --cascade.", autocompletion=complete_judge),
     ] = None
 
     # The help lists the options in this order: runs, model, request, prompts, verdict, cost, speed, cache.
     split: Annotated[
-        Literal["dev", "test"] | None, Option(help="Judge this split (without one: all runs of --source).")
+        Literal["dev", "test"] | None, Option(help="Judge this split (default: all runs of --source).")
     ] = None
     suite: SuiteOption = None
     source: Annotated[
-        Path | None, Option(help="Read recorded runs here (default: ARB_DATA_DIR, else the sample's own).")
+        Path | None, Option(help="Read runs from this folder (default: ARB_DATA_DIR or the sample).")
     ] = None
     typed_source: Path | None = None
-    """Not an option: the folder named by ``--source``, if ``source`` is the dataset built from it."""
+    """Not an option: the user's ``--source`` if ``source`` is a dataset that was built from it."""
     benchmark: Annotated[list[str] | None, Option(help="Judge only this benchmark. Repeat to add more.")] = (
         None
     )
     agent: Annotated[list[str] | None, Option(help="Judge only this agent. Repeat to add more.")] = None
     ids: Annotated[Path | None, Option(help="Judge only the ids in this file (one per line).")] = None
-    shard: Annotated[str | None, Option(help="Judge only part I of N, counted from 1.", metavar="I/N")] = None
+    shard: Annotated[str | None, Option(help="Judge only part I of N, such as 1/4.", metavar="I/N")] = None
     limit: Annotated[int | None, Option(help="Judge only the first N trajectories.", min=1)] = None
     skip_incomplete: Annotated[
-        bool, Option("--skip-incomplete", help="Skip runs that lack what the judge looks at.")
+        bool, Option("--skip-incomplete", help="Skip runs that lack trees or screenshots the judge needs.")
     ] = False
 
-    model: Annotated[str | None, Option(help="Ask this model in each role (default: the judge's own).")] = (
-        None
-    )
+    model: Annotated[str | None, Option(help="Use this model (default: the judge's own).")] = None
     model_of: Annotated[
-        list[str] | None, Option(help="Ask this model in one role. Repeat to add more.", metavar="ROLE=MODEL")
+        list[str] | None, Option(help="Use this model in one role. Repeat to add more.", metavar="ROLE=MODEL")
     ] = None
     provider: Annotated[
         str | None,
-        Option(help=f"Ask this provider: {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
+        Option(help=f"Use this provider: {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
     ] = None
-    base_url: Annotated[str | None, Option(help="Send requests to the endpoint at this address.")] = None
-    key_variable: Annotated[str | None, Option(help="Read the key from this environment variable.")] = None
+    base_url: Annotated[str | None, Option(help="Send requests to the endpoint at this URL.")] = None
+    key_variable: Annotated[str | None, Option(help="Read the API key from this environment variable.")] = (
+        None
+    )
     header: Annotated[
         list[str] | None,
         Option(help="Send this header; only its name is recorded. Repeat to add more.", metavar="NAME=VALUE"),
     ] = None
 
     temperature: Annotated[
-        float | None,
-        Option(help="Sample at this temperature (default: 0; with --samples: 0.7).", min=0.0, max=2.0),
+        float | None, Option(help="Set the temperature (default: 0; 0.7 with --samples).", min=0.0, max=2.0)
     ] = None
-    seed: Annotated[int | None, Option(help="Send this seed (default: 0; with --samples: none).")] = None
+    seed: Annotated[int | None, Option(help="Send this seed (default: 0; none with --samples).")] = None
     max_output_tokens: Annotated[
         int | None,
         Option(help="Limit each reply to N tokens (default: 1024; reasoning models: 8192 or more).", min=1),
     ] = None
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
-        Option(help="Set how long a reasoning model thinks (default: the model's own)."),
+        Option(help="Set the reasoning effort (default: the model's own)."),
     ] = None
     logprobs: Annotated[
-        bool, Option("--logprobs", help="Request log-probabilities and compute `score` from them.")
+        bool, Option("--logprobs", help="Request log-probabilities and compute scores from them.")
     ] = False
     structured_output: Annotated[
-        bool,
-        Option("--structured-output", help="Make simplified judges answer in fixed JSON, unlike the paper."),
+        bool, Option("--structured-output", help="Request JSON from simplified judges, unlike in the paper.")
     ] = False
     prompt_cache: Annotated[
         Literal["system", "prompt"] | None,
-        Option(help="Ask the provider to cache instructions or whole prompts."),
+        Option(help="Ask the provider to cache system messages or whole prompts."),
     ] = None
     extra: Annotated[
         list[str] | None,
@@ -123,68 +121,77 @@ class RunOptions:
         bool, Option("--allow-dropped-params", help="Leave out parameters that the provider never accepts.")
     ] = False
 
-    prompts: Annotated[Literal["own", "official"], Option(help="Send our own or official prompts.")] = "own"
+    prompts: Annotated[
+        Literal["own", "official"], Option(help="Use our prompts (own) or the judge's authors' (official).")
+    ] = "own"
     prompts_from: Annotated[
-        Path | None, Option(help="Read WebJudge's official prompts from this checkout of Online-Mind2Web.")
+        Path | None, Option(help="Read WebJudge's prompts from this checkout of Online-Mind2Web.")
     ] = None
-    compat: Annotated[bool, Option("--compat", help="Pair NNetNav's changes like the released code.")] = False
-    max_image_side: Annotated[int | None, Option(help="Scale larger pictures to N pixels.", min=16)] = None
+    compat: Annotated[
+        bool, Option("--compat", help="Pair state changes and actions as NNetNav's released code does.")
+    ] = False
+    max_image_side: Annotated[
+        int | None, Option(help="Limit the longer side of pictures to N pixels.", min=16)
+    ] = None
     image_format: Annotated[
         Literal["png", "jpeg", "webp"] | None,
-        Option(help="Convert pictures (default: as recorded; for WebJudge: jpeg)."),
+        Option(help="Convert pictures to this format (default: as recorded; for WebJudge: jpeg)."),
     ] = None
     image_detail: Annotated[
         Literal["auto", "low", "high"] | None,
-        Option(help="Set the endpoint's detail flag for pictures (default: the judge's, else auto)."),
+        Option(help="Set the `detail` of pictures in requests (default: the judge's, else auto)."),
     ] = None
 
-    samples: Annotated[int, Option(help="Ask for N answers per trajectory.", min=1)] = 1
-    vote: Annotated[Literal["all", "majority", "any"], Option(help="Set how many samples must say yes.")] = (
-        "majority"
-    )
+    samples: Annotated[int, Option(help="Judge each trajectory N times and combine the answers.", min=1)] = 1
+    vote: Annotated[
+        Literal["all", "majority", "any"], Option(help="Set how many of the --samples must say yes.")
+    ] = "majority"
     cascade: Annotated[
         str | None, Option(help="Run CHEAP; also ask STRONG if CHEAP says yes.", metavar="CHEAP,STRONG")
     ] = None
     cascade_band: Annotated[
         str | None,
-        Option(help="Also ask STRONG about scores in this range (default: 0.2,0.8).", metavar="LOW,HIGH"),
+        Option(help="Also ask STRONG if CHEAP scores in this range (default: 0.2,0.8).", metavar="LOW,HIGH"),
     ] = None
     cascade_trusts_yes: Annotated[
-        bool, Option("--cascade-trusts-yes", help="Accept a sure yes of CHEAP without asking STRONG.")
+        bool, Option("--cascade-trusts-yes", help="Accept a confident yes from CHEAP without asking STRONG.")
     ] = False
     threshold: Annotated[
-        Path | None, Option(help="Apply this threshold on `score`, chosen on dev with `threshold`.")
+        Path | None, Option(help="Decide by score, with this threshold from `judges threshold`.")
     ] = None
 
     max_usd: Annotated[float | None, Option(help="Stop before spending more than N dollars.", min=0.0)] = None
     price: Annotated[
         list[str] | None,
         Option(
-            help="Set dollars per million tokens, overriding the table. Repeat to add more.",
+            help="Set a price in dollars per million tokens. Repeat to add more.",
             metavar="MODEL=IN,OUT[,CACHED]",
         ),
     ] = None
-    prices: Annotated[Path | None, Option(help="Read prices from your own table (CSV).")] = None
+    prices: Annotated[Path | None, Option(help="Read prices from this CSV file.")] = None
 
-    max_in_flight: Annotated[int, Option(help="Make at most N calls at once.", min=1)] = 64
+    max_in_flight: Annotated[int, Option(help="Make at most N calls at the same time.", min=1)] = 64
     requests_per_minute: Annotated[int | None, Option(help="Limit the requests per minute.", min=1)] = None
     tokens_per_minute: Annotated[int | None, Option(help="Limit the tokens per minute.", min=1)] = None
     rate_limit_timeout: Annotated[
-        float | None, Option(help="Stop after N seconds of only rate limits (default: 900).", min=0.0)
+        float | None, Option(help="Stop if every call is rate-limited for N seconds (default: 900).", min=0.0)
     ] = None
-    timeout: Annotated[float | None, Option(help="Limit a call to N seconds (default: 300).", min=0.1)] = None
+    timeout: Annotated[float | None, Option(help="Limit each call to N seconds (default: 300).", min=0.1)] = (
+        None
+    )
 
-    cache: Annotated[Path | None, Option(help="Store replies here (default: ARB_CACHE_DIR/calls).")] = None
-    refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies: ask and pay again.")] = False
-    cache_days: Annotated[float | None, Option(help="Ignore cached replies after N days.", min=0.0)] = None
+    cache: Annotated[Path | None, Option(help="Cache replies here (default: ARB_CACHE_DIR/calls).")] = None
+    refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies and pay for new ones.")] = False
+    cache_days: Annotated[float | None, Option(help="Ignore cached replies older than N days.", min=0.0)] = (
+        None
+    )
     answers: Annotated[
-        str | None,
-        Option(help="Keep the cluster's answers in this folder, s3:// or gs:// (default: the cache)."),
+        str | None, Option(help="Share replies in this folder or s3:// or gs:// URL (default: the cache).")
     ] = None
 
     @property
     def split_name(self) -> str:
-        """The split, which `with_built_source` may have set. Raises OptionsError if there is none."""
+        """The split to judge. Raises OptionsError if the user chose neither a split nor a source."""
         if self.split is None:
             raise OptionsError(_NO_RUNS)
         return self.split
@@ -193,10 +200,12 @@ class RunOptions:
 Options = TypeVar("Options", bound=RunOptions)
 
 RetryOption = Annotated[
-    str | None, Option("--retry", help="Re-judge trajectories in these states.", metavar="STATE,…")
+    str | None, Option("--retry", help="Judge trajectories in these states again.", metavar="STATE,…")
 ]
 
-BatchOption = Annotated[bool, Option("--batch", help="Use the Batch API: half the price, within a day.")]
+BatchOption = Annotated[
+    bool, Option("--batch", help="Use the Batch API: half the price, replies within a day.")
+]
 
 
 def with_run_options(
@@ -204,8 +213,9 @@ def with_run_options(
 ) -> Callable[[Callable], Callable]:
     """Return a decorator that makes each field of a command's first parameter an option of the command.
 
-    The parameter is ``options``, of RunOptions or a subclass. ``without`` names fields to leave out;
-    ``defaults`` replaces default values. The user's errors (`user_errors`) end the command with one line.
+    That parameter must be named ``options`` and have the type RunOptions or a subclass. ``without`` names
+    fields to leave out, and ``defaults`` replaces default values. If the command raises one of `user_errors`,
+    only its message is printed.
     """
 
     def decorate(command: Callable) -> Callable:
@@ -234,9 +244,10 @@ def with_run_options(
 
 
 def with_built_source(options: Options) -> Options:
-    """Return the options; without ``--split``, first build a suite and a dataset from ``--source``.
+    """Build a suite and a dataset from ``--source``, and return the options with their names filled in.
 
-    Raises OptionsError. If the runs cannot be read, `read_source` ends the command.
+    If there is a ``--split``, return the options unchanged. Raises OptionsError if there is neither a split
+    nor a source. If the runs cannot be read, `read_source` ends the command.
     """
     if options.split is not None:
         return options
@@ -245,7 +256,7 @@ def with_built_source(options: Options) -> Options:
     if options.suite is not None:
         raise OptionsError(
             "--source and --suite cannot be used together without --split. Leave out --suite to judge all "
-            "runs of the folder, or add --split to judge those of the suite, read from the folder"
+            "runs of the folder, or add --split to judge only those that belong to the suite"
         )
     built = dataset_commands.read_source(options.source)
     return replace(
@@ -258,9 +269,10 @@ def with_built_source(options: Options) -> Options:
 
 
 def typed(options: RunOptions, **other: Any) -> list[str]:
-    """Return the judge and the options that differ from their defaults, as arguments for a further command.
+    """Return command-line arguments that repeat these options, for the next command to suggest to the user.
 
-    ``other`` replaces or adds options. The values of headers may be secrets and are left out.
+    Options with their default value are left out. ``other`` replaces or adds options. Since the values of
+    headers may be secrets, they are replaced by ``VALUE``.
     """
     values: dict[str, Any] = {each.name: getattr(options, each.name) for each in fields(RunOptions)}
     values["header"] = [f"{text.partition('=')[0]}=VALUE" for text in options.header or ()] or None
@@ -273,7 +285,7 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions that end a command with one line and no traceback."""
+    """Return the exceptions whose message is shown to the user without a traceback."""
     of_files = run_folder.RunFolderError, sources.SourceError, storage.StorageError
     return OptionsError, suites.SuiteError, *of_files
 

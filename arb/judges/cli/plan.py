@@ -1,4 +1,4 @@
-"""``judges plan``: the calls, costs and time of a run, as a table with notes or as JSON."""
+"""The command ``judges plan``, which estimates the calls, costs and time of a run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from arb.core.cli import JsonOption, next_step, plain_console, print_json
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import RunOptions, typed, with_run_options
-from arb.judges.cli.text import dollars, render
+from arb.judges.cli.text import dollars, print_template
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -31,23 +31,23 @@ with lazy_imports():
 def plan(
     options: RunOptions,
     tokenizer: Annotated[
-        str | None, typer.Option(help="Count tokens with this tokenizer: folder, tokenizer.json or model.")
+        str | None,
+        typer.Option(help="Count tokens with this tokenizer (a folder, tokenizer.json or model name)."),
     ] = None,
     seconds_per_call: Annotated[
         float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Use the price of the Batch API.")] = False,
+    batch: Annotated[bool, typer.Option("--batch", help="Use the prices of the Batch API.")] = False,
     pilot: Annotated[
-        int | None,
-        typer.Option(help="Judge N trajectories first (paid), and plan with their replies.", min=1),
+        int | None, typer.Option(help="Pay for N trajectories first and plan with their replies.", min=1)
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Count a run's calls, pictures, tokens, dollars and time.
+    """Estimate the calls, tokens, dollars and time of a run before you pay for it.
 
-    Takes the options of `run`. Makes no call without --pilot. Cached replies are used; other replies are
-    assumed to have a typical length or, with --pilot, the length of the pilot's replies. The run does not pay
-    for the pilot's replies again.
+    Takes the same options as `run`. Calls no model unless you use --pilot. Calls that are already in the
+    cache cost nothing. For all other calls, the plan assumes replies of a typical length or, with --pilot,
+    of the same length as the pilot's. Pilot replies are cached, so the run does not pay for them again.
     """
     config = run_config.build_config(options, will_run=False)
     made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
@@ -59,17 +59,27 @@ def plan(
 
 
 def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:
+    """Print a plan as JSON, or as a table with totals and assumptions below it."""
     if as_json:
         print_json(plan_facts(plan))
         return
     if plan.roles:
         plain_console().print(plan_table(plan))
-    for line in plan_lines(plan, max_usd, is_batch=is_batch):
-        typer.echo(line)
+    rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
+    print_template(
+        "plan.txt.j2",
+        plan=plan,
+        against=_against(plan.usd, max_usd),
+        is_batch=is_batch,
+        time=progress.duration(plan.seconds),
+        short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
+        has_reasoning=any(reasoning.reasons(role.model) for role in plan.roles),
+        assumptions=_assumptions(),
+    )
 
 
 def plan_table(plan: Plan) -> Table:
-    """Return a table with one row per role."""
+    """Return a table of calls, tokens and dollars, with one row per role of the judge."""
     table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
         table.add_row(
@@ -85,23 +95,8 @@ def plan_table(plan: Plan) -> Table:
     return table
 
 
-def plan_lines(plan: Plan, max_usd: float | None, *, is_batch: bool) -> list[str]:
-    """Return the lines below the table: sums, time, limits, and how tokens were counted."""
-    rooms = [(role, reasoning.output_room(role.model)) for role in plan.roles]
-    return render(
-        "plan.txt.j2",
-        plan=plan,
-        against=_against(plan.usd, max_usd),
-        is_batch=is_batch,
-        time=progress.duration(plan.seconds),
-        short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
-        has_reasoning=any(reasoning.reasons(role.model) for role in plan.roles),
-        assumptions=_assumptions(),
-    )
-
-
 def plan_facts(plan: Plan) -> dict[str, Any]:
-    """Return the plan as a JSON object; unknown dollars are None."""
+    """Return the plan as a JSON object. Amounts in dollars are None if a price is unknown."""
     return {
         "trajectories": plan.trajectories,
         "calls": plan.calls,
@@ -132,7 +127,7 @@ def _against(usd: float | None, max_usd: float | None) -> str:
     if max_usd is None:
         return ""
     if usd is None:
-        return f"; with --max-usd {max_usd:g} the run will not start, since a price is unknown"
+        return f"; the run will not start with --max-usd {max_usd:g}, because a price is unknown"
     if usd <= max_usd:
         return f"; within --max-usd {max_usd:g}"
-    return f"; with --max-usd {max_usd:g} the run is expected to stop before its end"
+    return f"; the run will probably reach --max-usd {max_usd:g} and stop early"

@@ -1,4 +1,4 @@
-"""``judges run``: run a judge over a split, into a folder that the same command continues."""
+"""The command ``judges run``, and the part of it that other commands use for several runs (`run_all`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from arb.core.cli import JsonOption, flags, next_step, print_json
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
-from arb.judges.cli.text import render
+from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError
 
 if TYPE_CHECKING:
@@ -41,9 +41,10 @@ EXIT_CODES = {
     "account": 5,
     "interrupted": 130,
 }
-"""The exit codes by how the run ended. A run that finished with errors or without any verdict exits with 1.
+"""The exit code for each way in which a run can end.
 
-A run is ``waiting`` only after Ctrl-C, while its batches are still at the endpoint.
+A run that finished with errors or without any verdict exits with 1. A run is ``waiting`` if the user pressed
+Ctrl-C while the endpoint was still processing its batches.
 """
 
 
@@ -55,7 +56,7 @@ def run(
         Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.")
     ] = "local",
     ray_address: Annotated[
-        str | None, typer.Option(help="Use this cluster (default: RAY_ADDRESS, else a new local one).")
+        str | None, typer.Option(help="Use this Ray cluster (default: RAY_ADDRESS or a new local one).")
     ] = None,
     ray_workers: Annotated[
         int | None, typer.Option(help="Start N worker processes (default: one per core, at most 8).", min=1)
@@ -65,12 +66,12 @@ def run(
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a judge over a split, or over all runs of --source.
+    """Judge the runs of a split, or your own runs in --source.
 
-    Without --split, the runs of --source belong to no suite. Writes run.json, judgments.jsonl, prompts.jsonl
-    and predictions.jsonl into the folder. Run the same command again to continue a run that was stopped or
-    killed: no call is paid twice. If the prompts, the view, the recorded runs or the judge's file have
-    changed, a new run starts in OUT-2, and the command tells you so.
+    Writes run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl into the folder --out. If the run
+    was stopped or killed, run the same command again to continue; you never pay for a call twice. If the
+    prompts, the recorded runs, the judge's file or what the judge sees of a run have changed, the command
+    starts a new run in the folder OUT-2 and tells you so.
     """
     judge, retried = _engine(engine, ray_address, ray_workers, batch), _retried(retry)
     named, tried = out, {out}
@@ -82,8 +83,7 @@ def run(
         except run_folder.OtherConfigurationError as other:
             out = _folder_beside(named, other, tried)
             tried.add(out)
-    for line in render("run.txt.j2", outcome=outcome, out=out):
-        typer.echo(line, err=True)
+    print_template("run.txt.j2", err=True, outcome=outcome, out=out)
     if as_json:
         files = {"run": str(out), "predictions": str(out / "predictions.jsonl")}
         print_json({**files, **asdict(outcome), "ended": outcome.ended.how})
@@ -93,26 +93,25 @@ def run(
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
-    """Print the next command: score dev, check test, or draw the user's own runs to label."""
+    """Suggest the next command: score a dev run, check a test run, or choose runs of the user's to label."""
+    chosen = flags(split=options.split, suite=options.suite)
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
-        next_step("draw runs to label", "leaderboard", "annotation-template", *draw)
+        next_step("choose runs to label", "leaderboard", "annotation-template", *draw)
     elif options.split == "dev":
-        chosen = flags(split="dev", suite=options.suite)
         next_step("score it", "leaderboard", "score", predictions, *chosen)
     else:
-        chosen = flags(split="test", suite=options.suite)
         next_step("check it", "submissions", "check", predictions, *chosen)
 
 
 def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:
-    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or holds the wanted run, and tell the user.
+    """Return the first of ``OUT-2``, ``OUT-3``, … that is new or contains the wanted run, and tell the user.
 
-    Folders in ``tried`` are skipped. Raises ``other`` if options differ, since then the wrong folder may have
-    been named.
+    Folders in ``tried`` are skipped. If the configurations differ in options, and not only in prompts, runs
+    or the judge's file, the user may have named the wrong folder by mistake, so ``other`` is raised.
     """
     meanings = run_folder.MEANINGS
-    changed = {**meanings, "prompts": meanings["prompts_hash"]}  # this option chooses the wording
+    changed = {**meanings, "prompts": meanings["prompts_hash"]}  # `--prompts` also changes the prompts
     if not changed.keys() >= {*other.paths}:
         raise other
     named = out if out.name.strip(".") else out.resolve()
@@ -126,8 +125,8 @@ def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[
             break
     words = dict.fromkeys(changed[path].partition(";")[0] for path in other.paths)
     typer.echo(
-        f"{out}: contains a run that differs in {' and '.join(words)}; leaving it unchanged and "
-        f"{'starting a new run' if is_new else 'continuing'} in {beside}",
+        f"{out}: contains a run that differs in {' and '.join(words)}; leaving that run unchanged and "
+        f"{'starting a new one' if is_new else 'continuing the one'} in {beside}",
         err=True,
     )
     return beside
@@ -142,11 +141,11 @@ def run_all(
     batch: bool = False,
     needs_verdicts: Collection[str] = (),
 ) -> bool:
-    """Make or continue several runs one after another, each in the folder of its name in ``out``.
+    """Start or continue several runs one after another, each in the subfolder of ``out`` with its name.
 
-    ``max_usd`` holds for all runs together; ``batch`` sends their calls to the Batch API. If a run does not
-    finish, the command ends with its summary. It also ends if a run named in ``needs_verdicts`` has no
-    verdict, before the next runs are paid. Prints how to retry errors, and returns whether any run has some.
+    ``max_usd`` limits the cost of all runs together. ``batch`` sends their calls to the Batch API. The
+    command exits if a run does not finish, or if a run named in ``needs_verdicts`` ends without any verdict,
+    so that the user does not pay for further runs. Returns whether any run has errors or no verdict.
     """
     judge, retried, has_errors = _engine("local", None, None, batch), _retried(retry), False
     out.mkdir(parents=True, exist_ok=True)
@@ -156,16 +155,15 @@ def run_all(
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
         outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
-            for line in render("run.txt.j2", outcome=outcome, out=out / name):
-                typer.echo(line, err=True)
+            print_template("run.txt.j2", err=True, outcome=outcome, out=out / name)
             if outcome.ended.how == "budget":
                 typer.echo(
-                    f"--max-usd {max_usd:g} limits all {len(runs)} runs; the others cost ${others_usd:.4f}",
+                    f"--max-usd {max_usd:g} limits all {len(runs)} runs together; the other runs have cost "
+                    f"${others_usd:.4f}",
                     err=True,
                 )
             raise typer.Exit(EXIT_CODES[outcome.ended.how])
-        for line in render("unanswered.txt.j2", outcome=outcome, out=out / name):
-            typer.echo(line, err=True)
+        print_template("unanswered.txt.j2", err=True, outcome=outcome, out=out / name)
         if not outcome.has_verdicts and name in needs_verdicts:
             raise typer.Exit(1)
         has_errors |= outcome.has_errors
@@ -173,7 +171,7 @@ def run_all(
 
 
 def _cost_so_far(folder: Path) -> float:
-    """Return the dollars that a run has cost so far; 0 without a run or with an unknown price."""
+    """Return the dollars that the run in a folder has cost, or 0 if the run or its cost is unknown."""
     if not (folder / run_folder.RUN).is_file():
         return 0.0
     return run_folder.read_run(folder).get("spent_usd") or 0.0
@@ -183,7 +181,7 @@ def _retried(text: str | None) -> tuple[str, ...]:
     named = tuple(part.strip() for part in (text or "").split(",") if part.strip())
     known = tuple(state for state in STATES if state != "ok")
     if unknown := [name for name in named if name not in known]:
-        raise OptionsError(f"--retry {','.join(unknown)}: no such state; use {', '.join(known)}")
+        raise OptionsError(f"--retry {','.join(unknown)}: unknown state; use one of {', '.join(known)}")
     return named
 
 

@@ -1,10 +1,12 @@
-"""Text for the judges' commands, made from the templates in this folder."""
+"""Fill in the text templates in this folder, for the output of the judges' commands."""
 
 from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+import typer
 
 from arb.core.cli import as_called
 from arb.core.console import interval, percent, printable
@@ -15,18 +17,19 @@ with lazy_imports():
     import jinja2
 
 
-def render(template: str, **values: Any) -> list[str]:
-    """Return the lines of a filled-in template, with control characters replaced."""
-    return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
+def print_template(template: str, *, err: bool = False, **values: Any) -> None:
+    """Fill in a template and print it, with control characters replaced."""
+    for line in as_called(fill_in(template, **values)).splitlines():
+        typer.echo(printable(line), err=err)
 
 
 def fill_in(template: str, **values: Any) -> str:
-    """Return the text of a template with its values filled in."""
+    """Fill in a template, and return its text."""
     return _environment().get_template(template).render(values)
 
 
 def dollars(usd: float | None) -> str:
-    """Return dollars with two decimals, or four below one dollar; ``unknown`` for None."""
+    """Return an amount such as ``$12.34`` or, below one dollar, ``$0.1234``; ``unknown`` for None."""
     if usd is None:
         return "unknown"
     return f"${usd:,.{2 if usd >= 1 else 4}f}"

@@ -1,9 +1,8 @@
-"""Run judges on a Ray cluster: its workers run the judges, and the driver makes the calls.
+"""Run judges on a Ray cluster: workers run the judges, and the driver makes their calls.
 
-A worker holds the sessions of judges: it reads runs, renders prompts and parses replies. The driver makes the
-calls with the reply cache, the limit and the budget of a local run, so ``--max-in-flight`` and ``--max-usd``
-apply to the whole cluster. If a worker dies, another worker restores its sessions by replaying replies. If
-the driver dies, run the command again to continue from the reply cache.
+Workers read runs, write prompts and parse replies. The driver makes all calls, so ``--max-in-flight`` and
+``--max-usd`` apply to the whole cluster. If a worker dies, its judges are run again elsewhere with the same
+replies. If the driver dies, run the command again: all replies are in the cache.
 """
 
 from __future__ import annotations
@@ -34,20 +33,20 @@ from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_rew
 REPOSITORY: Final = Path(__file__).parents[3]
 
 MAX_WORKERS: Final = PREFETCH
-"""The maximum number of workers by default: one for each trajectory that is begun ahead (`PREFETCH`)."""
+"""The maximum number of workers by default: one per trajectory that is started in advance."""
 
 CORES_OF_A_WORKER: Final = 0.01
 """The share of a core that a worker reserves, so that ``--ray-workers`` may exceed the free cores."""
 
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
-"""How often a step is attempted if its worker dies, and the pause in between, before the trajectory fails."""
+"""How often a step is attempted if its worker dies, and the pause in seconds before the next attempt."""
 
 JOURNAL: Final = "journal"
-"""The folder in which versions up to commit 7d56a80 kept answers until they were put into partitions."""
+"""The folder in which versions up to commit 7d56a80 stored replies before sorting them into partitions."""
 
 SHARE_S: Final = 600.0
-"""The interval in seconds at which new answers are copied to the store ``--answers``."""
+"""The interval in seconds at which new replies are copied to the store ``--answers``."""
 
 Session = Generator[Sequence[Call], Sequence[Reply], Judgment]
 
@@ -63,10 +62,10 @@ def run_on_ray(
     address: str | None = None,
     workers: int | None = None,
 ) -> Outcome:
-    """Run a judge as `run_judge` does, but on a Ray cluster.
+    """Run a judge as `run_judge` does, but on the Ray cluster at ``address``.
 
-    The cluster is the one at ``address`` or ``RAY_ADDRESS``, or else a new one on this machine. Raises the
-    errors of `run_judge`, and OptionsError if no cluster can be reached.
+    By default this is the cluster at ``RAY_ADDRESS``, or a new one on this machine. Raises the errors of
+    `run_judge`, and OptionsError if the cluster cannot be reached.
     """
     cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
@@ -85,10 +84,10 @@ def _answer_store(url: str) -> AnswerStore:
 
 @contextmanager
 def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
-    """Connect to a cluster for the block, unless this process already has a connection.
+    """Connect to a cluster for the duration of the block, unless this process is already connected to one.
 
-    Without an address a new local cluster is started. Ray itself would join one that already runs on this
-    machine. Raises OptionsError if no cluster can be reached.
+    Without an address a new local cluster is started, even if a cluster already runs on this machine. Raises
+    OptionsError if the cluster cannot be reached.
     """
     try:
         import ray  # noqa: PLC0415  the extra `ray`
@@ -105,9 +104,9 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
     try:
         ray.init(address=address or "local", log_to_driver=False, logging_level=logging.ERROR, **more)
     except Exception as error:  # Ray raises a plain Exception if its start takes too long
-        problem = "--engine ray: no cluster can be started on this machine; try again when it is less busy"
+        problem = "--engine ray: no local cluster could be started; try again when the machine is less busy"
         if address:
-            problem = f"--ray-address {address}: no cluster can be reached there"
+            problem = f"--ray-address {address}: the cluster cannot be reached; check the address"
         raise OptionsError(f"{problem} ({error})") from error
     try:
         yield
@@ -116,7 +115,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job's trajectories with workers on the cluster. With ``workers`` bound, this is an `Engine`."""
+    """Judge a job's trajectories with workers on the cluster. With ``workers`` bound, it is an `Engine`."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -152,9 +151,9 @@ async def _share_now_and_then(job: Job) -> None:
 
 
 class WorkerPool:
-    """The workers of a run: handles of `JudgeWorker` actors, which Ray restarts if they die.
+    """The `JudgeWorker` actors of a run, which Ray restarts if they die.
 
-    ``setup`` is a Ray reference to the options, the driver's working directory and the source of views.
+    ``setup`` is a Ray reference to the options, the driver's working directory and the recorded runs.
     """
 
     def __init__(self, workers: Sequence[Any], setup: Any):
@@ -163,10 +162,7 @@ class WorkerPool:
         self._sessions = [0] * len(workers)
 
     async def judge(self, judge: object, trajectory_id: str, views: object, ask: Ask, *_: object) -> Judgment:
-        """Judge one trajectory as `judge_trajectory` does, with the judge's session in a worker.
-
-        Raises the StopRunError or StorageError that ``ask`` raises.
-        """
+        """Judge one trajectory as `judge_trajectory` does, but run the judge in a worker."""
         number = self._sessions.index(min(self._sessions))
         worker = self._workers[number]
         self._sessions[number] += 1
@@ -199,23 +195,23 @@ class WorkerPool:
                 problem = f"{type(error.cause).__name__}: {error.cause}"
                 break
             except RayError as error:
-                problem = f"no worker judged it in {MAX_ATTEMPTS} tries: {' '.join(str(error).split())[:600]}"
+                problem = f"all {MAX_ATTEMPTS} attempts failed: {' '.join(str(error).split())[:600]}"
                 await asyncio.sleep(RETRY_S)
         return Judgment(trajectory_id, Answer("error"), problem=problem)
 
 
 class JudgeWorker:
-    """An actor that drives sessions of a judge with the replies that the driver sends."""
+    """A Ray actor that runs a judge on trajectories, with the replies that the driver sends."""
 
     def __init__(self) -> None:
         self._opened: tuple[AnyJudge, RunSource] | None = None
         self._sessions: dict[str, tuple[int, Session]] = {}
 
     def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
-        """Continue a trajectory's session with the last stage's replies, or rebuild a session that was lost.
+        """Return the judge's next calls for a trajectory, or the judgment if the judge has answered.
 
-        ``setup`` is a list with the Ray reference of `WorkerPool`; ``stages`` has the replies to each stage.
-        Returns the next calls, or the judgment if the session has ended.
+        ``stages`` has the replies to all earlier stages, so that a session that was lost can be rebuilt.
+        ``setup`` is a list with the Ray reference of `WorkerPool`.
         """
         if self._opened is None:
             self._opened = _opened(setup)
@@ -234,17 +230,17 @@ class JudgeWorker:
         return list(calls)
 
     def close(self, trajectory_id: str) -> None:
-        """Forget a session that will not be continued."""
+        """Discard the session of a trajectory that will not be continued."""
         self._sessions.pop(trajectory_id, None)
 
 
 def _opened(setup: Sequence[Any]) -> tuple[AnyJudge, RunSource]:
-    """Return the judge and the source of views from the driver's setup, and change to the driver's folder."""
+    """Change to the driver's working directory, and return the judge and the recorded runs of its setup."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     options, folder, views = ray.get(setup[0])
-    with suppress(OSError):  # the driver's folder may not exist on this node
-        os.chdir(folder)  # relative paths in the options are the driver's
+    with suppress(OSError):  # the folder may not exist on this node
+        os.chdir(folder)  # relative paths in the options start from there
     return build_judge(options), views
 
 
@@ -262,7 +258,7 @@ def _session(judge: AnyJudge, views: RunSource, trajectory_id: str) -> Session:
 
 
 def share_answers(cache: Path, store: AnswerStore) -> None:
-    """Copy the answers in a reply cache to a store that other machines read."""
+    """Copy the replies in a reply cache to a store that other machines read."""
     for path in sorted(cache.iterdir()):
         if is_segment(path.name):
             with storing(cache):
@@ -270,7 +266,7 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
 
 
 def import_journals(store: AnswerStore) -> None:
-    """Move the answers in journals, left by killed runs of old versions, into the store (see `JOURNAL`)."""
+    """Move the replies that killed runs of old versions left in journals into the store (see `JOURNAL`)."""
     paths = store.files(JOURNAL)
     for path in paths:
         whole, _, _ = store.read(path).rpartition(b"\n")
@@ -280,7 +276,7 @@ def import_journals(store: AnswerStore) -> None:
 
 
 def _answers(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the key and the line of each answer; skip all other lines."""
+    """Yield the key and the line of each reply, and skip all other lines."""
     for line in lines:
         key = key_in(line)
         if key is not None:

@@ -1,8 +1,8 @@
-"""Run a judge over an endpoint's Batch API, at half the price and with replies within a day.
+"""Run a judge over an endpoint's Batch API, which takes up to a day and costs half as much.
 
-Each round drives the judge with the cached replies, submits the calls that have no reply as batches, and puts
-their replies into the cache. A run takes as many rounds as the judge has stages. The run folder lists the
-submitted batches, so the same command can continue on another day.
+A run consists of rounds, one per stage of the judge. Each round gives the judge the cached replies, submits
+all calls that have none as batches, and puts the replies to the batches into the cache. The run folder lists
+the submitted batches, so that the same command can continue on another day.
 """
 
 from __future__ import annotations
@@ -23,7 +23,6 @@ from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.tokens import token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
-from arb.judges.run.config import open_cache
 from arb.judges.run.folder import ResultWriter, RunFolder
 from arb.judges.run.progress import Progress, RunEnd, on_stop_signals, utc_now
 from arb.judges.run.runner import Job, run_local
@@ -31,34 +30,34 @@ from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, OptionsError, Reply, Request
 
 _MISSING: Final = "its replies have not arrived yet"
+"""The problem of a `Judgment` that has to wait for the next round."""
 
 POLL_S: Final = 20.0
 """Seconds between two requests for the status of the batches."""
 
 PROVIDERS: Final = ("openai", "any")
-"""Providers with a Batch API like OpenAI's. For ``any``, the user has to know that the endpoint has one."""
+"""Providers with a Batch API like OpenAI's. With ``any``, the user has to check that the endpoint has one."""
 
 
 class ReplyMissingError(ValueError):
-    """Raised for a call that has no reply yet; its trajectory is judged in a later round."""
+    """Raised if a call has no reply yet. The trajectory is then judged in a later round."""
 
 
 def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float | None = None) -> RunEnd:
-    """Judge the job's trajectories by batches and write the results into the folder. This is an `Engine`.
+    """Judge the job's trajectories over a Batch API. This is an `Engine`.
 
-    After Ctrl-C the endpoint keeps the batches, and the same command collects them later. Raises OptionsError
-    for a provider without a Batch API and for a missing key or price, and RunFolderError if batches.json
-    cannot be read.
+    Ctrl-C does not cancel the batches; the same command collects them later. Raises OptionsError if a
+    provider has no Batch API or a key or price is missing, and RunFolderError if batches.json is unreadable.
     """
     config = job.config
     if wrong := sorted({each.provider for each in config.models.values()} - set(PROVIDERS)):
         raise OptionsError(
             f"--batch: {', '.join(wrong)} has no Batch API that works like OpenAI's; leave out --batch, or "
-            "give --provider any with the --base-url of an endpoint that has one"
+            "use --provider any with the --base-url of an endpoint that has one"
         )
-    if config.cache is None:  # no model is asked, so there is nothing to submit
-        return run_local(job, folder, progress)
-    with contextlib.closing(open_cache(config.cache, config.answers, config.not_before)) as cache:
+    with config.open_cache() as cache:
+        if cache is None:  # the judge calls no model
+            return run_local(job, folder, progress)
         return asyncio.run(_run(job, folder, progress, cache, POLL_S if poll_s is None else poll_s))
 
 
@@ -81,10 +80,10 @@ async def _run(job: Job, folder: RunFolder, progress: Progress, cache: CallCache
 
 @dataclass
 class _BatchRounds:
-    """The rounds of a run: collect replies, drive the judge, submit the missing calls.
+    """Repeats the rounds of a run: collect replies, run the judge, submit the missing calls.
 
-    ``judged`` has the ids of finished trajectories. ``left_out_usd`` is the highest possible cost of a call
-    that was not submitted because it might take the run above ``--max-usd``, or None.
+    ``judged`` has the ids of finished trajectories. If a call was not submitted because of ``--max-usd``,
+    ``left_out_usd`` is the highest possible cost of that call.
     """
 
     job: Job
@@ -97,7 +96,7 @@ class _BatchRounds:
     left_out_usd: float | None = None
 
     async def run(self, writer: ResultWriter) -> RunEnd:
-        """Repeat the rounds until every trajectory is judged or the run has to stop; return how it ended."""
+        """Repeat the rounds until every trajectory is judged or the run has to stop."""
         try:
             while True:
                 await self.collector.wait(self.stop, self.poll_s)
@@ -111,7 +110,7 @@ class _BatchRounds:
                         return RunEnd("account", str(AccountError(self.collector.account)))
                     await self._submit(files)
         except CallFailed as failure:
-            return RunEnd("failing", f"the endpoint cannot take batches: {failure.message}{self._left()}")
+            return RunEnd("failing", f"the endpoint refused a batch request: {failure.message}{self._left()}")
 
     async def _drive(self, writer: ResultWriter, files: BatchFiles) -> None:
         """Judge the trajectories whose replies are all cached, and add the missing calls to ``files``."""
@@ -134,7 +133,7 @@ class _BatchRounds:
             await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
     def _reply_to(self, call: Call, files: BatchFiles) -> Reply:
-        """Return a call's reply or failure; else add it to ``files`` and raise ReplyMissingError."""
+        """Return the reply to a call, or add the call to ``files`` and raise ReplyMissingError."""
         collector = self.collector
         key = key_of(self.job.config.models[call.role], call)
         if (reply := collector.cache.get(key)) is not None:
@@ -152,7 +151,7 @@ class _BatchRounds:
         raise ReplyMissingError(_MISSING)
 
     def _samples_to_ask(self, call: Call, files: BatchFiles) -> list[str]:
-        """Return the keys of the call's other missing samples, which the same request can ask for (``n``)."""
+        """Return the keys of the other samples that the same request can ask for (parameter ``n``)."""
         collector, model = self.collector, self.job.config.models[call.role]
         if not may_have_choices(model, collector.log.unsupported_params.get(call.role, ())):
             return []
@@ -163,9 +162,9 @@ class _BatchRounds:
         ]
 
     def _put(self, call: Call, keys: list[str], files: BatchFiles, *, is_shorter: bool) -> None:
-        """Add a call to ``files``, unless its cost might take the run above ``--max-usd``.
+        """Add a call to ``files``, unless the run might then cost more than ``--max-usd``.
 
-        ``keys`` has the key of the call, then the keys of the samples that the request also asks for.
+        ``keys`` has the key of the call, followed by those of the other samples that the request asks for.
         """
         role, config, prices = call.role, self.job.config, self.collector.prices
         model = with_choices(config.models[role], len(keys))
@@ -192,7 +191,7 @@ class _BatchRounds:
             entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
-        """Submit the files. Each batch is logged before it is created, so that no kill can lose it."""
+        """Submit the files. Each batch is logged before it is created, so that it is found after a crash."""
         log = self.collector.log
         for entry in files.entries:
             if self.stop.is_set():
@@ -207,7 +206,7 @@ class _BatchRounds:
             self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
-        """Return the RunEnd of a run that has no calls left to submit."""
+        """Return how the run ended if all calls were submitted."""
         if writer.all_failed:
             return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
@@ -219,7 +218,7 @@ class _BatchRounds:
         return RunEnd("interrupted", "stopped; finished trajectories are saved")
 
     def _ended_early(self) -> RunEnd | None:
-        """Return the RunEnd of the run if no further round is possible, else None."""
+        """Return how the run ended if it has to stop before the next round, else None."""
         collector = self.collector
         if self.stop.is_set():
             return RunEnd("waiting" if collector.log.uncollected else "interrupted", f"stopped{self._left()}")
@@ -227,26 +226,26 @@ class _BatchRounds:
             refused = "\n".join(collector.refused)
             return RunEnd(
                 "failing",
-                f"the endpoint rejected a batch, and nothing was charged:\n{refused}\nFix the cause and "
-                "run the same command again; if too much was submitted at once, wait or use --limit",
+                f"the endpoint rejected a batch, and nothing was charged:\n{refused}\nFix the cause and run "
+                "the same command again. If the batch was too large, wait or use --limit",
             )
         if collector.cancelled:
             ids = ", ".join(collector.cancelled)
-            return RunEnd("interrupted", f"the endpoint cancelled {ids}; the finished calls are saved")
+            return RunEnd("interrupted", f"{ids}: was cancelled at the endpoint; finished calls are saved")
         return None
 
     def _left(self) -> str:
-        """Return the end of a message: which batches are still open, or that the results are saved."""
+        """Return the end of a message: the batches that are still open, or that all results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = sum(len(entry.keys) for entry in left)
         ids = ", ".join(entry.id or "being submitted" for entry in left)
-        return f"; {calls:,} calls are at the endpoint ({ids}); run the same command again to collect them"
+        return f"; {calls:,} calls are in batches ({ids}); run the same command again to collect them"
 
 
 @contextlib.asynccontextmanager
 async def _clients(access: Mapping[str, EndpointAccess]) -> AsyncIterator[dict[str, BatchClient]]:
-    """Yield the batch client of each role; roles with the same endpoint and key share one."""
+    """Yield the batch client of each role. Roles with the same endpoint and key share a client."""
     opened = {place: BatchClient(place) for place in set(access.values())}
     try:
         yield {role: opened[place] for role, place in access.items()}

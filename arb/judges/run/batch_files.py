@@ -1,7 +1,7 @@
-"""Batches of calls: their input files, the log in the run's folder, and the collection of their results.
+"""Write the input files of batches, log submitted batches in the run's folder, and collect their results.
 
-An input file has one line per call without a reply. The log lists the submitted batches, which are polled
-until they have ended. Their replies then go into the cache.
+An input file has one line per call. Submitted batches are polled until they have ended; then their replies
+are put into the cache.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from arb.judges.types import ModelSettings, Reply
 
 
 def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
-    """Return (key, reply or failure) from one line of a batch's results, or None if it has no key."""
+    """Return the key and the reply or failure in a line of a batch's results, or None if it has no key."""
     try:
         parsed: Any = read_json(line)
     except ValueError:
@@ -42,7 +42,7 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
     if not isinstance(key, str):
         return None
     response = parsed.get("response")
-    if not isinstance(response, dict):  # the call expired after a day, or the endpoint failed
+    if not isinstance(response, dict):  # the call expired, or the endpoint failed
         error = parsed.get("error")
         error = error if isinstance(error, dict) else {"message": str(error)}
         message = f"{error.get('code') or 'no response'}: {error.get('message') or ''}"
@@ -61,16 +61,15 @@ def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
 BATCHES: Final = "batches.json"
 
 Status = Literal["handing in", "waiting", "collected", "failed"]
-"""``handing in``: it is unknown whether the endpoint has the batch, so it is looked up by its mark."""
+"""``handing in`` means that the batch may not have been created, so it is looked up by its mark."""
 
 
 class BatchEntry(BaseModel):
-    """A batch in the log, which is found at the endpoint by its ``mark`` until its ``id`` is known.
+    """A batch in the log. As long as its ``id`` is unknown, it is found at the endpoint by its ``mark``.
 
-    ``keys`` are the keys of its calls, and ``shorter`` those that were sent with the shorter prompt.
-    ``samples`` has the keys of further samples that a call asks for (``n``), by the key of the call.
-    ``dropped`` are the parameters left out of its requests; ``most_usd`` is an upper limit of its cost, or
-    None if no price is known.
+    ``keys`` are the keys of all calls, and ``shorter`` those of calls with the shorter prompt. ``samples``
+    has the keys of further samples that a call asks for, by the key of the call. ``dropped`` are parameters
+    that were not sent. ``most_usd`` is an upper limit of the cost, or None if no price is known.
     """
 
     mark: str
@@ -87,36 +86,36 @@ class BatchEntry(BaseModel):
 
 
 class BatchLog(BaseModel):
-    """The batches of a run folder, as in batches.json. Every change is on the disk after `save`."""
+    """The content of batches.json in a run folder. `save` writes changes to the disk."""
 
     unsupported_params: dict[str, list[str]] = Field(default={}, alias="dropped")
     """The parameters that the endpoint of each role does not know."""
     too_long: list[str] = []
-    """The keys of calls whose prompt was too long, so that the shorter prompt is sent instead."""
+    """The keys of calls whose prompt was too long; they are sent again with the shorter prompt."""
     batches: list[BatchEntry] = []
     _path: Path = PrivateAttr()
 
     @classmethod
     def open(cls, folder: Path) -> BatchLog:
-        """Read the log of a run folder; a new folder has an empty log. Raises RunFolderError."""
+        """Read the log of a run folder, which may not exist yet. Raises RunFolderError."""
         path = folder / BATCHES
         try:
             log = cls.model_validate_json(path.read_bytes()) if path.exists() else cls()
         except (OSError, ValueError) as problem:
             raise RunFolderError(
-                f"{path}: cannot be read ({problem}). Remove it to continue without the batches that it "
-                "lists; you then pay for their calls again"
+                f"{path}: cannot be read ({problem}). If you remove it, the run can continue, but you pay "
+                "again for all calls in open batches"
             ) from problem
         log._path = path
         return log
 
     @property
     def uncollected(self) -> list[BatchEntry]:
-        """The batches whose results are not collected yet."""
+        """The batches whose results have not been collected."""
         return [entry for entry in self.batches if entry.status in ("handing in", "waiting")]
 
     def leave_out(self, role: str, parameter: str) -> None:
-        """Note that the role's endpoint does not know a parameter, which is then no longer sent."""
+        """Note that a role's endpoint does not know a parameter, so that it is not sent again."""
         unsupported_params = self.unsupported_params.setdefault(role, [])
         if parameter not in unsupported_params:
             unsupported_params.append(parameter)
@@ -129,23 +128,22 @@ class BatchLog(BaseModel):
 
 MAX_LINES: Final = 50_000
 MAX_BYTES: Final = 190_000_000
-"""The most calls and bytes in a batch. OpenAI accepts 50,000 calls and 200 MB."""
+"""The maximum number of calls and bytes in a batch. OpenAI accepts 50,000 calls and 200 MB."""
 
 ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """Return a call's line of an input file. Lone surrogates, which fail the batch, are replaced."""
+    """Return a call's line of an input file. Lone surrogates are replaced, since they make a batch fail."""
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
     return msgspec.json.encode(line) + b"\n"
 
 
 @dataclass
 class BatchFiles:
-    """The input files of the next batches, in ``folder``. Use it as a context manager.
+    """The input files of the next batches. Use it as a context manager, which removes the files at the end.
 
-    A file has the calls of one role, since OpenAI accepts one model per batch. The files are removed at the
-    end of the block: they were submitted, or the next run makes them again.
+    Each file contains calls of only one role, because OpenAI accepts one model per batch.
     """
 
     folder: Path
@@ -168,10 +166,7 @@ class BatchFiles:
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
-        """Add a call whose ``key`` is new, and return the entry of its batch.
-
-        ``samples`` has the keys of the other samples that the request asks for.
-        """
+        """Add a new call and return the entry of its batch. ``samples`` has the keys of other samples."""
         entry = self._filling.get(role)
         if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
             mark = secrets.token_hex(16)
@@ -191,24 +186,24 @@ class BatchFiles:
 
     @property
     def most_usd(self) -> float:
-        """The most that the batches with known prices can cost in dollars."""
+        """The highest possible cost in dollars of all batches whose prices are known."""
         return sum(entry.most_usd or 0.0 for entry in self.entries)
 
 
 MAX_FAILURES: Final = 3
-"""A call with a transient failure is submitted up to this many times. A rate limit does not count if other
-calls of the batch were answered."""
+"""The maximum number of times that a call is submitted if it fails for a transient reason. A rate limit does
+not count if other calls of the batch were answered."""
 
 _TRANSIENT: Final = ("transient", "rate_limit")
 
 
 @dataclass
 class BatchCollector:
-    """Puts the replies of open batches into the cache, and decides what happens to calls without a reply.
+    """Puts the replies of open batches into the cache, and decides which failed calls to give up.
 
-    ``failed`` has the error reply of each call that was given up, by key. ``refused`` has the endpoint's
-    reasons for rejecting batches, ``cancelled`` the ids of batches cancelled at the endpoint, and ``account``
-    the endpoint's message if it refused the account.
+    ``failed`` has the error reply of each call that was given up, by key. ``refused`` has the reasons why the
+    endpoint rejected batches, ``cancelled`` the ids of batches that were cancelled at the endpoint, and
+    ``account`` the endpoint's message if it refused the account.
     """
 
     models: Mapping[str, ModelSettings]
@@ -226,9 +221,9 @@ class BatchCollector:
     _reported: object = None
 
     async def wait(self, stop: asyncio.Event, poll_s: float) -> None:
-        """Poll and collect the batches until none is open or ``stop`` is set.
+        """Poll the batches and collect their results until no batch is open or ``stop`` is set.
 
-        A transient failure to get the status of a batch is retried; any other raises CallFailed.
+        Transient failures of polling are retried; any other failure raises CallFailed.
         """
         while self.log.uncollected and not stop.is_set():
             states = []
@@ -250,13 +245,13 @@ class BatchCollector:
                     continue
 
     def fail(self, key: str, failure: CallFailed) -> None:
-        """Give up a call, and put its error reply into ``failed``."""
+        """Give up a call: put its error reply into ``failed``."""
         self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
 
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
-        """Return the state of an open batch, and collect it if it has ended.
+        """Return the state of an open batch, after collecting its results if it has ended.
 
-        If it was never created, remove it from the log and return None.
+        If the batch was never created, remove it from the log and return None.
         """
         client = self.clients[entry.role]
         if entry.id is None:
@@ -274,13 +269,13 @@ class BatchCollector:
         return state
 
     async def _collect(self, entry: BatchEntry, state: BatchState) -> None:
-        """Put the replies of an ended batch into the cache, then handle the calls without a reply."""
+        """Put the replies of a batch that has ended into the cache, and handle the failed calls."""
         if state.status == "failed" and not state.files:
             self.refused.append(f"{state.id}: {'; '.join(state.problems) or 'no reason was given'}")
             entry.status = "failed"
             self.log.save()
             return
-        absent = CallFailed("transient", f"the results of {state.id} ({state.status}) contain no reply to it")
+        absent = CallFailed("transient", f"{state.id} ({state.status}) has no reply to this call")
         failures: dict[str, CallFailed] = dict.fromkeys(entry.keys, absent)
         unreadable = answered = 0
         for file_id in state.files:
@@ -305,7 +300,7 @@ class BatchCollector:
         self.log.save()
 
     def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
-        """Put a reply and its other samples into the cache and count them, unless ``key`` is cached."""
+        """Cache a reply and the other samples in it, and count their cost, unless ``key`` is cached."""
         if self.cache.get(key) is not None:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])
@@ -321,7 +316,7 @@ class BatchCollector:
             self.progress.spend.count(kept)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
-        """Give up a failed call or leave it open. ``counts``: whether it counts towards `MAX_FAILURES`."""
+        """Give up a failed call, or leave it open. ``counts`` is whether it counts towards `MAX_FAILURES`."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
         if cost_usd is not None:
@@ -340,7 +335,7 @@ class BatchCollector:
             self.fail(key, failure)
 
     def _report(self, states: list[BatchState]) -> None:
-        """Print a line if a status has changed, or if another tenth of the calls is done."""
+        """Print a line if the status of a batch has changed or another tenth of the calls is done."""
         done, total = sum(state.done for state in states), sum(state.total for state in states)
         failed = sum(state.failed for state in states)
         now = (sorted(state.status for state in states), 10 * (done + failed) // max(1, total))

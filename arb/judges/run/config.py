@@ -1,7 +1,7 @@
-"""The configuration of a run (`RunConfig`), built once from the options of a command.
+"""Build the configuration of a run (`RunConfig`) from the options of a command.
 
-The part that verdicts depend on is recorded in run.json as ``configuration``. A run continues in its folder
-only if that part is the same.
+Everything that verdicts depend on is recorded in run.json as ``configuration``. A run can be continued only
+with the same ``configuration``.
 """
 
 from __future__ import annotations
@@ -50,24 +50,18 @@ _SETTINGS: Final = (
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything a run depends on.
+    """Everything that a run depends on. Attributes that are not listed are the options of the same names.
 
     Attributes:
-        judge: The judge, with samples, cascade and threshold.
-        models: How the model of each role is asked; empty for a judge that calls no model.
-        suite: The suite of the trajectories.
-        split: The split of the trajectories.
+        judge: The judge, including samples, cascade and threshold.
+        models: The model of each role with its settings; empty if the judge calls no model.
         ids: The ids of the chosen trajectories, in the order of the suite.
         selection: The options that chose the trajectories, as in run.json.
-        images: How pictures are sent.
         recorded: The options that verdicts depend on, as in run.json.
-        prices: The prices of the models.
-        cache: The folder of the reply cache; None if no model is asked.
-        not_before: Replies cached before this time (seconds since 1970) are not used; None: all are used.
-        judge_options: The options from which a worker process builds the judge again, since a judge from a
+        cache: The folder of the reply cache, or None if the judge calls no model.
+        not_before: The time (seconds since 1970) before which cached replies are too old, or None.
+        judge_options: The options from which a worker process builds the judge again, because a judge from a
             file cannot be pickled.
-
-    The other attributes are the options of the same names.
     """
 
     judge: AnyJudge
@@ -99,10 +93,7 @@ class RunConfig:
         return full_name(self.judge, self.models)
 
     def configuration(self, data_hash: str | None) -> dict[str, Any]:
-        """Return everything that the verdicts depend on, as a JSON object.
-
-        ``data_hash`` is the hash of the recorded runs.
-        """
+        """Return the ``configuration`` of run.json. ``data_hash`` is the hash of the recorded runs."""
         hashes: dict[str, str | None] = {"prompts_hash": None, "view_hash": None}
         if not is_reward_judge(self.judge):
             hashes["prompts_hash"] = self.judge.prompts_hash or None
@@ -119,17 +110,17 @@ class RunConfig:
         }
 
     def open_cache(self) -> AbstractContextManager[CallCache | None]:
-        """Open the reply cache for a ``with`` block (None if no model is asked). Raises OptionsError."""
+        """Open the reply cache for a ``with`` block, which gets None if the judge calls no model."""
         if self.cache is None:
             return nullcontext()
         return closing(open_cache(self.cache, self.answers, self.not_before))
 
 
 def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
-    """Return the configuration of a run, built from the options of its command.
+    """Build the configuration of a run from the options of a command.
 
-    Keys, addresses and prices are checked, too, unless ``will_run`` is false, as for a plan.
-    Raises OptionsError, which names every problem, and SuiteError.
+    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. Raises SuiteError, and
+    an OptionsError that lists all problems.
     """
     problems: list[str] = []
     models: dict[str, ModelSettings] = {}
@@ -173,7 +164,7 @@ def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
 
 @contextmanager
 def _collected(problems: list[str]) -> Iterator[None]:
-    """Add the message of an OptionsError in the block to ``problems`` instead of raising it."""
+    """If the block raises an OptionsError, add its message to ``problems`` instead."""
     try:
         yield
     except OptionsError as problem:
@@ -196,7 +187,7 @@ def _as_typed(options: RunOptions, names: Sequence[str]) -> dict[str, Any]:
 
 
 def _oldest_reply(options: RunOptions) -> float | None:
-    """Return the time (seconds since 1970) from which cached replies are used, or None to use all."""
+    """Return the time (seconds since 1970) before which cached replies are too old, or None."""
     now = time.time()
     if options.refresh:
         return now
@@ -210,17 +201,17 @@ def _identity(model: ModelSettings) -> dict[str, Any]:
 
 
 def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Raise OptionsError if a run makes its scores differently from those the threshold was chosen on."""
+    """Raise OptionsError if a threshold was chosen with another judge, model or options than a run has."""
     chosen_on = read_threshold(path).configuration
     if differences := diff_configurations(chosen_on, score_settings(configuration)):
         raise OptionsError(
-            f"--threshold {path}: was chosen on scores with other settings; use the same options as on dev "
-            "or choose another threshold:\n" + "\n".join(f"  {each}" for each in differences)
+            f"--threshold {path}: was chosen with other options; use those, or choose another threshold:\n"
+            + "\n".join(f"  {each}" for each in differences)
         )
 
 
 def cache_folder(chosen: Path | None) -> Path:
-    """Return the folder of the reply cache: ``chosen`` (``--cache``), else ``calls`` in ARB_CACHE_DIR.
+    """Return ``chosen``, or the folder ``calls`` in ARB_CACHE_DIR if it is None.
 
     Raises OptionsError if ARB_CACHE_DIR cannot be created.
     """
@@ -233,10 +224,9 @@ def cache_folder(chosen: Path | None) -> Path:
 
 
 def open_cache(folder: Path, answers: str | None = None, not_before: float | None = None) -> CallCache:
-    """Open the reply cache in a folder; see `CallCache` for the arguments.
+    """Open the reply cache in a folder. Raises OptionsError if the folder cannot be read or written.
 
-    Raises:
-        OptionsError: The folder cannot be read or written.
+    See `CallCache` for the other arguments.
     """
     with _cache_problems(folder):
         cache = CallCache(folder, answers=answers, not_before=not_before)
@@ -254,6 +244,6 @@ def _cache_problems(folder: Path) -> Iterator[None]:
         cause = problem.__cause__ if isinstance(problem, StorageError) else problem
         reason = cause.strerror if isinstance(cause, OSError) else None
         raise OptionsError(
-            f"{folder}: the reply cache cannot be opened ({reason or cause}); name a writable folder with "
+            f"{folder}: the reply cache cannot be opened ({reason or cause}); choose a writable folder with "
             "--cache or ARB_CACHE_DIR"
         ) from problem

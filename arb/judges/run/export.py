@@ -1,7 +1,7 @@
-"""Export a run as the paper's judgments: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
+"""Export a run in the paper's layout: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
 
-A file has one reply, from which the verdict can be parsed again. For a vote over several samples it is the
-first reply with the same verdict. A judgment is left out if no single reply states its verdict.
+Each file contains one reply, from which the verdict can be parsed again. If several samples voted, it is the
+first reply that agrees with the vote. If no reply contains the verdict, the judgment is left out.
 """
 
 import json
@@ -22,12 +22,15 @@ from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 
 class ExportError(ValueError):
-    """Raised for a run that cannot be exported in the released layout; the message says why."""
+    """Raised if a run cannot be exported in the released layout; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class ExportSummary:
-    """The judge's folder, the numbers of all and of failed files, and the ids that were left out."""
+    """The result of an export: the name of the judge's folder, the numbers of files, and the ids left out.
+
+    ``errors`` is the number of files that contain an error instead of a judgment.
+    """
 
     judge: str
     files: int
@@ -36,15 +39,11 @@ class ExportSummary:
 
 
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
-    """Write every judgment of a run below ``out``, in a folder named ``judge``.
+    """Write every judgment of a run into ``out``, with ``judge`` as the name of the judge's folder.
 
-    By default a judge of the paper has its released folder, and any other judge a folder made from its full
-    name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
-
-    Raises:
-        RunFolderError: The folder holds no run.
-        ExportError: The folder's name is unusable, or the judge has neither a model nor a reward.
-        PromptStoreError: A prompt is damaged.
+    By default, this is the released folder for a judge of the paper, and made from the full name for any
+    other judge. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced. Raises
+    RunFolderError, ExportError, and PromptStoreError if a prompt is damaged.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
@@ -53,9 +52,11 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
         raise ExportError(f"--judge-folder {judge!r}: use only letters, digits and . _ + -")
     if judge == RULE_BASED and facts.get("asks_models"):
-        raise ExportError(f"--judge-folder {judge}: belongs to the rule-based judge; name another")
+        raise ExportError(f"--judge-folder {judge}: is reserved for the rule-based judge; use another name")
     if not facts.get("asks_models") and judge != RULE_BASED:
-        raise ExportError(f"{run['configuration']['judge']} asks no model, so there is no reply to export")
+        raise ExportError(
+            f"{run['configuration']['judge']} calls no model, so there are no replies to export"
+        )
     left_out: list[str] = []
     files = errors = 0
     with open_prompts(run_folder) as prompts:
@@ -78,9 +79,10 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 def document(
     record: JudgmentRecord, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
 ) -> dict[str, Any] | None:
-    """Return a judgment as the content of its file, or None if no single reply states its verdict.
+    """Return the content of a judgment's file, or None if no single reply contains its verdict.
 
-    A failed judgment has ``error``. ``chat_messages`` has the prompt, under ``pruned`` if it was shortened.
+    A failed judgment has the key ``error``. The prompt is in ``chat_messages``: under ``pruned`` if it was
+    shortened, else under ``regular``.
     """
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
@@ -111,7 +113,7 @@ def document(
 
 
 def messages_of(call: JudgmentRecord, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
-    """Return the messages of a call as they were sent, with ``sha256:…`` in place of pictures' bytes.
+    """Return the messages of a call as they were sent, with hashes in place of pictures.
 
     Returns None if they are not stored. Raises PromptStoreError if they are damaged.
     """
@@ -141,14 +143,14 @@ def _chat_messages(call: JudgmentRecord, prompts: PromptReader | None) -> dict[s
 
 
 def folder_name(name: str) -> str:
-    """Return a judge's name as a folder: ``GPT-4o (A), 3 samples`` becomes ``gpt-4o-a-3-samples``."""
+    """Return a folder name for a judge: ``GPT-4o (A), 3 samples`` becomes ``gpt-4o-a-3-samples``."""
     return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
 
 
 def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord | None:
-    """Return the first call of the last stage whose reply states the verdict, or None.
+    """Return a call of the last stage whose reply contains the verdict, or None.
 
-    A reply that gives every label is preferred to one that gives only the verdict.
+    A reply that also agrees with all other labels of the answer is preferred.
     """
     answer, found = record["answer"], None
     last = max((call["stage"] for call in record["calls"]), default=0)
@@ -166,7 +168,7 @@ def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord
 
 
 def _refusal(reply: JudgmentRecord) -> str | None:
-    """Return the model's refusal, or the endpoint's error if it refused the prompt; None if neither did."""
+    """Return the model's refusal, else the error of an endpoint that refused the prompt, else None."""
     return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
 
 
@@ -181,11 +183,7 @@ def _completion(call: JudgmentRecord) -> dict[str, Any]:
             {
                 "index": 0,
                 "finish_reason": reply.get("finish_reason"),
-                "message": {
-                    "role": "assistant",
-                    "content": reply.get("text"),
-                    "refusal": _refusal(reply),
-                },
+                "message": {"role": "assistant", "content": reply.get("text"), "refusal": _refusal(reply)},
             }
         ],
         "usage": {

@@ -1,13 +1,12 @@
-"""The folder of a run: its configuration, the results so far, and the prediction file at the end.
+"""Read and write the folder of a run.
 
-    run.json           configuration, versions, hashes, totals; replaced as a whole
-    judgments.jsonl    one line per judged trajectory, added as it ends; sorted when a session ends
-    prompts.jsonl      the prompts of the calls in these lines, every text once (`engine.prompt_store`)
-    predictions.jsonl  the prediction file; replaced as a whole when a session ends
+    run.json           configuration, versions, hashes, totals
+    judgments.jsonl    one line per judged trajectory, appended as it ends and sorted after each session
+    prompts.jsonl      the prompts that were sent, with each text stored once (`engine.prompt_store`)
+    predictions.jsonl  the prediction file, written after each session
 
-Only one process can use the folder at a time. A kill leaves it intact, since an incomplete last line is
-ignored. Results are flushed to the disk in groups, and only after the replies that they come from. Nothing is
-written while all results are errors, for example because of a wrong key or model name.
+Only one process can use the folder at a time. It stays usable if the process is killed, since an incomplete
+last line is ignored.
 """
 
 from __future__ import annotations
@@ -42,39 +41,40 @@ from arb.judges.types import AnyJudge, ModelSettings
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
 FORMAT: Final = 1
-"""The format of the folder that this code writes and reads."""
+"""The version of the folder's format."""
 
 UPDATE_INTERVAL_S: Final = 1.0
-"""Seconds between two updates of the dollars spent in run.json."""
+"""The minimum seconds between two updates of the dollars in run.json."""
 
 
 class RunFolderError(ValueError):
-    """Raised for a folder that cannot be used for this run; the message says why and what to do."""
+    """Raised if a folder cannot be used for this run; the message says why and what to do."""
 
 
 class OtherConfigurationError(RunFolderError):
     """Raised if a folder contains a run with a configuration other than ``wanted``.
 
-    ``paths`` has the names of the values that differ, or only `SENT_PROMPTS` if the prompts differ.
+    ``paths`` names the values that differ. If the configurations are equal, it names only `SENT_PROMPTS`.
     """
 
     def __init__(self, folder: Path, there: Mapping[str, Any], wanted: Mapping[str, Any]):
         self.paths, self.wanted = tuple(_differing(there, wanted)) or (SENT_PROMPTS,), wanted
         differences = diff_configurations(there, wanted) or [f"{MEANINGS[SENT_PROMPTS]} have changed"]
         super().__init__(
-            f"{folder}: contains a run with another configuration; name another folder, or use that "
-            "configuration:\n" + "\n".join(f"  {each}" for each in differences)
+            f"{folder}: contains a run with another configuration; use another folder, or the same options:\n"
+            + "\n".join(f"  {each}" for each in differences)
         )
 
 
 SENT_PROMPTS: Final = "sent_prompts"
+"""The name used for the prompts if they differ although their hash in the configuration is the same."""
 
 
 class RunFolder:
     """A run's folder, created if necessary and locked by this process until `close`.
 
-    Raises RunFolderError if another process uses the folder or if it contains no usable run, and
-    OtherConfigurationError, which names every difference, if its run has another configuration.
+    Raises OtherConfigurationError if it contains a run with another configuration, and RunFolderError if it
+    cannot be used or another process uses it.
     """
 
     def __init__(self, folder: Path, configuration: Mapping[str, Any]):
@@ -85,7 +85,7 @@ class RunFolder:
             folder.mkdir(parents=True, exist_ok=True)
             self._lock = os.open(folder / ".lock", os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as error:
-            raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); name another") from error
+            raise RunFolderError(f"{folder}: cannot be written ({error.strerror}); use another") from error
         try:
             self._take(configuration)
             with storing(folder):
@@ -101,10 +101,10 @@ class RunFolder:
             self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
-        """Add judged trajectories and flush them to the disk. If an id has several lines, the last counts.
+        """Append records of judged trajectories and flush them to the disk; the last record of an id counts.
 
-        ``prompts`` has the prompt of each call of the records, in order. Each call gets the name under which
-        its prompt is stored. Raises StorageError.
+        ``prompts`` has the prompts of all calls in the records, in order. Adds to each call the name under
+        which its prompt is stored. Raises StorageError.
         """
         with storing(self.folder):
             names = iter(self._prompts.add(prompts))
@@ -116,21 +116,21 @@ class RunFolder:
             self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """Yield the records of the judged ``ids`` in this order, or all records, read one at a time."""
+        """Yield the records of those ``ids`` that were judged, or all records, reading one at a time."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
 
     def update_run(self, facts: Mapping[str, Any]) -> None:
-        """Write these facts into run.json, replacing those of the same name. Raises StorageError."""
+        """Set these keys of run.json and write the file. Raises StorageError."""
         self.run = {**self.run, **facts}
         with storing(self.folder):
             atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
     def finalize(self, ids: Sequence[str]) -> None:
-        """Rewrite judgments.jsonl and predictions.jsonl in the order of ``ids``, with one line per id.
+        """Rewrite judgments.jsonl and predictions.jsonl with one line per id, in the order of ``ids``.
 
-        Raises StorageError; a file that cannot be written stays unchanged.
+        Raises StorageError if a file cannot be written; that file stays unchanged.
         """
         order = [each for each in ids if each in self._places]
         with storing(self.folder):
@@ -141,9 +141,9 @@ class RunFolder:
     def check_prompts(
         self, judge: AnyJudge, models: Mapping[str, ModelSettings], views: RunSource, there: Collection[str]
     ) -> None:
-        """Raise OtherConfigurationError if the judge now sends other prompts than those in the folder.
+        """Raise OtherConfigurationError if the judge would now send other prompts than those in the folder.
 
-        ``there`` has the ids with a recorded run; the first, middle and last judged ones are compared.
+        Only the first, middle and last of the judged trajectories that have a run (``there``) are compared.
         """
         done = [each for each in self.states if each in there]
         chosen = {done[place] for place in (0, len(done) // 2, -1)} if done else ()
@@ -153,7 +153,7 @@ class RunFolder:
             raise OtherConfigurationError(self.folder, configuration, configuration)
 
     def close(self) -> None:
-        """Close the files, and unlock the folder for other processes."""
+        """Close the files and unlock the folder."""
         self._prompts.close()
         self._judgments.close()
         os.close(self._lock)
@@ -168,7 +168,7 @@ class RunFolder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise RunFolderError(f"{self.folder}: another process uses it; wait or name another") from None
+            raise RunFolderError(f"{self.folder}: is in use by another process; wait for it") from None
         path = self.folder / RUN
         if path.is_file():
             self.run = read_run(self.folder)
@@ -176,13 +176,13 @@ class RunFolder:
             differs = bool(_differing(there := self.run["configuration"], wanted))
             judgments = self.folder / JUDGMENTS
             if differs and not (judgments.is_file() and judgments.stat().st_size):
-                # Nothing was judged, for example because the address was wrong: replace the configuration.
+                # Nothing was judged yet (perhaps the address was wrong), so the configuration may change.
                 self.update_run({"configuration": wanted})
             elif differs:
                 raise OtherConfigurationError(self.folder, there, wanted)
             return
         if (self.folder / JUDGMENTS).exists():
-            raise RunFolderError(f"{self.folder}: has {JUDGMENTS} but no {RUN}; name another folder")
+            raise RunFolderError(f"{self.folder}: contains {JUDGMENTS} but no {RUN}; use another folder")
         self.run = {"format": FORMAT, "configuration": dict(configuration)}
         self.update_run({})
 
@@ -195,14 +195,14 @@ class RunFolder:
 
 
 def read_run(folder: Path) -> dict[str, Any]:
-    """Return the content of run.json. Raises RunFolderError if the folder holds no run."""
+    """Return the content of run.json. Raises RunFolderError if the file is missing or unreadable."""
     path = folder / RUN
     try:
         run = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
-        raise RunFolderError(f"{folder}: has no readable {RUN}; name the folder of a run") from error
+        raise RunFolderError(f"{folder}: contains no readable {RUN}; name the folder of a run") from error
     if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
-        raise RunFolderError(f"{path}: does not have format {FORMAT}; name another folder")
+        raise RunFolderError(f"{path}: does not have the format {FORMAT}; name another folder")
     return run
 
 
@@ -217,21 +217,21 @@ def read_judgments(folder: Path) -> Iterator[JudgmentRecord]:
                 file.seek(start)
                 yield json.loads(file.readline())
     except (OSError, ValueError, KeyError, TypeError) as error:
-        raise RunFolderError(f"{folder}: has no readable {JUDGMENTS} ({error})") from error
+        raise RunFolderError(f"{folder}: contains no readable {JUDGMENTS} ({error})") from error
 
 
 MEANINGS: Final = {
     "judge_file_sha256": "the file of your judge; replies in the cache are not paid again",
-    "prompts_hash": "the wording of the prompts",
+    "prompts_hash": "the judge's prompts",
     "view_hash": "what the judge sees of a run",
     "data_hash": "the recorded runs",
     SENT_PROMPTS: "the prompts that are sent",
 }
-"""Explanations of the hashes in a configuration, for messages."""
+"""What the hashes in a configuration stand for, in messages."""
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
-    """Return a line per value that differs, such as ``models.judge.temperature: 0.0 there, 0.7 now``."""
+    """Return one line per value that differs, such as ``models.judge.temperature: 0.0 there, 0.7 now``."""
     return [
         f"{path}{f' ({MEANINGS[path]})' if path in MEANINGS else ''}: {one} there, {other} now"
         for path, (one, other) in _differing(there, now).items()
@@ -254,7 +254,7 @@ def _leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
 
 @contextmanager
 def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
-    """Yield a reader of the prompts of a run, which is closed afterwards, or None if no call was made."""
+    """Yield a reader of a run's prompts, which is closed afterwards, or None if no prompts are stored."""
     path = folder / PROMPTS
     with closing(PromptReader(path)) if path.is_file() else nullcontext() as prompts:
         yield prompts
@@ -264,17 +264,18 @@ MAX_LEADING_ERRORS: Final = 20
 """A run stops if it has this many results and all of them are errors."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
-"""A line of judgments.jsonl, and the prompt of each of its calls."""
+"""A line of judgments.jsonl, and the prompts of its calls."""
 
 
 class ResultWriter:
-    """Writes results into the run's folder in a thread, as they arrive. Use it with ``async with``.
+    """Writes results into the run's folder as they arrive, in a thread. Use it with ``async with``.
 
-    ``name_of`` returns the judge's name for a line. ``sync`` flushes the cache to disk; ``on_failure`` is
-    called as soon as a write fails. As long as all results are errors, nothing is written: with a wrong key
-    or model name every trajectory fails, and all are judged again once that is fixed (see `discard_errors`).
-    The dollars spent are written into run.json every second, so that a killed run can continue within its
-    budget.
+    As long as all results are errors, they are held back: with a wrong key or model name every trajectory
+    fails, and all have to be judged again. The dollars spent are written into run.json every second, so that
+    a killed run can continue within its budget.
+
+    ``name_of`` returns the judge's name for a result. ``sync`` flushes the reply cache, and is called before
+    results are written. ``on_failure`` is called if a write fails.
     """
 
     def __init__(
@@ -294,7 +295,7 @@ class ResultWriter:
         self.written = 0
 
     def write(self, judged: Judgment) -> None:
-        """Queue a result, which is written before the block ends. Raises StorageError if a write failed."""
+        """Queue a result to be written before the block ends. Raises StorageError if a write has failed."""
         if self._task.done():
             self._task.result()
         record = judgment_record(judged, self._name_of(judged))
@@ -308,23 +309,23 @@ class ResultWriter:
 
     @property
     def all_failed(self) -> bool:
-        """Whether there are `MAX_LEADING_ERRORS` results or more, all of them errors."""
+        """Whether all results so far are errors, and there are at least `MAX_LEADING_ERRORS`."""
         return self._first_errors is not None and len(self._first_errors) >= MAX_LEADING_ERRORS
 
     def write_errors(self) -> None:
-        """Write the errors that were held back so far. From now on every result is written."""
+        """Write the errors that were held back, and from now on write every result."""
         for result in self._first_errors or ():
             self._waiting.put_nowait(result)
         self._first_errors = None
 
     def discard_errors(self) -> RunEnd:
-        """Discard the errors held back, and return the RunEnd of a run in which every trajectory failed."""
+        """Discard the errors that were held back, and return how the run ended: every trajectory failed."""
         first = error_of(self._first_errors[0][0]) if self._first_errors else "no reply"
         self._first_errors = []
         return RunEnd(
             "failing",
-            f"stopped: every trajectory so far ended in an error, the first with: {first}\n"
-            "Nothing was written. Fix the cause and run the same command again.",
+            f"stopped: every trajectory so far ended in an error; the first error: {first}\n"
+            "No result was written. Fix the cause and run the same command again.",
         )
 
     async def __aenter__(self) -> ResultWriter:
@@ -351,7 +352,7 @@ class ResultWriter:
             self.written += len(results)
 
     async def _next(self) -> list[_Result | None]:
-        """Return the waiting results (None ends the run), or [] if none arrives in `UPDATE_INTERVAL_S`."""
+        """Return the queued results, or [] if none arrives for a while. None marks the end of the run."""
         try:
             waiting = [await asyncio.wait_for(self._waiting.get(), UPDATE_INTERVAL_S)]
         except TimeoutError:

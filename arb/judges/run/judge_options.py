@@ -1,4 +1,4 @@
-"""The judge of a run and the settings of its models, built from the options of a command."""
+"""Build the judge of a run and the settings of its models from the options of a command."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions
 
 SAMPLING_TEMPERATURE: Final = 0.7
-"""The default with ``--samples``, since at temperature 0 all samples would be the same."""
+"""The default temperature with ``--samples``, since at temperature 0 all samples would be the same."""
 
 
 def build_judge(options: RunOptions) -> AnyJudge:
-    """Return the judge that the options name, with the samples, cascade and threshold that they ask for.
+    """Build the judge that the options describe, including samples, cascade and threshold.
 
-    Raises OptionsError for an unknown name, or options that contradict each other.
+    Raises OptionsError if a name is unknown or options contradict each other.
     """
     if (options.judge is None) == (options.cascade is None):
-        raise OptionsError("give either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
+        raise OptionsError("name either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
         raise OptionsError("--cascade-band and --cascade-trusts-yes need --cascade; add it or leave them out")
     judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)
@@ -49,7 +49,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
         )
     if is_reward_judge(judge):
         if options.samples > 1 or options.threshold is not None:
-            raise OptionsError(f"--samples, --threshold: {options.judge} asks no model; leave them out")
+            raise OptionsError(f"--samples, --threshold: {options.judge} calls no model; leave them out")
         return judge
     if options.samples > 1:
         judge = SampledJudge(judge, options.samples, options.vote)
@@ -59,22 +59,21 @@ def build_judge(options: RunOptions) -> AnyJudge:
 
 
 def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSettings]:
-    """Return the settings of each role's model; empty for a judge that calls no model.
+    """Return the settings of each role's model, or {} if the judge calls no model.
 
-    The model of a role comes from ``--model-of ROLE=…``, else from ``--model``, else from the judge. The
-    judge's own model is asked at the paper's provider unless a provider or an address is given.
-    ``PROVIDER:MODEL`` also names the provider, so that a cascade can use two providers. The limit of a reply
-    comes from ``--max-output-tokens``, else from the judge (`JudgeTraits.output_tokens`), else from the
-    common default; without the option, a reasoning model gets a higher limit.
+    - The model comes from ``--model-of``, else from ``--model``, else from the judge.
+    - The provider comes from a name such as ``PROVIDER:MODEL``, else from ``--provider``, else from the paper
+      if it used the model.
+    - The output limit comes from ``--max-output-tokens``, else from `JudgeTraits.output_tokens`, else from
+      ModelSettings. Without the option, reasoning models get a higher limit.
 
-    Raises:
-        OptionsError: Options contradict each other, or a model is missing.
+    Raises OptionsError if options contradict each other or a model is missing.
     """
     defaults, traits = models_of(judge), traits_of(judge)
     own = _pairs(options.model_of, "--model-of", "ROLE=MODEL")
     if unknown := sorted(set(own) - set(defaults)):
-        roles = ", ".join(sorted(defaults)) or "none, since it asks no model"
-        raise OptionsError(f"--model-of {', '.join(unknown)}: {judge.name} has no such role; it has {roles}")
+        roles = ", ".join(sorted(defaults)) or "none, since it calls no model"
+        raise OptionsError(f"--model-of {', '.join(unknown)}: not a role of {judge.name}; its roles: {roles}")
     common = _common_settings(options)
     models = {}
     for role, default in defaults.items():
@@ -92,15 +91,15 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
 def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSettings]) -> None:
     """Raise OptionsError if the user set a parameter that the provider never accepts.
 
-    ``--allow-dropped-params`` permits it. The default temperature and seed (0) are no error: they are not
-    sent, and the run records this and warns about it.
+    ``--allow-dropped-params`` permits this. The default temperature and seed are always permitted: they are
+    left out, and the run prints a warning.
     """
     if options.allow_dropped_params:
         return
     typed = {"temperature": options.temperature, "seed": options.seed, "logprobs": options.logprobs or None}
     problems = {
         f"--{name}: --provider {model.provider} never accepts it; leave it out, or add "
-        "--allow-dropped-params to run without it (run.json records that it was not sent)": None
+        "--allow-dropped-params to ignore it (run.json records that it was not sent)": None
         for model in models.values()
         for name in omitted_params(model)
         if typed.get(name) is not None
@@ -110,7 +109,7 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
 
 
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
-    """Return how pictures are sent: as the options say, else as the judge does, else as recorded."""
+    """Return how to send pictures. Options override the judge's own settings."""
     own = traits_of(judge).images or ImageOptions()
     if options.image_format not in (None, own.format):
         own = replace(own, format=options.image_format, quality=None)
@@ -119,7 +118,7 @@ def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
 
 def _named(name: str, options: RunOptions) -> AnyJudge:
     if options.prompts_from is not None and options.prompts != "official":
-        raise OptionsError("--prompts-from needs --prompts official; add that, or leave out --prompts-from")
+        raise OptionsError("--prompts-from needs --prompts official; add it, or leave out --prompts-from")
     try:
         judge = find_judge(
             name, prompts=options.prompts, compat=options.compat, checkout=options.prompts_from
@@ -137,7 +136,7 @@ def _cascade(options: RunOptions) -> Judge:
         raise OptionsError(f"--cascade {options.cascade!r}: name two judges as CHEAP,STRONG")
     cheap, strong = (_named(name, options) for name in names)
     if is_reward_judge(cheap) or is_reward_judge(strong):
-        raise OptionsError(f"--cascade {options.cascade}: both judges have to ask a model; name two that do")
+        raise OptionsError(f"--cascade {options.cascade}: name two judges that both call a model")
     try:
         band = parse_band(options.cascade_band)
     except ValueError as problem:
@@ -146,10 +145,7 @@ def _cascade(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """Return the settings that the models of all roles share, with an empty model name.
-
-    Each option fills the setting of the same name; without the option, ModelSettings has the default.
-    """
+    """Return the settings that the models of all roles share: the options with the names of settings."""
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}
@@ -161,10 +157,10 @@ def _common_settings(options: RunOptions) -> ModelSettings:
 
 
 def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSettings:
-    """Return the settings of a model at the provider that ``model`` or the options name, else the paper's."""
+    """Return the settings of a model, which may be written as ``PROVIDER:MODEL``."""
     provider, colon, name = model.partition(":")
     if colon and provider in PROVIDERS and name:
-        if provider != common.provider:  # address, key and headers belong to the provider they were given for
+        if provider != common.provider:  # address, key and headers are those of the other provider
             common = replace(common, provider=provider, base_url=None, key_variable=None, header=())
         return with_address(replace(common, model=name))
     if options.provider is None and options.base_url is None:
@@ -173,13 +169,13 @@ def _settings(model: str, common: ModelSettings, options: RunOptions) -> ModelSe
 
 
 def _headers(options: RunOptions) -> tuple[tuple[str, str], ...]:
-    """Return the names and values of ``--header``. Raises OptionsError, whose message has no value."""
+    """Return the names and values of ``--header``. Raises OptionsError, without quoting secret values."""
     pairs = [text.partition("=")[::2] for text in options.header or ()]
     for name, value in pairs:
         if not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII) or not value:
             raise OptionsError("--header: write NAME=VALUE, with a name of letters, digits and hyphens")
         if not value.isprintable() or not value.isascii():
-            raise OptionsError(f"--header {name}: the value contains a character that headers cannot have")
+            raise OptionsError(f"--header {name}: use only printable ASCII characters in the value")
     return tuple(pairs)
 
 

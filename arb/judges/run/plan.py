@@ -1,8 +1,8 @@
-"""Plan a run before it starts: calls, pictures, tokens, dollars, time.
+"""Estimate the calls, pictures, tokens, dollars and time of a run before it starts.
 
-The judge is driven through every trajectory with replies from the cache, and with dummy replies for calls
-that were not made yet (`typical_replies`). So calls that depend on earlier replies are counted, too. Equal
-calls count once, because the engine makes them once.
+The judge runs on every trajectory, with replies from the cache and dummy replies for all other calls
+(`typical_replies`), so that calls that depend on earlier replies are counted, too. Equal calls count once,
+because the engine makes them only once.
 """
 
 from __future__ import annotations
@@ -35,27 +35,27 @@ if TYPE_CHECKING:
     from arb.judges.run.scheduler import RunSource
 
 READERS: Final = 4
-"""Threads that read runs and scale their pictures while earlier runs are counted."""
+"""The number of threads that read runs and scale their pictures."""
 
 READ_AHEAD: Final = 4 * READERS
-"""Runs that are read together and so are in memory at the same time."""
+"""The number of runs that are read in advance and are in memory at the same time."""
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
-"""The assumed seconds until a reply begins, and its tokens per second. Endpoints differ widely."""
+"""The assumed seconds until a reply begins, and the tokens per second from then on."""
 
 
 PilotKey = tuple[str, str]
-"""A role and the purpose of a call."""
+"""The role and the purpose of a call."""
 
 
 @dataclass(slots=True)
 class RolePlan:
-    """The calls and costs of the model of one role.
+    """The calls and costs of one role of the judge.
 
-    ``calls`` counts the calls to pay for, and ``cached`` those that the reply cache answers.
-    ``cached_input_tokens`` is the part of the input that the provider will have in its own cache. ``usd`` is
-    None if the price is unknown. ``text_rule`` and ``image_rule`` describe how tokens were counted.
+    ``calls`` counts the calls to pay for, and ``cached`` those with a reply in the reply cache.
+    ``cached_input_tokens`` are input tokens expected in the provider's own cache. ``usd`` is None if the
+    price is unknown. ``text_rule`` and ``image_rule`` name the rules by which tokens were counted.
     """
 
     role: str
@@ -73,13 +73,13 @@ class RolePlan:
 
     @property
     def cached_share(self) -> float:
-        """The share of the input that the provider will have in its own cache."""
+        """The share of the input tokens that is expected to be in the provider's own cache."""
         return self.cached_input_tokens / max(1, self.input_tokens)
 
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """The number and cost of trajectories judged before the plan; the run does not pay for them again."""
+    """The size and cost of a pilot, that is, of trajectories that were judged before planning."""
 
     trajectories: int
     calls: int
@@ -88,10 +88,10 @@ class Pilot:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The calls, costs and time of a run.
+    """The expected calls, costs and time of a run.
 
-    ``problems`` has the reason why a trajectory cannot be judged, by id. ``has_samples`` is true if several
-    samples of a call share one request.
+    ``problems`` maps ids of trajectories that cannot be judged to the reason. ``has_samples`` is true if
+    several samples share one request.
     """
 
     trajectories: int
@@ -107,20 +107,14 @@ class Plan:
 
     @property
     def usd(self) -> float | None:
-        """Return the dollars of all roles, or None if the price of a role with calls is unknown."""
+        """The dollars of all roles, or None if the price of a role with calls is unknown."""
         asked = [role.usd for role in self.roles if role.calls]
         known = [usd for usd in asked if usd is not None]
         return sum(known) if len(known) == len(asked) else None
 
 
 def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:
-    """Return the plan of a run.
-
-    Args:
-        judge: The judge that is driven.
-        views: Each trajectory's id with its view, or with the reason why it cannot be shown.
-        counter: Replies to the judge and counts its calls.
-    """
+    """Return the plan of a run. ``views`` has each id with its view, or with the reason for having none."""
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:
@@ -137,15 +131,10 @@ def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: Ca
 
 
 class CallCounter:
-    """Replies to the calls of a judge from the cache or with dummies, and counts them.
+    """Replies to the calls of a judge, from the cache or with dummy replies, and counts them.
 
-    Args:
-        config: The run, with prices and limits.
-        counters: The token counters.
-        cache: The replies that exist already.
-        seconds_per_call: The duration of a call, if the user knows it.
-        is_batch: Whether to use the price of batches.
-        pilot: The replies of a pilot, by role and purpose.
+    ``seconds_per_call`` is the duration of a call if the user knows it. ``is_batch`` selects the prices of
+    the Batch API. ``pilot`` has the replies of a pilot, by role and purpose.
     """
 
     def __init__(
@@ -173,7 +162,7 @@ class CallCounter:
         self._seconds_of_calls = self._longest_call = 0.0
 
     def reply_to(self, call: Call) -> Reply:
-        """Return the cached reply to a call, else a dummy reply. A repeated call is counted once."""
+        """Return the cached reply to a call, else a dummy reply. A call that is repeated counts only once."""
         model = self._config.models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = key_of(model, call)
@@ -197,7 +186,7 @@ class CallCounter:
         return reply
 
     def _is_further_sample(self, call: Call, model: ModelSettings) -> bool:
-        """Return whether a call is a choice (``n``) of a request that was counted already."""
+        """Return whether the call is part of a request for several samples that was counted already."""
         if not call.together or not may_have_choices(model):
             return False
         question = key_of(model, call, -1 - min(call.together))
@@ -234,7 +223,7 @@ class CallCounter:
 
     @property
     def seconds(self) -> float:
-        """The expected seconds of the run, which its tightest limit decides."""
+        """The expected seconds of the run: the longest time that any of its limits requires."""
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
@@ -256,19 +245,19 @@ def plan_run(
     pilot: int | None = None,
     wrap: Wrap | None = None,
 ) -> Plan:
-    """Return the plan of a run by `run_judge`. With ``pilot``, first judge this many trajectories.
+    """Return the plan of a run, after judging ``pilot`` trajectories if it is given.
 
     Raises OptionsError, SourceError, SuiteError.
     """
     if pilot and config.refresh:
-        raise OptionsError("--pilot and --refresh together pay for the pilot twice; leave one of them out")
+        raise OptionsError("--pilot and --refresh together would pay for the pilot twice; leave out one")
     if not config.models:
         return Plan(len(config.ids), (), 0.0)
     counters = TokenCounters(tokenizer)
     job = open_job(config, wrap)
     judge = job.config.judge
     if is_reward_judge(judge):
-        raise TypeError(f"{judge.name} asks no model, so it has no models to plan for")
+        raise TypeError(f"{judge.name} calls no model, so there is nothing to plan")
     made: Pilot | None = None
     known: dict[PilotKey, PilotReplies] = {}
     if pilot:
@@ -282,18 +271,15 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return ``number`` of ``ids``, spread evenly, since neighbours share their benchmark and agent."""
+    """Return ``number`` of the ids at equal distances, so that benchmarks and agents are mixed."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
 
 def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, PilotReplies]]:
-    """Judge the job's trajectories, and keep the replies in the cache.
+    """Judge the job's trajectories; return the pilot's costs, and its replies by role and purpose.
 
-    Returns the costs of the pilot, and its replies by role and purpose.
-
-    Raises:
-        OptionsError: A key is missing, all results are errors, or a limit was reached.
+    Raises OptionsError if a key is missing, all results are errors, or a limit was reached.
     """
     spend = Spend()
     judged: list[Judgment] = []
@@ -324,19 +310,19 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
     if judged and all(each.answer.state == "error" for each in judged):
         first = error_of(judgment_record(judged[0], ""))
         raise OptionsError(
-            f"--pilot: every trajectory ended in an error, the first with: {first}. Fix the cause, or leave "
+            f"--pilot: every trajectory ended in an error; the first error: {first}. Fix the cause, or leave "
             "out --pilot"
         )
     return Pilot(len(job.ids), spend.calls, spend.usd), known
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Yield each id with its view or the reason why it has none, reading `READ_AHEAD` runs in advance."""
+    """Yield each id with its view or the reason for having none, reading `READ_AHEAD` runs in advance."""
 
     def read(trajectory_id: str) -> View | str:
         try:
             return views.view(trajectory_id, judge.wants)
-        except ValueError as problem:  # it cannot be shown; `judges run` gives the same reason
+        except ValueError as problem:  # the run will have the same problem
             return str(problem)
 
     with ThreadPoolExecutor(READERS, thread_name_prefix="views") as readers:

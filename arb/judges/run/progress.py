@@ -1,7 +1,4 @@
-"""The progress of a run, its costs and warnings, and the reasons to stop it: signals, budget, failures.
-
-Progress is shown on stderr: one changing line on a terminal, otherwise a new line every 15 seconds.
-"""
+"""Show the progress of a run on stderr, add up its costs, and stop it on a signal or another reason."""
 
 from __future__ import annotations
 
@@ -24,7 +21,7 @@ from arb.judges.registry import is_same_model
 from arb.judges.types import ModelSettings, Reply
 
 GRACE_S: Final = 8.0
-"""Seconds that calls in flight may take after SIGTERM. After Ctrl-C they take as long as they need."""
+"""How many seconds calls in flight may still take after SIGTERM. After Ctrl-C there is no limit."""
 
 
 How = Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
@@ -34,8 +31,8 @@ How = Literal["finished", "interrupted", "budget", "limited", "account", "failin
 class RunEnd:
     """How a run ended, with a message for the user.
 
-    ``waiting``: batches are still at the endpoint. ``limited``: the endpoint sent only rate limits for a long
-    time. ``account``: the endpoint refuses the account.
+    ``limited`` means that for a long time the endpoint answered only with rate limits; ``account`` that it
+    refused the account (for example, no credit is left); ``waiting`` that it is still processing batches.
     """
 
     how: How
@@ -43,10 +40,10 @@ class RunEnd:
 
 
 class StopControl:
-    """Stops a run, and keeps the reason in ``ended``, which is None while the run may make calls.
+    """Stops a run and keeps the reason in ``ended``, which is None as long as the run may make calls.
 
-    ``say`` shows a line to the user. ``stop_waiting`` drops calls that wait for a limit and are not paid yet.
-    It is not used when the budget is reached, since some calls may cost less than the refused one.
+    ``say`` prints a line for the user. ``stop_waiting`` cancels calls that have not been sent yet. At the
+    budget they are not cancelled, since some of them may be cheap enough.
     """
 
     def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):
@@ -54,16 +51,17 @@ class StopControl:
         self._say, self._stop_waiting = say, stop_waiting
 
     def stop(self, how: How, message: str) -> None:
-        """Stop the run. If it is stopped several times, the first reason counts."""
+        """Stop the run. Only the first reason is kept."""
         self.ended = self.ended or RunEnd(how, message)
         if how != "budget":
             self._stop_waiting()
 
     @contextlib.contextmanager
     def on_signals(self) -> Iterator[None]:
-        """Stop the run on Ctrl-C or SIGTERM; the second signal also drops the calls in flight.
+        """Stop the run on Ctrl-C or SIGTERM, and let calls in flight finish.
 
-        They are dropped by an asyncio.CancelledError in the block, which SIGTERM causes after `GRACE_S`.
+        A second signal cancels them with an asyncio.CancelledError in the block. SIGTERM does so after
+        `GRACE_S` seconds.
         """
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
         if task is None:
@@ -74,7 +72,9 @@ class StopControl:
                 task.cancel()
                 return
             self.stop("interrupted", "stopped; finished trajectories are saved")
-            self._say("finishing the calls in progress, which are paid for; press Ctrl-C again to drop them")
+            self._say(
+                "finishing the calls in progress, which are already paid; press Ctrl-C again to cancel them"
+            )
             if number == signal.SIGTERM:
                 loop.call_later(GRACE_S, task.cancel)
 
@@ -88,7 +88,7 @@ def utc_now() -> str:
 
 @contextlib.contextmanager
 def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Call ``caught`` in the event loop on Ctrl-C and SIGTERM. Only works in the main thread."""
+    """Call ``caught`` with the signal on Ctrl-C and SIGTERM. Does nothing outside the main thread."""
     loop = asyncio.get_running_loop()
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -103,15 +103,15 @@ def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def was_generated(reply: Reply) -> bool:
-    """Return whether a model generated this reply, which may be a refusal with tokens and a cost."""
+    """Return whether a model generated this reply. Refusals count, too, if they have tokens."""
     return reply.state == "ok" or reply.input_tokens is not None
 
 
 class Spend:
-    """The dollars and calls paid in this session, and before it in the same run folder.
+    """The dollars and calls paid for a run, in this session and in earlier sessions (``before_…``).
 
-    ``usd`` becomes None when the price of a reply is unknown. ``presumed`` returns the dollars of attempts
-    that may have been paid although no reply arrived (`Budget.presumed_usd`).
+    ``usd`` becomes None if the price of a reply is unknown. ``presumed`` returns the dollars that may have
+    been charged for attempts without a reply (`Budget.presumed_usd`).
     """
 
     def __init__(self, before_usd: float | None = 0.0, before_calls: int = 0) -> None:
@@ -121,13 +121,10 @@ class Spend:
         self.presumed: Callable[[], float] = float
 
     def count(self, reply: Reply) -> None:
-        """Add a reply, unless it came from the cache or no model generated it.
-
-        Several samples from one request count as one call: only the first has input tokens.
-        """
+        """Add a reply, unless it came from the cache or no model generated it."""
         if reply.is_from_cache or not (was_generated(reply) or reply.cost_usd):
             return
-        self.calls += reply.input_tokens != 0
+        self.calls += reply.input_tokens != 0  # 0: a further sample of a request that is already counted
         self.usd = None if self.usd is None or reply.cost_usd is None else self.usd + reply.cost_usd
 
     @property
@@ -139,18 +136,18 @@ class Spend:
 
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Spend:
-        """Return the spend of a session that continues the run with this run.json."""
+        """Return the spend of a new session of a run. ``run`` is the content of run.json."""
         calls = sum(session.get("calls_paid", 0) for session in run.get("sessions", []))
         return cls(run.get("spent_usd", 0.0), run.get("calls_paid", calls))
 
     @property
     def facts(self) -> dict[str, Any]:
-        """The dollars (None if a price is unknown) and calls of all sessions, as in run.json."""
+        """The totals of all sessions as written into run.json; dollars are None if a price is unknown."""
         return {"spent_usd": self.total_usd, "calls_paid": self.before_calls + self.calls}
 
     @property
     def bill(self) -> dict[str, Any]:
-        """The costs of all sessions and of this one; dollars are None if a price is unknown."""
+        """The totals of all sessions and of this session; dollars are None if a price is unknown."""
         return {
             "usd": self.total_usd,
             "calls": self.before_calls + self.calls,
@@ -160,7 +157,7 @@ class Spend:
 
 
 class CallWarnings:
-    """Warns once about each parameter that was not sent, and each model that answered but was not asked."""
+    """Warns once about each parameter that was not sent, and each model that answered unexpectedly."""
 
     def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
         self._models, self._say = models, say
@@ -168,38 +165,37 @@ class CallWarnings:
         self._served: defaultdict[str, list[str]] = defaultdict(list)
 
     def note(self, role: str, reply: Reply) -> None:
-        """Warn about the reply to one call, if necessary."""
+        """Warn about one reply, if necessary."""
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Warn about dropped parameters and served models, both by role, as `totals` returns them."""
+        """Warn about parameters that were not sent and about unexpected models; both are given by role."""
         for role, model in self._models.items():
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:
                     self._dropped.add((role, name))
-                    about = f"{model.model} ({model.provider}) does not accept it"
-                    self._say(f"{role}: {name} was not sent, since {about}")
+                    self._say(f"{role}: {name} was not sent: {model.model} ({model.provider}) rejects it")
             names = self._served[role]
             for name in served.get(role, ()):
                 if name not in names:
                     names.append(name)
                     if len(names) > 1 or not is_same_model(model.model, name):
                         answered = " and ".join(sorted(names))
-                        self._say(f"{role}: {model.model} was asked, but {answered} answered")
+                        self._say(f"{role}: {model.model} was requested, but {answered} answered")
 
 
 REDRAW_INTERVAL_S: Final = 0.25
-"""Seconds between two updates of the line on a terminal."""
+"""Seconds between two updates of the progress line on a terminal."""
 
 INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
-"""Seconds between two lines if stderr is not a terminal."""
+"""Seconds between two progress lines if stderr is not a terminal."""
 
 WINDOW_S: Final = 30.0
-"""Seconds over which the rate is measured."""
+"""The rate in the progress line is that of the last ``WINDOW_S`` seconds."""
 
 
 class Progress:
-    """Counts and shows the progress of a run: done, states, rate, dollars spent, time left."""
+    """Shows how many trajectories are judged, in which states, how fast, at what cost, and the time left."""
 
     def __init__(
         self,
@@ -215,7 +211,7 @@ class Progress:
         self.states: Counter[str] = Counter()
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
-        # Text from models and endpoints is printed unchanged, never interpreted as markup.
+        # Text from endpoints must not be interpreted as Rich markup.
         self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
         self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
@@ -239,7 +235,7 @@ class Progress:
         self.draw()
 
     def event(self, kind: str, **facts: object) -> None:
-        """Handle an event of the engine: count retries, and print the reason for the first retry."""
+        """Count a retry, and print the reason for the first one. Other events of the engine are ignored."""
         if kind == "retried":
             if not self.retried:
                 self.say(f"a call failed and is retried: {facts.get('message')}")
@@ -248,11 +244,11 @@ class Progress:
         self.draw()
 
     def say(self, message: str) -> None:
-        """Print a permanent message. It may quote an endpoint, so control characters are replaced."""
+        """Print a message that stays on the screen, with control characters replaced."""
         self._console.print("\n".join(map(printable, message.splitlines())))
 
     def draw(self) -> None:
-        """Show the progress, unless the last update was too recent."""
+        """Show the progress, unless it was shown very recently."""
         every = INTERVAL_WITHOUT_TERMINAL_S if self._live is None else REDRAW_INTERVAL_S
         if self._now() - self._drawn < every:
             return
@@ -263,7 +259,7 @@ class Progress:
             self._console.print(self.line())
 
     def line(self) -> str:
-        """Return the progress as a line of text."""
+        """Return the progress as text, such as ``5 of 20, 5 ok, 1.2/s, 13 s left, $0.0400 spent``."""
         parts = [f"{self.done:,} of {self.total:,}"]
         parts += [f"{number:,} {state}" for state, number in sorted(self.states.items())]
         if (rate := self.rate()) is not None:
@@ -278,7 +274,7 @@ class Progress:
         return ", ".join(parts)
 
     def rate(self) -> float | None:
-        """Return the trajectories judged per second within `WINDOW_S`, or None if there are none."""
+        """Return how many trajectories are judged per second, or None if none was judged recently."""
         now = self._now()
         while self._ended and self._ended[0] < now - WINDOW_S:
             self._ended.popleft()

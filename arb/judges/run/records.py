@@ -1,4 +1,4 @@
-"""Make the lines of judgments.jsonl, sum them up, and check whether a judge's prompts have changed since."""
+"""Make the lines of judgments.jsonl and their totals, and check whether a judge's prompts have changed."""
 
 from __future__ import annotations
 
@@ -31,15 +31,14 @@ _REPLY_FIELDS: Final = tuple(
 
 
 DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
-"""Parts of the input and output tokens; 0 if the endpoint does not report them separately."""
+"""Token counts that are included in the input and output tokens; 0 if the endpoint does not report them."""
 
 
 def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
-    """Return the line of a judged trajectory.
+    """Return the line of judgments.jsonl for a judged trajectory, which depends only on the replies.
 
-    It depends only on the replies, so a resumed run writes identical lines. Tokens and dollars are sums over
-    the calls, or None if any is unknown; a failed call adds only the known cost of its attempts.
-    Latency adds up the stages, each as long as its slowest call.
+    Tokens and dollars are sums over the calls, or None if any of them is unknown. A failed call adds only the
+    known cost of its attempts. ``latency_s`` adds up the slowest call of each stage.
     """
     replies = [each.reply for each in judged.exchanges]
     made = [reply for reply in replies if was_generated(reply)]
@@ -65,32 +64,32 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 
 
 def answer_facts(answer: Answer) -> dict[str, Any]:
-    """Return the fields of an answer that are not None, without its state, as in judgments.jsonl."""
+    """Return the ``answer`` of a record: all fields of an answer that are not None, except its state."""
     values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
     return {name: value for name, value in values if value is not None}
 
 
 def reply_of(call: JudgmentRecord) -> Reply:
-    """Return the reply to a recorded call, without its log-probabilities, which are not recorded."""
+    """Return the reply to a recorded call. Log-probabilities are missing, since they are not recorded."""
     known = {name: value for name, value in call["reply"].items() if name in _REPLY_FIELDS}
     return Reply(**known | {"dropped": tuple(known.get("dropped", ()))})
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """Return a record's row of the prediction file; ``success`` is None unless the state is ``ok``."""
+    """Return the row of the prediction file for a record; ``success`` is None unless the state is ``ok``."""
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
 
 def error_of(record: JudgmentRecord) -> str:
-    """Return why a trajectory has no verdict: the recorded problem, or the error of its first failed call."""
+    """Return why a trajectory has no verdict: its problem, or else the error of its first failed call."""
     failures = (call["reply"].get("error") for call in record["calls"])
     return record.get("problem") or next(filter(None, failures), "no reply")
 
 
 def sent_prompts(judged: Judgment) -> list[Prompt]:
-    """Return the prompt of each call of a judged trajectory, in order."""
+    """Return the prompts that were sent for a judged trajectory, in the order of its calls."""
     return [prompt_of(_sent(each)) for each in judged.exchanges]
 
 
@@ -100,7 +99,7 @@ def _sent(exchange: Exchange) -> tuple[Message, ...]:
 
 
 def _call_record(exchange: Exchange) -> JudgmentRecord:
-    """Return a call as recorded. ``key`` is a hash of messages and parameters, ``images`` are hashes."""
+    """Return the entry of a call in its record. ``images`` are the SHA-256 hashes of the pictures."""
     call, reply = exchange.call, exchange.reply
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
     parts = (part for message in _sent(exchange) for part in message.parts)
@@ -133,10 +132,10 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
-    """Sum up judged trajectories, in constant memory.
+    """Return the ``totals`` of run.json: the records' counts, tokens, dollars, and a digest of all prompts.
 
-    Returns the numbers of trajectories, states and calls, tokens and dollars (None if any is unknown), calls
-    per role and dropped parameter or served model, and a digest of all prompts (None if they are not stored).
+    A sum is None if any of its values is unknown, and the digest is None if the prompts are not stored.
+    ``dropped_params`` and ``served_models`` count the calls per role and name.
     """
     sums: dict[str, float | None] = dict.fromkeys(("input_tokens", "output_tokens", "cost_usd"), 0)
     details = dict.fromkeys(DETAILED_TOKENS, 0)
@@ -157,7 +156,7 @@ def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
             if (model := call["reply"].get("model")) is not None:
                 served[call["role"]][model] += 1
         if (number := _digest_of_prompts(record)) is not None:
-            # A sum does not depend on the order in which the trajectories ended.
+            # A sum is the same in whatever order the trajectories ended.
             digest = ((digest or 0) + number) % 2**256
     return {
         "trajectories": states.total(),
@@ -172,7 +171,7 @@ def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
 
 
 def _digest_of_prompts(record: JudgmentRecord) -> int | None:
-    """Return the digest of a trajectory's prompts as an integer, or None if they are not stored."""
+    """Return the SHA-256 of a trajectory's prompts as an integer, or None if they are not stored."""
     names = [call.get("prompt") for call in record["calls"]]
     if not names or None in names:
         return None
@@ -180,11 +179,11 @@ def _digest_of_prompts(record: JudgmentRecord) -> int | None:
 
 
 OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
-"""Opens the prompts of a run. Reading their index takes a while, so they are opened only if a key differs."""
+"""A function that opens the stored prompts of a run. It is slow, so it is called only if a key differs."""
 
 
 class _PromptChangedError(Exception):
-    """Raised for a call whose texts differ from the recorded ones."""
+    """Raised if a judge makes a call with other texts than those recorded."""
 
 
 def prompts_changed(
@@ -194,10 +193,10 @@ def prompts_changed(
     views: RunSource,
     open_prompts: OpenPrompts,
 ) -> bool:
-    """Return whether the judge would send other prompts for trajectories that were already judged.
+    """Return whether the judge would now send other prompts than those in the records.
 
-    The judge is driven with the replies of each record, and the keys of its calls are compared with those in
-    the record. This notices a change of wording in any file, and reads only the runs of these records.
+    Each trajectory is judged again with the recorded replies, and the new calls are compared with the
+    recorded ones. So a change of the prompts is noticed no matter which file it was made in.
     """
     if is_reward_judge(judge):
         return False
@@ -207,7 +206,7 @@ def prompts_changed(
             drive_offline(judge, view, _compared_with(record["calls"], models, open_prompts))
         except _PromptChangedError:
             return True
-        except Exception:  # the run itself will report any fault of the judge or its data
+        except Exception:  # the run will report faults of the judge or its data
             continue
     return False
 
@@ -215,16 +214,16 @@ def prompts_changed(
 def _compared_with(
     calls: Sequence[JudgmentRecord], models: Mapping[str, ModelSettings], open_prompts: OpenPrompts
 ) -> Callable[[Call], Reply | None]:
-    """Return a function that gives a judge the recorded replies to its calls, in order.
+    """Return a function that replies to calls with the recorded replies, in order.
 
-    It raises _PromptChangedError if a prompt differs, and returns None for a call that is not recorded.
+    It raises _PromptChangedError if a prompt differs, and returns None if the call was not recorded.
     """
     recorded = iter(calls)
 
     def reply_to(call: Call) -> Reply | None:
         there = next(recorded, None)
         if there is None or any(getattr(call, name) != there[name] for name in ("role", "purpose", "sample")):
-            return None  # follows from a part of a reply that is not recorded
+            return None  # the judge used a part of a reply that is not recorded
         if key_of(models[call.role], call) != there["key"] and _texts_differ(call, there, open_prompts):
             raise _PromptChangedError
         return reply_of(there)
@@ -233,7 +232,7 @@ def _compared_with(
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
-    """Return whether the texts differ. Pictures are ignored: their bytes depend on Pillow's version."""
+    """Return whether the texts differ. Pictures are ignored, since their bytes depend on Pillow's version."""
     sent = call.shorter if recorded["reply"].get("used_shorter") and call.shorter else call.messages
     with open_prompts() as prompts:
         if prompts is None or "prompt" not in recorded:

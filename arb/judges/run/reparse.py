@@ -1,7 +1,7 @@
-"""Parse stored replies again without calling a model: those of a run folder, or the released judgments.
+"""Parse the stored replies of a run or of the released judgments again, without calling a model.
 
-A run's replies go to a substitute for its judge that asks only for the verdict, with the samples, cascade and
-threshold of the run. Intermediate results, such as captions, are not parsed again.
+The replies of a run are given to a substitute for its judge (`VerdictOnly`), with the samples, cascade and
+threshold of the run. Only verdicts are parsed again, not intermediate results such as captions.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ if TYPE_CHECKING:
     from arb.core.replies import Form
 
 VERDICT: Final = "verdict"
-"""The purpose of the calls whose replies hold verdicts."""
+"""The `Call.purpose` of calls that ask for a verdict."""
 
 _EMPTY_VIEW: Final = View("", (), ())
 
 WholeReply = Callable[[str], Reply | None]
-"""Takes the key of a call; returns its reply with log-probabilities, or None if it is not stored."""
+"""A function that takes a call's key and returns the stored reply with log-probabilities, or None."""
 
 
 class ReparseError(ValueError):
-    """Raised for replies that cannot be parsed again; the message says why and what to do."""
+    """Raised if replies cannot be parsed again; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
 class VerdictOnly:
-    """A substitute for a judge that asks only for the verdict and parses the reply in the judge's form."""
+    """A judge that only asks for a verdict, and parses the reply in the form of the judge it replaces."""
 
     form: Form
     name: str = "stored verdicts"
@@ -60,7 +60,7 @@ class VerdictOnly:
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
     """Return a judge that parses the replies of a run with this configuration.
 
-    ``form`` is the form of the replies, for a judge of your own. Raises ReparseError if it is unknown.
+    A custom judge needs ``form``, the form of its replies. Raises ReparseError if the form is unknown.
     """
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
@@ -81,30 +81,30 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """Return ``form`` if it is given, else the form of the judge's replies. Raises ReparseError."""
+    """Return ``form``, or the form of the judge's replies if it is None. Raises ReparseError."""
     if form is not None:
         return form
     try:
         judge = find_judge(name)
     except UnknownJudgeError:
         raise ReparseError(
-            f"{name}: is not in `judges list`, so the form of its replies is unknown; name it with --form"
+            f"{name}: is not in `judges list`, so the form of its replies is unknown; set it with --form"
         ) from None
     if not models_of(judge):
-        raise ReparseError(f"{judge.name} asks no model, so there is no reply to parse again")
+        raise ReparseError(f"{judge.name} calls no model, so there are no replies to parse again")
     if (known := traits_of(judge).form) is None:
-        raise ReparseError(f"{judge.name}: the form of its replies is unknown; name it with --form")
+        raise ReparseError(f"{judge.name}: the form of its replies is unknown; set it with --form")
     return known
 
 
 def reparse_record(
     record: JudgmentRecord, judge: Judge, whole: WholeReply | None = None
 ) -> JudgmentRecord | None:
-    """Return the record with the answer that its replies give now, or None if a further call is needed.
+    """Return the record with its replies parsed again, or None if the judge would now make a further call.
 
-    ``whole`` is given if the run's scores come from log-probabilities, and returns replies with them. A
-    record without a reply for the verdict (a caption failed, or there was no view) stays the same. Raises
-    ReparseError if ``whole`` has no reply to a call.
+    If the run's scores come from log-probabilities, ``whole`` has to provide the replies with them;
+    ReparseError is raised if it has no reply to a call. A record without a reply for the verdict is returned
+    unchanged, for example if a caption failed.
     """
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
     if not stored:
@@ -119,21 +119,21 @@ def reparse_record(
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
-    """Yield (trajectory id, prediction row) of released judgments; the id is made from the file's path.
+    """Yield the trajectory id and the prediction row of each released judgment. Raises ReparseError.
 
-    ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder and may be None if there is
-    only one. A failed judgment is ignored if the trajectory has another file. Raises ReparseError.
+    ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder; it may be None if there is
+    only one. If a trajectory has both a judgment and an error file, the error is ignored.
     """
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
     if root is None:
-        raise ReparseError(f"{folder}: contains neither a run nor judgments/; name a folder that does")
+        raise ReparseError(f"{folder}: contains neither run.json nor judgments/; name a folder that does")
     files = sorted(root.glob("*/*/*/*.json"), key=lambda path: not path.stem.endswith(ERROR_ENDING))
     judges = sorted({path.parent.name for path in files})
     chosen = [judge] if judge is not None else judges
     if len(chosen) != 1 or chosen[0] not in judges:
         there = ", ".join(judges) or "none"
-        raise ReparseError(f"{root}: name one judge's folder with --judge; folders there: {there}")
+        raise ReparseError(f"{root}: choose one judge's folder with --judge: {there}")
     of_run = {
         f"{path.parts[-4]}/{path.parts[-3]}/{path.stem.removesuffix(ERROR_ENDING)}": path
         for path in files
@@ -149,26 +149,26 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
 
 
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
-    """Return the reply to a call from its record, or from ``whole`` if log-probabilities are needed."""
+    """Return the reply to a call, from ``whole`` (see `reparse_record`) or, if that is None, the record."""
     if whole is None or call["reply"]["state"] != "ok":
         return reply_of(call)
     if (cached := whole(call["key"])) is None:
         raise ReparseError(
-            "the run's scores come from log-probabilities, but one of its replies is not in the cache; name "
-            "the cache that the run used with --cache"
+            "the run's scores come from log-probabilities, but one of its replies is not in the cache; use "
+            "--cache to name the cache of the run"
         )
     return cached
 
 
 def _verdict_calls(record: JudgmentRecord) -> list[JudgmentRecord]:
-    """Return the record's calls for verdicts, or those of its last stage if none has that purpose."""
+    """Return the calls that asked for a verdict, or the calls of the last stage if no call is marked so."""
     named = [call for call in record["calls"] if call["purpose"] == VERDICT]
     last = max((call["stage"] for call in record["calls"]), default=0)
     return named or [call for call in record["calls"] if call["stage"] == last]
 
 
 def _reply_before_the_verdict(record: JudgmentRecord, call: Call) -> Reply | None:
-    """Return an error reply if a judge of a cascade failed before its verdict; None if it never began."""
+    """Return an error reply if this judge of a cascade failed before its verdict, or None if it never ran."""
     prefix = call.role.rpartition(".")[0]
     earlier = [each["reply"] for each in record["calls"] if each["role"].rpartition(".")[0] == prefix]
     if not earlier:

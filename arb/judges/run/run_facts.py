@@ -1,4 +1,4 @@
-"""The content of run.json besides the configuration: facts on the judge, versions, and the sessions."""
+"""The content of run.json besides the configuration: facts about the judge, versions, and sessions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from typing import Any, Final
 from arb.core.files import PROJECT
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.prices import price_facts
-from arb.judges.registry import released_folder
+from arb.judges.registry import entries
 from arb.judges.run.config import RunConfig
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import Spend, utc_now
@@ -35,15 +35,11 @@ PACKAGES: Final = (
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
-    """Return the facts on a judge that `export` needs, as a JSON object.
-
-    These are its full name, its released folder (None unless it is a judge of the paper), whether it asks
-    models, and which parts of a run it sees.
-    """
+    """Return the facts about a judge that `export` needs; ``name`` is its full name."""
     wants = wants_of(judge)
     return {
         "name": name,
-        "released_folder": released_folder(name),
+        "released_folder": next((each.released for each in entries() if each.judge.name == name), None),
         "asks_models": bool(models_of(judge)),
         "judge_args": {
             "use_screenshot": wants.screenshots != "none",
@@ -54,10 +50,7 @@ def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
 
 
 def versions() -> dict[str, str | None]:
-    """Return the versions of this project, Python and the installed packages, without importing them.
-
-    ``commit`` ends in ``-dirty`` if files of the checkout were changed.
-    """
+    """Return the versions of this project, Python and `PACKAGES`, without importing them."""
     found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
@@ -66,7 +59,7 @@ def versions() -> dict[str, str | None]:
 
 
 def _project_version() -> str | None:
-    """Return the version of the installed package, else that of the checkout's pyproject.toml."""
+    """Return the version of the installed project, else the version in the checkout's pyproject.toml."""
     with suppress(metadata.PackageNotFoundError):
         return metadata.version(PROJECT)
     with suppress(OSError, ValueError, KeyError):
@@ -76,8 +69,8 @@ def _project_version() -> str | None:
 
 @cache
 def _commit() -> str | None:
-    """Return the commit of the checkout, or None if there is no checkout or no git."""
-    if not (ROOT / ".git").exists():  # else git would name a checkout around an installed package
+    """Return the checkout's commit, with ``-dirty`` if files were changed, or None if it is unknown."""
+    if not (ROOT / ".git").exists():  # git would look for a checkout in the parent folders
         return None
     command = ["git", "-C", str(ROOT), "describe", "--always", "--abbrev=40", "--dirty", "--exclude=*"]
     try:
@@ -88,10 +81,7 @@ def _commit() -> str | None:
 
 
 def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
-    """Return what run.json has besides the configuration when a run begins.
-
-    ``absent`` is the number of trajectories without a recorded run, ``skipped`` that of incomplete runs.
-    """
+    """Return the facts written into run.json at the start of a run. See `Job` for ``absent``, ``skipped``."""
     headers = sorted({name for model in config.models.values() for name, _ in model.header})
     return {
         "judge": judge_facts(config.judge, config.name),
@@ -111,9 +101,9 @@ def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
 
 @contextmanager
 def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> Iterator[dict[str, Any]]:
-    """Record a session in run.json at the start and the end of the block, with its duration and cost.
+    """Record a session in run.json at the start of the block, and its duration and cost at the end.
 
-    The block sets ``ended`` in the yielded dict; in run.json it is ``killed`` until the block ends.
+    The block sets ``ended`` in the yielded dict. Until the block ends, ``ended`` is ``killed`` in run.json.
     """
     session = {"started_at": utc_now(), "ended": "killed", "versions": facts["versions"]}
     earlier = folder.run.get("sessions", [])
@@ -132,7 +122,7 @@ def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> It
 
 
 def source_facts_of(source: Path | None) -> dict[str, Any]:
-    """Return ``source`` of run.json for a source built for this command; {} for the dataset of a suite."""
+    """Return ``source`` of run.json for a dataset built from the user's runs, or {} for any other source."""
     if source is None or not PublishedSource.recognises(source):
         return {}
     from dataset_script.new_suite import source_facts  # noqa: PLC0415 - loads the builder of datasets

@@ -1,7 +1,7 @@
-"""Turn a configuration into a complete run folder (`run_judge`), in this process (`run_local`).
+"""Run a judge as configured and write the run folder (`run_judge`).
 
-An `Engine` takes a job, the run's folder and its progress, writes results into the folder, and returns how
-the run ended. Other engines use a Batch API (`batch`) or a Ray cluster (`arb.judges.ray`).
+The trajectories are judged by an `Engine`: in this process (`run_local`), over a Batch API (`run.batch`), or
+on a Ray cluster (`arb.judges.ray`).
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from arb.judges.views import Views
 class Job:
     """The work of an engine: a configuration, the recorded runs, and the ids to judge, in order.
 
-    ``skipped`` is the number of chosen trajectories that lack a part that the judge looks at.
+    ``skipped`` counts chosen trajectories that lack the trees or screenshots that the judge needs.
     """
 
     config: RunConfig
@@ -53,7 +53,7 @@ class Job:
     skipped: int = 0
 
     def name_of(self, judged: Judgment) -> str:
-        """Return the judge's full name for a trajectory, with the models that answered if they differ."""
+        """Return the judge's full name, which lists the models that answered if they are unexpected."""
         config = self.config
         served: defaultdict[str, set[str]] = defaultdict(set)
         for each in judged.exchanges:
@@ -65,16 +65,16 @@ class Job:
 
     @property
     def absent(self) -> int:
-        """How many of the configuration's trajectories have no recorded run."""
+        """The number of chosen trajectories without a recorded run."""
         return len(self.config.ids) - len(self.ids) - self.skipped
 
 
 Engine = Callable[[Job, RunFolder, Progress], RunEnd]
-"""Judges a job's trajectories, writes the results into a run folder, and returns how the run ended."""
+"""A function that judges a job's trajectories and writes the results into a run folder."""
 
 
 def run_local(job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job in this process, with all calls on one event loop. This is an `Engine`."""
+    """Judge a job in this process. This is an `Engine`."""
     return asyncio.run(run_async(job, folder, progress))
 
 
@@ -83,8 +83,8 @@ async def run_async(
 ) -> RunEnd:
     """Judge the job's trajectories, write each result into the folder, and return how the run ended.
 
-    It stops early on Ctrl-C, at the budget, if the account is refused, if all results are errors, and after a
-    long time of only rate limits. Calls in flight are still completed, and their results are written.
+    The run stops early on Ctrl-C, at the budget, if the endpoint refuses the account or answers only with
+    rate limits for a long time, and if all results are errors. Calls in flight still finish.
     """
     config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
@@ -135,18 +135,12 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """Yield the executor of the job's calls, with its endpoints, cache, limit and budget.
-
-    Raises OptionsError for a missing key, address or price.
-    """
+    """Yield the object that makes calls. Raises OptionsError if a key, an address or a price is missing."""
     config = job.config
     budget = build_budget(config.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
     limit = AdaptiveLimit(
-        config.max_in_flight,
-        config.requests_per_minute,
-        config.tokens_per_minute,
-        config.rate_limit_timeout,
+        config.max_in_flight, config.requests_per_minute, config.tokens_per_minute, config.rate_limit_timeout
     )
     timeout_s = config.timeout or TIMEOUT_S
     async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
@@ -155,15 +149,16 @@ async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncItera
 
 
 Wrap = Callable[[Judge, RunSource, Sequence[str]], Judge]
+"""A function that takes a judge, the recorded runs and the ids to judge, and returns the judge to use."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The result of `run_judge`: how it ended, how many of the chosen trajectories are judged, the totals.
+    """The result of `run_judge`.
 
-    ``absent`` trajectories have no recorded run; ``skipped`` ones lack a part that the judge looks at.
-    ``problem`` explains the first ``error``. ``judge`` is the judge's full name. ``totals`` sum up the
-    judgments, no matter which run paid for their replies; ``paid`` has the costs of this run (`Spend.bill`).
+    Of the ``chosen`` trajectories, ``absent`` have no recorded run and ``skipped`` are incomplete. ``totals``
+    sum up the judgments, no matter which run paid for their replies; ``paid`` is the cost of this run
+    (`Spend.bill`). ``problem`` is the reason for the first ``error``. ``judge`` is the full name.
     """
 
     ended: RunEnd
@@ -184,12 +179,12 @@ class Outcome:
 
     @property
     def has_errors(self) -> bool:
-        """Whether a trajectory ended in an error, or none has a verdict."""
+        """Whether a trajectory ended in an error, or no trajectory has a verdict."""
         return "error" in self.totals["states"] or not self.has_verdicts
 
 
 class NoRecordings:
-    """Empty views, for a judge that needs no recorded runs."""
+    """A `RunSource` with empty views, for a judge that looks at nothing."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
         return View("", (), ())
@@ -204,11 +199,10 @@ class NoRecordings:
 def run_judge(
     config: RunConfig, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
 ) -> Outcome:
-    """Judge the trajectories of a configuration that are not judged yet, in the run folder ``out``.
+    """Judge those trajectories of a configuration that have no result in the run folder ``out`` yet.
 
-    However the run ends, the folder is complete: judgments and predictions are in order, and run.json has the
-    totals. ``retry`` names states whose trajectories are judged again; cached replies are not paid again.
-    ``wrap`` takes the configuration's judge, the views and the ids to judge, and returns the judge to use.
+    Trajectories whose state is in ``retry`` are judged again. ``wrap`` may replace the judge. However the run
+    ends, the folder is complete: judgments and predictions are sorted, and run.json has the totals.
 
     Raises OptionsError, SourceError, SuiteError, RunFolderError.
     """
@@ -227,7 +221,7 @@ def run_judge(
                 with progress, stopped_like_ctrl_c():
                     left = replace(job, config=config, ids=todo)
                     ended = engine(left, folder, progress) if todo else RunEnd("finished")
-            except KeyboardInterrupt:  # before or after the engine handled signals
+            except KeyboardInterrupt:  # raised only while the engine does not handle signals
                 pass
             finally:
                 folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
@@ -253,18 +247,18 @@ def run_judge(
 
 
 def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> RunConfig:
-    """Return the configuration with ``not_before`` set to the folder's first session with ``--refresh``.
+    """Return the configuration with ``not_before`` set to the time of the run's first ``--refresh``.
 
-    Replies since then are used, so that a continued run does not pay again for its own calls. Raises
-    OptionsError if there was no such session and every trajectory is judged.
+    Replies since then are used, so that a continued run does not pay for them again. Raises OptionsError if
+    every trajectory was judged before the user asked for ``--refresh``.
     """
     if not config.refresh:
         return config
     since = folder.run.get("refresh_since")
     if since is None and is_done:
         raise OptionsError(
-            f"--refresh: every trajectory in {folder.folder} is already judged; to ask again, name another "
-            "--out"
+            f"--refresh: every trajectory in {folder.folder} is already judged; to judge them again, use "
+            "another --out"
         )
     if since is None:
         folder.update_run({"refresh_since": (since := config.not_before)})
@@ -272,9 +266,9 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
 
 
 def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
-    """Return the job of a configuration, with its recorded runs opened; ``wrap`` is as in `run_judge`.
+    """Open the recorded runs of a configuration, and return its job; ``wrap`` may replace the judge.
 
-    Raises OptionsError if no run can be judged, or if some are incomplete for the judge and not skipped.
+    Raises OptionsError if no run can be judged, or if runs are incomplete and not skipped.
     """
     judge = config.judge
     try:
@@ -289,19 +283,19 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
         raise OptionsError(
             f"the source contains {len(there):,} runs of the suite {config.suite.name}, but none of the "
             f"{len(config.ids):,} chosen trajectories. Change --source or --suite, or leave out --split to "
-            "judge all runs of the source, of whatever suite"
+            "judge all runs of the source"
         )
     if is_reward_judge(judge) and source_facts_of(config.source):
         raise OptionsError(
-            f"{judge.name} needs rewards, but the runs of --source are read without them. Name another "
-            "judge, or build a dataset and give it with --suite and --split"
+            f"{judge.name} needs rewards, which are not read from --source. Use another judge, or build a "
+            "dataset and name it with --suite and --split"
         )
     incomplete = views.incomplete(judge, ids)
     if incomplete and not config.skip_incomplete:
         raise OptionsError(views.describe_incomplete(judge, incomplete, len(ids)))
     whole = tuple(each for each in ids if each not in incomplete)
     if not whole:
-        raise OptionsError(f"--skip-incomplete leaves no run: none has what {judge.name} looks at")
+        raise OptionsError(f"--skip-incomplete skips all runs: none has what {judge.name} needs")
     if wrap is not None and not is_reward_judge(judge):
         config = replace(config, judge=wrap(judge, views, whole))
     return Job(config, views, whole, len(incomplete))

@@ -1,7 +1,8 @@
-"""Drive a judge over one trajectory, or over many concurrently.
+"""Run a judge on one trajectory, or on many concurrently.
 
-The calls of a judge go to an executor and the replies back to the judge, until it answers. Since each
-trajectory takes memory, only as many are in flight as are needed to fill the limit on calls.
+A judge's calls are passed to a function that makes them, and the replies are passed back to the judge, until
+the judge returns its answer. To save memory, only as many trajectories are judged at the same time as are
+needed to reach the limit on concurrent calls.
 """
 
 import asyncio
@@ -22,20 +23,19 @@ JudgeOne = Callable[..., Awaitable["Judgment"]]
 """A function with the parameters of `judge_trajectory`."""
 
 READERS = 4
-"""Threads that read runs while calls are in flight. `Views` reads the texts of one run at a time, so more
-threads help only with pictures, and the memory of a thread is never released."""
+"""The number of threads that read runs. More threads would only help with pictures, and take more memory."""
 
 PREFETCH = 8
-"""Trajectories started although the limit on calls is full, so that no call has to wait for a file. This is
-also the most trajectories that may be in flight before their first calls are known."""
+"""The number of trajectories started beyond the limit on calls, so that no call has to wait for a file. It is
+also the maximum number of trajectories that have started but made no call yet."""
 
 MAX_BYTES = 200_000_000
-"""No further trajectory is started while those in flight hold this many bytes of texts and pictures."""
+"""No trajectory is started while the texts and pictures of those being judged have this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """A call and its reply. ``stage`` counts from 0; the calls of one stage were made together."""
+    """A call and its reply. Calls with the same ``stage`` (counted from 0) were made together."""
 
     call: Call
     reply: Reply
@@ -44,41 +44,41 @@ class Exchange:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """A trajectory with its answer, its calls, and the problem if it could not be judged."""
+    """The result of one trajectory: the answer, the calls, and the problem if it could not be judged."""
 
     trajectory_id: str
     answer: Answer
     exchanges: Sequence[Exchange] = ()
     problem: str | None = None
     reward: float | None = None
-    """The reward that a reward judge was given; None for every other judge."""
+    """The recorded reward if the judge is a reward judge, else None."""
 
 
 class RunSource(Protocol):
     """The recorded runs of a job, such as `arb.judges.views.Views`."""
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        """Return the view of a run. Raises ValueError with the reason if nothing can be shown."""
+        """Return the view of a run. Raises ValueError with the reason if the run cannot be shown."""
 
     def reward(self, trajectory_id: str) -> float | None:
-        """Return the reward of a run, or None if it has none. Raises the errors of `view`."""
+        """Return the reward of a run, or None if none was recorded. Raises ValueError as `view` does."""
 
     def data_hash(self) -> str | None:
-        """Return the hash of the recorded runs, or None if none were found."""
+        """Return the hash of all recorded runs, or None if no runs were found."""
 
 
 class StopRunError(Exception):
-    """Raised by ``ask`` to end a run without further calls. The message says why."""
+    """Raised by the function that makes calls to stop the whole run. The message says why."""
 
 
 class LeaveOutError(StopRunError):
-    """Raised by ``ask`` to leave a trajectory to a later run, while the other trajectories continue."""
+    """Raised by the function that makes calls to skip one trajectory, which a later run can judge."""
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """Return a judge's answer to one trajectory, with every call and its reply in the judge's order.
+    """Judge one view; return the answer, and the calls with their replies in the order of the judge.
 
-    Raises what ``ask`` raises, once the other calls of the stage have ended.
+    If ``ask`` raises an error, the other calls of the same stage finish first.
     """
     exchanges: list[Exchange] = []
     session = open_session(judge, view)
@@ -95,7 +95,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """Return a judge's answer from replies that exist already, or None if ``reply_to`` lacks a reply."""
+    """Judge one view with existing replies; return the answer, or None if ``reply_to`` returns None."""
     session = open_session(judge, view)
     try:
         calls = next(session)
@@ -113,8 +113,8 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 
 async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
-    """Return the replies of a stage. If one call raises, the other calls still finish: they are paid."""
-    if len(calls) == 1:  # the usual case: a task would take longer than a reply from the cache
+    """Make several calls at the same time. If one raises an error, the others still finish: they are paid."""
+    if len(calls) == 1:  # the usual case; creating a task would take longer than reading the cache
         return [await ask(calls[0])]
     replies = []
     for found in await asyncio.gather(*map(ask, calls), return_exceptions=True):
@@ -132,10 +132,10 @@ async def judge_trajectory(
     read: Callable[..., Awaitable],
     on_view: Callable[[View], None],
 ) -> Judgment:
-    """Judge one trajectory. A failure becomes its answer, in the state ``error``.
+    """Judge one trajectory. Any failure becomes an answer with the state ``error``.
 
-    ``read`` calls a function that reads files; ``on_view`` receives the view of the run. Raises only the
-    StopRunError or StorageError that ``ask`` raises.
+    ``read`` runs a function that reads files in a thread. ``on_view`` is called with the view of the run.
+    StopRunError and StorageError from ``ask`` are raised.
     """
     reward = None
     try:
@@ -153,7 +153,7 @@ async def judge_trajectory(
 
 
 class _Load:
-    """The load of all trajectories in flight; `room` waits until a further trajectory may start."""
+    """The calls and bytes of all trajectories being judged. `room` waits until one more may start."""
 
     def __init__(self, most_calls: int):
         self._most_calls = most_calls
@@ -166,7 +166,7 @@ class _Load:
             await self.changed.wait()
 
     def _is_full(self) -> bool:
-        # Between its calls a trajectory counts as one, so that its next call finds room.
+        # A trajectory counts as one call even between its calls, so that it can make its next call.
         calls = sum(max(1, share.under_way) for share in self.shares)
         unknown = sum(share.is_unknown for share in self.shares)
         held = sum(share.held for share in self.shares)
@@ -174,7 +174,7 @@ class _Load:
 
 
 class _LoadShare:
-    """The load of one trajectory: calls in flight and bytes held. At first its calls are not known."""
+    """The calls and bytes of one trajectory. ``is_unknown`` is true until it makes its first call."""
 
     def __init__(self, load: _Load, ask: Ask):
         self._load, self._ask = load, ask
@@ -209,13 +209,13 @@ async def judge_trajectories(
     max_in_flight: int = 64,
     judge_one: JudgeOne = judge_trajectory,
 ) -> None:
-    """Judge every trajectory and pass each judgment to ``on_judged`` once, in the order in which they end.
+    """Judge trajectories concurrently, and call ``on_judged`` with each judgment as it ends.
 
-    A failure of one trajectory (it has no view, or the judge has a fault) becomes its answer, in the state
-    ``error``. If ``ask`` raises LeaveOutError, the trajectory is left out. If it raises StopRunError, no
-    further trajectory is started, calls in flight are completed, trajectories that then have all their
-    replies are judged, and the error is raised here. The same holds for a StorageError and for the errors of
-    ``on_judged``. ``judge_one`` replaces `judge_trajectory`.
+    A trajectory without a view, or on which the judge fails, gets an answer with the state ``error``.
+
+    If ``ask`` raises LeaveOutError, the trajectory gets no judgment. If it raises StopRunError or
+    StorageError, or ``on_judged`` raises any error, no further trajectory is started, calls in flight still
+    finish, and then the error is raised.
     """
     load = _Load(max_in_flight + PREFETCH)
     faults: list[Exception] = []
@@ -254,15 +254,15 @@ async def judge_trajectories(
 
 
 def describe_fault(fault: Exception) -> str:
-    """Return an exception as one line, with the place that raised it unless it is one of our own."""
-    if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors explain themselves
+    """Return a message for an exception, with the function and line unless it is one of our own errors."""
+    if isinstance(fault, ValueError) and type(fault) is not ValueError:  # our own errors need no place
         return str(fault)
     place = traceback.extract_tb(fault.__traceback__)[-1]
     return f"{type(fault).__name__}: {fault} ({place.name}, line {place.lineno})"
 
 
 def _weight(view: View) -> int:
-    """Return the bytes of a view's pictures and, roughly, of its texts."""
+    """Return the approximate bytes of a view's pictures and texts."""
     pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
     texts = (text for step in view.steps for text in (step.axtree, step.axtree_pruned, step.text) if text)
     return sum(len(picture.content) for picture in pictures) + sum(map(len, texts))

@@ -1,4 +1,4 @@
-"""The trajectories that a run judges, and the folder of their recorded runs."""
+"""Find the trajectories to judge, and the folder of their recorded runs."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 
 def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite, tuple[str, ...]]:
-    """Return the suite, and the ids of its trajectories that the options name.
+    """Return the suite and the ids of the trajectories that the options select.
 
-    Raises OptionsError if no trajectory is left, and SuiteError.
+    Raises SuiteError, and OptionsError if an option is wrong or no trajectory is left.
     """
     suite = load_suite(options.suite or (settings or read_settings()).suite)
     split = options.split_name
@@ -43,7 +43,9 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     if problems:
         raise OptionsError("; ".join(problems))
     if not chosen:
-        raise OptionsError(f"these options leave no trajectory of {suite.name}, split {split}; relax them")
+        raise OptionsError(
+            f"no trajectory of {suite.name}, split {split}, matches all options; leave some out"
+        )
     return suite, tuple(each.trajectory_id for each in chosen[: options.limit])
 
 
@@ -51,7 +53,7 @@ def _shard(text: str, problems: list[str]) -> slice:
     found = re.fullmatch(r"(\d{1,6})/(\d{1,6})", text)
     if found and 1 <= int(found[1]) <= int(found[2]):
         return slice(int(found[1]) - 1, None, int(found[2]))
-    problems.append(f"--shard {text}: write i/n with i from 1 to n, such as 1/4")
+    problems.append(f"--shard {text}: write I/N with I from 1 to N, such as 1/4")
     return slice(None)
 
 
@@ -68,17 +70,14 @@ def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set
         found = suite.find(line)
         if found is None or found.split != split:
             where = "is in another split" if found else f"is not in the suite {suite.name}"
-            problems.append(f"--ids {path}, line {number}: {line.strip()[:80]!r} {where}")
+            problems.append(f"--ids {path}, line {number}: {line.strip()[:80]!r} {where}; correct it")
         else:
             named.add(found.trajectory_id)
     return named
 
 
 def source_folder(source: Path | None, suite: Suite) -> Path:
-    """Return the folder of the recorded runs: ``source`` if it was named, else the dataset of the suite.
-
-    Raises OptionsError if neither exists.
-    """
+    """Return ``source``, or the suite's dataset if it is None. Raises OptionsError if neither exists."""
     if source is not None:
         return source
     settings = read_settings()
@@ -88,8 +87,8 @@ def source_folder(source: Path | None, suite: Suite) -> Path:
     if suite.name == "sample":
         return Path(sample.__file__).parent / "data"
     raise OptionsError(
-        f"there are no recorded runs of the suite {suite.name}. Name their folder with --source (the "
-        "released layout, a built dataset, or AgentLab's results) or in ARB_DATA_DIR "
-        f"({settings.data_dir} is not a dataset built for it). To try things out, use --suite sample, "
-        "which contains its runs"
+        f"no recorded runs of the suite {suite.name} were found ({settings.data_dir} is not a dataset built "
+        "for it). Name their folder with --source (the released data, a built dataset, or AgentLab's "
+        "results), or a dataset in ARB_DATA_DIR. To try things out, use --suite sample, which contains its "
+        "runs"
     )

@@ -1,8 +1,4 @@
-"""The replies that a plan assumes for calls that were not made yet.
-
-A reply has the typical length for the purpose of its call. After a pilot it has the mean length and the words
-of the pilot's replies for that role and purpose.
-"""
+"""Dummy replies for planning a run, of the same length as typical replies or as the replies of a pilot."""
 
 from __future__ import annotations
 
@@ -15,15 +11,15 @@ from typing import Final
 from arb.judges.types import Call, Reply
 
 REASONING_TOKENS: Final = 600
-"""Assumed tokens of hidden reasoning in a reply of a reasoning model. They are paid as output."""
+"""The hidden reasoning that a plan assumes for each reply of a reasoning model. It is paid as output."""
 
 TYPICAL_TOKENS: Final = {"caption": 500, "change": 110, "key points": 70, "rating": 110, "verdict": 220}
-"""Tokens of a typical reply by the purpose of its call."""
+"""The tokens of a typical reply, by the purpose of its call."""
 
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
 
 YES_SHARE: Final = 0.35
-"""The assumed share of replies that say yes, about the share of successes in Table 6 of the paper."""
+"""The share of verdicts assumed to say yes, about the success rate in Table 6 of the paper."""
 
 _WORDS: Final = """
 the agent opened the page and then looked for the item that was asked for in the list of results so it set the
@@ -33,50 +29,44 @@ filter and went on to the next step while the price and the name of the product 
 
 @dataclass
 class PilotReplies:
-    """A pilot's replies to the calls of one role and purpose. Read the properties after the pilot."""
+    """A pilot's replies for one role and purpose. Add all replies before you read a property."""
 
     replies: list[Reply] = field(default_factory=list)
     tokens_by_rule: list[int] = field(default_factory=list)
-    """The input tokens of each reply's call by our own rule."""
+    """The input tokens of each call as estimated by `TokenCounters`."""
 
     def add(self, reply: Reply, tokens_by_rule: int) -> None:
-        """Add a reply to a call that has ``tokens_by_rule`` input tokens by our own rule."""
         self.replies.append(reply)
         self.tokens_by_rule.append(tokens_by_rule)
 
     @cached_property
     def texts(self) -> list[str]:
-        """The texts of the replies, sorted by key so that the order does not depend on timing."""
+        """The texts of the replies, in an order that does not depend on timing."""
         by_key = {reply.key: reply.text for reply in self.replies if reply.key and reply.text}
         return [by_key[key] for key in sorted(by_key)]
 
     @cached_property
     def mean_output(self) -> float:
-        """The mean output tokens of a reply, hidden reasoning included."""
+        """The mean number of output tokens of a reply, including hidden reasoning."""
         known = [reply.output_tokens for reply in self.replies if reply.output_tokens is not None]
         return statistics.fmean(known) if known else 0.0
 
     @cached_property
     def input_ratio(self) -> float:
-        """The input tokens that the endpoint counted, divided by the number by our own rule."""
+        """The ratio of the input tokens that the endpoint counted to those that were estimated."""
         by_rule = sum(tokens for _, _, tokens in self._inputs)
         return sum(total for total, _, _ in self._inputs) / by_rule if by_rule else 1.0
 
     @cached_property
     def cached_share(self) -> float:
-        """The share of the input that the provider had in its cache.
-
-        The call with the least share is left out, since the first call has to fill the cache.
-        """
+        """The share of the input tokens that the provider had in its own cache."""
+        # Without the call that had the smallest share: the first call has to fill the cache.
         rest = sorted(self._inputs, key=lambda each: each[1] / each[0])[1:]
         return sum(cached for _, cached, _ in rest) / sum(total for total, _, _ in rest) if rest else 0.0
 
     @cached_property
     def _inputs(self) -> list[tuple[int, int, int]]:
-        """(Input tokens, cached input tokens, input tokens by our rule) of each reply that reports them.
-
-        Further samples of a request have no input of their own, and our rule counts only full prompts.
-        """
+        """The (counted, cached, estimated) input tokens of replies, without further samples of a request."""
         return [
             (reply.input_tokens, reply.cached_input_tokens or 0, by_rule)
             for reply, by_rule in zip(self.replies, self.tokens_by_rule, strict=True)
@@ -87,14 +77,10 @@ class PilotReplies:
 def dummy_reply(
     call: Call, key: str, max_output_tokens: int, pilot: PilotReplies | None = None, number: int = 0
 ) -> Reply:
-    """Return a made-up reply that every judge can parse, with its number of output tokens.
+    """Return a dummy reply that every judge can parse, with its number of output tokens.
 
-    Args:
-        call: The call to reply to.
-        key: The call's key. It makes the text unique, so that calls that quote it differ.
-        max_output_tokens: The limit of the reply.
-        pilot: A pilot's replies to calls of this role and purpose, whose texts are used in turn.
-        number: How many calls of this role and purpose came before.
+    The text contains a part of ``key``, so that later calls that quote it differ from each other. After a
+    ``pilot`` it is the text of one of its replies, chosen by ``number``; otherwise it is made up.
     """
     if pilot is not None and pilot.texts:
         text = f"({key[:8]})\n{pilot.texts[number % len(pilot.texts)]}"
@@ -103,13 +89,13 @@ def dummy_reply(
         output_tokens = min(round(pilot.mean_output), max_output_tokens)
     else:
         output_tokens = min(TYPICAL_TOKENS.get(call.purpose, TYPICAL_TOKENS_OF_OTHERS), max_output_tokens)
-        says_yes = int(key[8:16], 16) / 0x1_0000_0000 < YES_SHARE  # drawn by the key: always the same
+        says_yes = int(key[8:16], 16) / 0x1_0000_0000 < YES_SHARE  # random, but always the same for a key
         text = _text(call.purpose, output_tokens, key[:8], says_yes)
     return Reply(text=text, finish_reason="stop", output_tokens=output_tokens, key=key)
 
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
-    """Return about ``words`` words, with the tags and scores that judges parse for this purpose."""
+    """Return about ``words`` words of text that judges can parse as a reply to a call of this purpose."""
     if purpose in ("caption", "key points"):
         return _filler(words, mark)
     if purpose == "change":  # only the last line reaches the judge
@@ -126,5 +112,5 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
 
 
 def _filler(words: int, mark: str) -> str:
-    """Return the mark, which counts as four words, and common words of about one token each."""
+    """Return the mark, which counts as four words, followed by words of about one token each."""
     return " ".join([f"({mark})", *islice(cycle(_WORDS.split()), max(1, words - 4))])

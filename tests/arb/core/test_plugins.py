@@ -68,7 +68,7 @@ def test_a_judge_of_a_package_comes_after_the_catalogue(installed):
     [
         ("no_such_module:Judge", "No module named 'no_such_module'"),
         (f"{__name__}:SameName", "there is already a judge 'aer-c'"),
-        ("json:dumps", "a judge needs name, inputs, calls"),
+        ("json:dumps", "lacks name, inputs, calls"),
     ],
 )
 def test_a_judge_that_cannot_be_used_is_left_out_with_one_warning(installed, caplog, value, warning):

@@ -45,11 +45,11 @@ def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
 @pytest.mark.parametrize(
     ("content", "attribute", "message"),
     [
-        ("", "Judge", "has no Judge"),
+        ("", "Judge", "defines no Judge"),
         ("x = (", "x", r"cannot be loaded \(SyntaxError"),
         ("raise SystemError('no')", "x", r"cannot be loaded \(SystemError: no"),
         ("class J:\n    def __init__(self, model): ...", "J", "without arguments"),
-        ("class J:\n    name = 'J'\n    def ask(self, view): ...", "J", "needs inputs, calls, source, wants"),
+        ("class J:\n    name = 'J'\n    def ask(self, view): ...", "J", "lacks inputs, calls, source, wants"),
     ],
 )
 def test_the_message_says_what_is_wrong_with_a_custom_judge(tmp_path, content, attribute, message):

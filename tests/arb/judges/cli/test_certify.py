@@ -212,7 +212,7 @@ def test_stopped_it_says_how_to_go_on_and_writes_no_report(tmp_path, monkeypatch
         options = ("--limit", 3, "--probe", "claim", "--repeats", 1)
         result = certify(server, tmp_path, *options)
         assert result.exit_code == 130
-        assert "to continue, run the same command again" in result.output
+        assert "run the same command again to continue" in result.output
         assert not list((tmp_path / "out").glob("certificate.*"))
         monkeypatch.setattr(runner, "run_local", real)
         assert certify(server, tmp_path, *options).exit_code == 0
@@ -286,7 +286,7 @@ def test_a_changed_file_of_a_judge_is_another_judge(tmp_path):
     [
         (("--probe", "nonsense"), "--probe nonsense: no such probe; use one of"),
         (("--maximise", "precision"), "add a lower bound of recall"),
-        (("--retry", "ok"), "--retry ok: no such state; use"),
+        (("--retry", "ok"), "--retry ok: unknown state; use one of"),
     ],
 )
 def test_what_cannot_be_certified_ends_with_one_line_and_leaves_no_report(tmp_path, arguments, words):

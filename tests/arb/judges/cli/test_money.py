@@ -62,7 +62,7 @@ def test_samples_are_planned_and_paid_with_their_input_once(tmp_path):
         made = planned(server, tmp_path, "simplified-axtree", "--samples", 4)
         assert made["calls"] == 20
         shown = judge_runs.invoke("plan", *arguments(server, tmp_path, "simplified-axtree", "--samples", 4))
-        assert "one request (n), whose input is paid once" in shown.stdout
+        assert "one request (parameter n), so their input is paid once" in shown.stdout
         alone = planned(server, tmp_path, "simplified-axtree")
         with_samples, without = made["roles"][0], alone["roles"][0]
         assert with_samples["input_tokens"] == without["input_tokens"]

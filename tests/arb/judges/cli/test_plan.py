@@ -157,7 +157,7 @@ def test_an_unknown_price_is_unknown_and_never_nothing(tmp_path):
     assert made["usd"] is None
     assert [role["usd"] for role in made["roles"]] == [None, None]
     shown = judge_runs.invoke(*given, "--max-usd", "1").stdout
-    assert "dollars: unknown; with --max-usd 1 the run will not start" in shown
+    assert "dollars: unknown; the run will not start with --max-usd 1" in shown
     assert "$0" not in shown
 
 
@@ -178,7 +178,7 @@ def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
         return judge_runs.invoke(*given, "--cache", tmp_path).stdout
 
     assert "within --max-usd 1000" in shown("1000")
-    assert "with --max-usd 0.01 the run is expected to stop before its end" in shown("0.01")
+    assert "the run will probably reach --max-usd 0.01 and stop early" in shown("0.01")
     found = shown("1")
     for said in ("an estimate", "OpenAI patches of 32 px", "genai-prices", "hidden reasoning", "verdict 220"):
         assert said in found
@@ -186,4 +186,4 @@ def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
 
 def test_a_judge_that_asks_nobody_costs_nothing(tmp_path):
     given = ["plan", "always-successful", "--suite", "sample", "--split", "dev"]
-    assert "no calls and costs $0" in judge_runs.invoke(*given).stdout
+    assert "calls no model, so it costs $0" in judge_runs.invoke(*given).stdout

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from arb.core.suite import load_suite
-from arb.judges.cli.text import render
+from arb.judges.cli.text import print_template
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import Outcome
@@ -19,11 +19,12 @@ def run(judge, out, *arguments):
     return invoke("run", judge, "--split", "dev", "--out", out, *arguments)
 
 
-def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path):
+def test_what_an_endpoint_sent_gets_to_no_terminal_as_it_is(tmp_path, capsys):
     sums = {"states": {"error": 1}, "calls": 1, "input_tokens": 0, "output_tokens": 0, "cost_usd": 0.0}
     ended = RunEnd("limited", "stopped: only rate limits (429: \x1b[2Jwait)")
     outcome = Outcome(ended, 1, 1, 0, sums, "400: \x1b]0;title\x07")
-    lines = render("run.txt.j2", outcome=outcome, out=tmp_path)
+    print_template("run.txt.j2", outcome=outcome, out=tmp_path)
+    lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "stopped: only rate limits (429: �[2Jwait)"
     assert "(the first error: 400: �]0;title�)" in lines[4]
     assert all(line.isprintable() for line in lines)
@@ -93,11 +94,11 @@ def test_trajectories_are_chosen_by_benchmark_agent_and_ids(tmp_path):
             ("--benchmark", "webarina", "--shard", "0/2"),
             ["--benchmark webarina", "webarena", "--shard 0/2"],
         ),
-        (YES, ("--shard", "5", "--provider", "acme"), ["write i/n", "--provider acme", "openrouter"]),
+        (YES, ("--shard", "5", "--provider", "acme"), ["write I/N", "--provider acme", "openrouter"]),
         (YES, ("--retry", "ok"), ["--retry ok", "too_long"]),
         (YES, ("--ids", "nowhere.txt"), ["--ids nowhere.txt: cannot be read"]),
         (YES, ("--model-of", "captioner"), ["ROLE=MODEL"]),
-        (YES, ("--model-of", "captioner=x"), ["has no such role"]),
+        (YES, ("--model-of", "captioner=x"), ["not a role of"]),
         (YES, ("--extra", "effort=low"), ["not JSON"]),
         ("alway-successful", (), ["Did you mean 'always-successful'"]),
         ("rule-based", (), ["--source", "--suite sample"]),  # where recorded runs could come from
@@ -132,4 +133,4 @@ def test_a_folder_that_another_process_runs_in_is_refused(tmp_path):
     with RunFolder(tmp_path, {"judge": "always-successful"}):
         result = run(YES, tmp_path)
     assert result.exit_code == 2
-    assert "another process uses it" in result.output
+    assert "is in use by another process" in result.output

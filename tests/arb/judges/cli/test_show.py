@@ -67,7 +67,7 @@ def test_in_the_terminal_every_message_and_reply_stands_in_order(webjudge):
     assert lines.startswith(f"{ID}: ok, success ")
     assert "judge: webjudge-style · m · own wording" in lines
     last = lines[lines.rindex("=====") :]
-    assert "verdict, asked of judge" in last
+    assert "verdict, sent to judge" in last
     assert last.index("--- system") < last.index("--- user") < last.index("--- reply: ok")
     assert "[picture sha256:" in lines and "image/jpeg" in lines and "detail high" in lines
 
@@ -83,7 +83,7 @@ def test_the_pictures_that_were_sent_are_found_in_the_recorded_runs(webjudge, tm
 
 def test_an_id_that_is_not_judged_and_a_folder_that_is_no_run_are_said(webjudge, tmp_path):
     folder, _ = webjudge
-    assert "is not judged in" in invoke("show", folder, "a/b/c").output
+    assert "has no judgment of it; use an id" in invoke("show", folder, "a/b/c").output
     assert invoke("show", tmp_path, ID).exit_code == 2
 
 

@@ -151,7 +151,7 @@ def test_judges_that_read_are_shown_what_was_observed_and_the_answer(judge_sourc
             ("--agent", "nobody"),
             "--agent nobody: not in runs-of-logs; use asker, solver",
         ),
-        ("rule-based", (), "needs rewards, but the runs of --source are read without"),
+        ("rule-based", (), "needs rewards, which are not read from --source"),
     ],
 )
 def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, judge, more, said, tmp_path):
@@ -161,7 +161,9 @@ def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, j
 
 def test_a_command_without_runs_says_how_to_name_them(invoke):
     told = invoke("plan", "simplified-axtree")
-    assert told.exit_code == 2 and "--split dev or --split test for those of a suite, or only" in told.output
+    assert (
+        told.exit_code == 2 and "--split dev or --split test for those of a suite, or --source" in told.output
+    )
 
 
 def test_files_that_give_no_run_are_named_each_time(invoke, text_runs, tmp_path):

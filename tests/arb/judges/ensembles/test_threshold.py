@@ -186,7 +186,7 @@ def test_a_threshold_is_for_the_judge_and_the_models_that_made_the_scores(tmp_pa
     write_threshold(path, replace(FROZEN, configuration=score_settings(run)))
     check_score_settings(path, {**run, "split": "test", "data_hash": "of other runs"})
     for changed in ({"samples": 3}, {"models": {"judge": {"model": "n", "logprobs": True}}}):
-        with pytest.raises(OptionsError, match="with other settings"):
+        with pytest.raises(OptionsError, match="with other options"):
             check_score_settings(path, {**run, **changed})
 
 

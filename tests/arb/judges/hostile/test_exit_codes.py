@@ -21,7 +21,7 @@ def test_a_run_without_a_single_verdict_ends_with_1_and_says_what_to_do(tmp_path
     assert done.exit_code == 1
     assert json.loads(done.stdout)["totals"]["states"] == {"unparsed": 4}
     assert (
-        "no trajectory has a verdict (4 unparsed): read the replies with `python -m arb judges show"
+        "no trajectory has a verdict (4 unparsed); read the replies with `python -m arb judges show"
         in done.stderr
     )
 
@@ -41,7 +41,7 @@ def test_a_cache_that_cannot_be_opened_is_one_message_and_nothing_is_paid(tmp_pa
         done = invoke(name, *options(server, tmp_path, "--cache", tmp_path / "file" / "cache", *more))
         assert server.counts.calls == 0
     assert done.exit_code == 2, done.output
-    problem = "the reply cache cannot be opened (Not a directory); name a writable folder"
+    problem = "the reply cache cannot be opened (Not a directory); choose a writable folder"
     assert f"error: {tmp_path}/file/cache: {problem}" in done.stderr
     assert isinstance(done.exception, SystemExit)
 

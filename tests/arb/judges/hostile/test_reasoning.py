@@ -90,7 +90,9 @@ def planned(*more) -> str:
 def test_plan_warns_of_a_limit_that_ends_within_the_thoughts_and_counts_them(tmp_path):
     cache = ("--cache", tmp_path)
     short = planned(*cache, "--model", "o3-mini", "--max-output-tokens", 1_024)
-    assert "warning: judge: o3-mini reasons before it answers, so 1,024 tokens may run out" in short
+    assert (
+        "warning: judge: o3-mini reasons before it answers, so a limit of 1,024 tokens may cut off" in short
+    )
     assert "set it to 8192 or more" in short
     assert "warning" not in planned(*cache, "--model", "o3-mini")
     assert "warning" not in planned(*cache, "--model", "gpt-4o", "--max-output-tokens", 1_024)

@@ -115,7 +115,7 @@ def test_two_models_that_answer_one_run_give_a_warning(tmp_path):
         served = totals(tmp_path)["served_models"]["judge"]
         assert sum(served.values()) == LIMIT
         assert set(served) == set(names)  # the sample's goals are of both lengths
-        assert "judge: m was asked, but m and m-quantized answered" in result.output
+        assert "judge: m was requested, but m and m-quantized answered" in result.output
 
 
 def test_two_models_in_two_sessions_give_a_warning(tmp_path):
@@ -125,7 +125,7 @@ def test_two_models_in_two_sessions_give_a_warning(tmp_path):
         name[0] = "m-2"
         result = run(server, tmp_path)
         assert totals(tmp_path)["served_models"] == {"judge": {"m": 2, "m-2": 2}}
-        assert "judge: m was asked, but m and m-2 answered" in result.output
+        assert "judge: m was requested, but m and m-2 answered" in result.output
 
 
 @pytest.mark.parametrize(
@@ -209,7 +209,7 @@ def test_a_finished_folder_cannot_be_refreshed(tmp_path):
         refused = run(server, tmp_path, "--refresh")
         assert (refused.exit_code, server.counts.calls) == (2, LIMIT)
         assert "--refresh: every trajectory in" in refused.output
-        assert "name another --out" in " ".join(refused.output.split())
+        assert "use another --out" in " ".join(refused.output.split())
 
 
 def test_replies_expire(tmp_path, monkeypatch):

@@ -321,7 +321,7 @@ def test_an_authorization_of_the_users_replaces_the_key():
     [
         ("X-Key", "write NAME=VALUE"),
         ("X Key=secretsecret", "write NAME=VALUE"),
-        ("X-Key=secret\r\nsecret", "--header X-Key: the value contains a character"),
+        ("X-Key=secret\r\nsecret", "--header X-Key: use only printable ASCII"),
     ],
 )
 def test_a_header_that_cannot_be_is_refused_without_its_value(tmp_path, header, said):

@@ -166,7 +166,7 @@ def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_da
         said = first.communicate(timeout=300)[1]
         assert first.returncode == 130, said
         assert "batch_1: 6 calls submitted" in said
-        assert "6 calls are at the endpoint (batch_1); run the same command again to collect them" in said
+        assert "6 calls are in batches (batch_1); run the same command again to collect them" in said
         assert predictions(tmp_path) == []
         server.batches.advance("batch_1")
         second = subprocess.run(
@@ -273,7 +273,7 @@ def test_a_batch_stopped_at_the_endpoint_is_not_submitted_again_at_once(tmp_path
         moved_on(server, two_and_cancelled)
         outcome = run(server, tmp_path, "simplified-neither")
         assert outcome.ended.how == "interrupted"
-        assert "the endpoint cancelled batch_1" in outcome.ended.message
+        assert "batch_1: was cancelled at the endpoint" in outcome.ended.message
         assert len(server.batches.batches) == 1
         moved_on(server, lambda batch_id: server.batches.advance(batch_id))
         assert run(server, tmp_path, "simplified-neither").ended.how == "finished"

@@ -144,7 +144,7 @@ def test_a_judge_without_replies_cannot_be_exported(tmp_path):
     run = run_of(tmp_path / "run", [answered(Answer("ok", True))], "always-successful", None, models=())
     result, _ = exported(run, tmp_path / "out")
     assert result.exit_code == 2
-    assert "asks no model" in result.output
+    assert "calls no model" in result.output
 
 
 def test_exported_again_a_judgment_that_failed_before_replaces_its_error_file(tmp_path):

@@ -148,7 +148,7 @@ def test_what_is_not_set_does_not_differ_from_what_is_not_there():
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     (tmp_path / "run.json").write_text('{"something": "else"}')
-    with pytest.raises(RunFolderError, match="not have format"):
+    with pytest.raises(RunFolderError, match="not have the format"):
         RunFolder(tmp_path, CONFIGURATION)
     assert (tmp_path / "run.json").read_text() == '{"something": "else"}'
     (tmp_path / "b").mkdir()

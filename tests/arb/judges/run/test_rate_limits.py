@@ -47,7 +47,7 @@ def test_a_run_with_errors_ends_with_1_and_says_how_to_go_on(tmp_path):
         assert states(tmp_path) == {"ok": 19, "error": 1}
         lines = [line for line in result.output.splitlines() if "--retry error" in line]
         assert len(lines) == 1
-        assert lines[0].startswith("trajectories without an answer, which count as not successful: 1; to ask")
+        assert lines[0].startswith("trajectories without an answer: 1, counted as not successful; to judge")
         server.chat.script = lambda request: "<success>Successful</success>"
         asked = server.counts.calls
         assert run(server, tmp_path).exit_code == 1  # nothing is left to judge, but the error still stands
@@ -65,5 +65,5 @@ def test_ctrl_c_while_the_endpoint_asks_to_wait_ends_the_run_at_once(tmp_path):
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=300)
     assert process.returncode == 130
-    assert "to continue, run the same command again" in errors
+    assert "run the same command again to continue" in errors
     assert predictions(tmp_path) == []

@@ -170,7 +170,7 @@ def test_the_registry_says_how_a_judge_answers(name, form):
     assert form_of_judge(name) == form
 
 
-@pytest.mark.parametrize(("name", "said"), [("my own", "--form"), ("Rule-based", "asks no model")])
+@pytest.mark.parametrize(("name", "said"), [("my own", "--form"), ("Rule-based", "calls no model")])
 def test_a_judge_whose_form_is_not_known_is_refused(name, said):
     with pytest.raises(ReparseError, match=said):
         form_of_judge(name)
@@ -195,13 +195,13 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
     assert f"{absent:,} trajectories have no judgment" in done.output
     checked = invoke(*command, "--judge", "aer", "--out", tmp_path / "none.jsonl")
     assert checked.exit_code == 2
-    assert "folders there: simplified-axtree-m-1-own-wording" in checked.output
+    assert "with --judge: simplified-axtree-m-1-own-wording" in checked.output
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("--split", "dev"), "neither a run nor judgments/"),
+        (("--split", "dev"), "neither run.json nor judgments/"),
         ((), "--split"),
         (("--split", "dev", "--form", "tags"), "--form: cannot be used with released judgments"),
     ],

@@ -261,7 +261,7 @@ OUTS = ("one", "two", "one-again")
 
 @pytest.mark.parametrize(
     ("name", "meaning"),
-    [("prompts_hash", "the wording of the prompts"), ("view_hash", "what the judge sees of a run")],
+    [("prompts_hash", "the judge's prompts"), ("view_hash", "what the judge sees of a run")],
 )
 def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_says_so(
     tmp_path, name, meaning
@@ -274,8 +274,8 @@ def test_under_another_wording_or_view_the_same_command_starts_anew_beside_and_s
         path.write_text(json.dumps(other))
         (tmp_path / "run-2").mkdir()  # no run's: passed over
         before = {each.name: each.read_bytes() for each in (tmp_path / "run").iterdir()}
-        stays = f"that differs in {meaning}; leaving it unchanged and"
-        for how, limit in (("starting a new run", 4), ("continuing", 6)):
+        stays = f"that differs in {meaning}; leaving that run unchanged and"
+        for how, limit in (("starting a new one", 4), ("continuing the one", 6)):
             result = run(server, tmp_path, "--limit", limit)
             assert result.exit_code == 0
             said = " ".join(result.output.split())
@@ -297,7 +297,7 @@ def test_with_another_option_the_folder_may_be_the_wrong_one_and_nothing_is_begu
         refused = run(server, tmp_path, "--limit", 2)
         assert refused.exit_code == 2
         assert "split: test there, dev now" in refused.output
-        assert "name another folder" in " ".join(refused.output.split())
+        assert "use another folder" in " ".join(refused.output.split())
         assert not (tmp_path / "run-2").exists()
 
 
@@ -309,15 +309,15 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
     with LLMServer(script="tags") as server:
         run(server, tmp_path, "--limit", 2)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"{tmp_path}/run: contains a run that differs in the wording of the prompts" in said
-        assert f"leaving it unchanged and starting a new run in {tmp_path}/run-2" in said
+        assert f"{tmp_path}/run: contains a run that differs in the judge's prompts" in said
+        assert f"leaving that run unchanged and starting a new one in {tmp_path}/run-2" in said
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
         assert read_run(tmp_path / "run-2")["configuration"]["prompts"] == "official"
         changed = {**read_templates(official_settings), "final": "Another end."}
         monkeypatch.setattr("arb.judges.catalog.official.read_templates", lambda settings: changed)
         said = " ".join(run(server, tmp_path, *official).output.split())
-        assert f"leaving it unchanged and starting a new run in {tmp_path}/run-3" in said
+        assert f"leaving that run unchanged and starting a new one in {tmp_path}/run-3" in said
         assert server.counts.calls == 4 + 2
 
 
@@ -417,7 +417,7 @@ def test_interrupted_a_run_finishes_its_calls_leaves_a_whole_folder_and_goes_on(
         go_on.set()
         _, said = process.communicate(timeout=120)
         assert process.returncode == 130
-        assert "to continue, run the same command again" in said
+        assert "run the same command again to continue" in said
         assert server.counts.left == 0  # no paid call was dropped
         done = predictions(tmp_path)
         assert 2 <= len(done) == server.counts.answers.total() < 20
