@@ -228,7 +228,7 @@ def verdict_agreement(first: np.ndarray, second: np.ndarray) -> VerdictAgreement
 
 
 def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> SharedErrors:
-    """Count the errors of two judges and those that they share, with the arguments of `mcnemar`."""
+    """Count the errors of each judge and those that they share. Takes the same arguments as `mcnemar`."""
     wrong_first, wrong_second = is_wrong(first, labels), is_wrong(second, labels)
     by_chance = 0.0
     together = []

@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 
 
 class Durability:
-    """How far the records are stored permanently (durable). With this base class every record is."""
+    """Tells which records are durable, that is, stored permanently. In this base class all of them are."""
 
     ended: str | None = None
     """Why no record may be added until an operator acts, as a public message, or None."""

@@ -69,9 +69,10 @@ def _from_verdicts(verdicts: Predictions, labels: LabelSet, label: str, rows: np
 
 
 def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None = None) -> Records:
-    """Make the records from labels and from judges' verdicts, by a name that `row_named` accepts.
+    """Make the records from the labels and the judges' verdicts.
 
-    Raises ValueError with every name that is not a judge of the paper.
+    The keys of ``verdicts`` are names that `row_named` accepts. Raises ValueError with every name that is not
+    a judge of the paper.
     """
     published = {row.row_id: row for row in load_published_rows()}
     found, problems = {}, []

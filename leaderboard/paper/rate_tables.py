@@ -63,7 +63,10 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """Return an evaluator with the rates printed in Table 6, and counts and intervals if a count fits."""
+    """Return an evaluator with the rates printed in Table 6.
+
+    If a count gives a printed rate, the rate also has that count and an interval.
+    """
     rates = {}
     for line in printed_rates():
         n, printed = experts.rates[line.benchmark, line.agent].n, getattr(line, column)

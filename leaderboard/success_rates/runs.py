@@ -74,7 +74,7 @@ class AgentRuns:
 
     @property
     def tasks(self) -> np.ndarray:
-        """The number of each run's task, of shape (n,)."""
+        """An integer for each run that identifies its task, of shape (n,)."""
         numbers: dict[tuple[str, str], int] = {}
         return np.array([numbers.setdefault((run.folder, run.task), len(numbers)) for run in self.parts])
 

@@ -156,9 +156,9 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         responses=ERROR_RESPONSES,
     )
     def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
-        """Without this, a submission keeps the metrics of the labels that it was first scored under.
+        """Show metrics under the current labels instead of those that the file was first scored with.
 
-        Newer metrics count as a test file, and for a public row also as a row of the year.
+        A refresh uses up the quota of a test file. For a public row it also uses up a row of the year.
         """
         return act(service.moderation.refresh, submission_id, actor, service.label_version)
 

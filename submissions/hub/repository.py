@@ -79,8 +79,8 @@ class Head:
 class RecordsRepository:
     """A client for the private dataset repository. Its methods can take seconds and raise HubError.
 
-    Fetched files go to ``folder``. Nothing else may use it, because the Hub's client returns the files in it
-    for any token. ``say`` is called with a line of text for each pause.
+    Fetched files go to ``folder``. Do not share this folder: the Hub's client returns its files without
+    checking the token. ``say`` is called with a line of text whenever the client waits before a retry.
     """
 
     def __init__(self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None]) -> None:

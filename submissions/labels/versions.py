@@ -141,7 +141,7 @@ class NotPublishedYet(LabelsUnavailable):
 
 
 def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
-    """Return the message that a suite lacks the ``wanted`` version, or any published label set."""
+    """Return the message for a suite without the ``wanted`` version, or with no published label set."""
     if known:
         return (
             f"{suite} has no label version {wanted}; use one of {', '.join(each.version for each in known)}"

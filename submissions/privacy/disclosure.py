@@ -84,8 +84,8 @@ def benchmark_cell(benchmark: str) -> str:
 def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
     """Return the digests of a file's verdicts by label and cell name, as plain dicts for JSON.
 
-    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if their numbers
-    differ.
+    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if there is not
+    one verdict per trajectory.
     """
     ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
     of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)

@@ -218,7 +218,7 @@ def _novel(sequence: Sequence[object]) -> int:
 
 
 def _secret_in(path: Path) -> bytes:
-    """Return the secret in a file. If the file is missing, create it; several processes may do so."""
+    """Return the secret in a file, creating the file if needed. Several processes may call this together."""
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         handle, part = tempfile.mkstemp(dir=path.parent, prefix=".secret-")  # only its owner can read it

@@ -184,7 +184,7 @@ def _may_pass(failure: BaseException) -> bool:
 
 
 def _wait_s(state: tenacity.RetryCallState) -> float:
-    """Return the seconds that the endpoint asks to wait, or else a random time that grows by attempt."""
+    """Return how many seconds to wait: as the endpoint asks, or a random time that grows per attempt."""
     failure = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failure, CallFailed) and failure.retry_after_s:
         return failure.retry_after_s
