@@ -57,8 +57,8 @@ CHANGES: Final[dict[str, AccountChange]] = {
 def verify(as_json: JsonOption = False) -> None:
     """Check the event log, the stored files, the scores and the board.
 
-    Every score is computed again and compared. The command only reads. The exit code is 1 if it finds a
-    problem.
+    Every score is computed again and compared with the stored one. Nothing is changed. The exit code is 1 if
+    it finds a problem.
     """
     service = open_records()
     with ends_on(RecordsUnavailable), progress_bar(stays=False, only_on_terminal=True) as progress:
@@ -299,7 +299,7 @@ def restore(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Restore records and files that `export` wrote into an empty ARB_STATE_DIR or DATABASE_URL.
+    """Restore a folder that `export` wrote, into an empty ARB_STATE_DIR or DATABASE_URL.
 
     First provide the server's secret: set ARB_SECRET, or copy the file `secret` into ARB_STATE_DIR. With
     --new-secret, figures of private suites get new noise, so they stay hidden until you run `accept-charge`.
@@ -308,7 +308,9 @@ def restore(
         found = backup.restore_from_folder(read_settings(), folder, new_secret)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
-        typer.echo("the backup does not name its secret; run `verify` to check that yours is right", err=True)
+        typer.echo(
+            "the backup does not say which secret it was made with; run `verify` to check yours", err=True
+        )
     if not as_json:
         next_step("check the records", "submissions", "verify")
 

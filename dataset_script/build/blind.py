@@ -98,7 +98,7 @@ def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
     if unknown := sorted(name for name in found.values() if name not in real):
         named = ", ".join(unknown[:5])
         raise BlindError(
-            f"{len(unknown)} ids are not of the suite {suite.name} with this key; check --suite and --key: "
+            f"{len(unknown)} ids do not belong to {suite.name} under this key; check --suite and --key: "
             f"{named}"
         )
     return _BLIND_ID.sub(lambda match: real[found[match[0]]], text)

@@ -318,7 +318,7 @@ def _read_goals(path: Path, *_version: int) -> Mapping[str, str]:
         content = read_json_object(file_inside(path.name, path.parent, path.parent))
     except UnusableFileError as error:
         raise SourceError(
-            f"{path.name} cannot be read ({error}); write a JSON object of task ids and goals"
+            f"{path.name} cannot be read ({error}); write a JSON object that maps task ids to goals"
         ) from error
     goals = ((task, valid_text(goal)) for task, goal in content.items())
     return {task: goal for task, goal in goals if goal}

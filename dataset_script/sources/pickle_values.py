@@ -76,7 +76,7 @@ class PickledObject:
             if part is None:
                 continue
             if not isinstance(part, dict) or not all(isinstance(key, str) for key in part):
-                raise RefusedPickle(f"{self.class_name} with a state that is no table of fields")
+                raise RefusedPickle(f"the state of {self.class_name} is not a dict of fields")
             self.fields.update(part)
 
 
@@ -91,9 +91,9 @@ class Dtype:
         """Set the byte order from (version, byte order, five fields unused by plain numbers, flags)."""
         usual = (None, None, None, -1, -1, 0)
         if not isinstance(state, tuple) or len(state) != 8 or state[1] not in ("<", ">", "|", "="):
-            raise RefusedPickle(f"numpy.dtype {self.name} with an unusual state")
+            raise RefusedPickle(f"numpy.dtype {self.name} has an unusual state")
         if state[2:] != usual:
-            raise RefusedPickle(f"numpy.dtype {self.name} with parts")
+            raise RefusedPickle(f"numpy.dtype {self.name} has fields")
         self.order = ">" if state[1] == ">" else "<"
 
     @property
@@ -113,18 +113,18 @@ class PlainArray:
     def set_state(self, state: Any) -> None:
         """Set (version, shape, dtype, Fortran order, bytes). Raises RefusedPickle unless the sizes agree."""
         if not isinstance(state, tuple) or len(state) != 5:
-            raise RefusedPickle("numpy.ndarray with an unusual state")
+            raise RefusedPickle("a numpy.ndarray has an unusual state")
         self.fill(*state[1:])
 
     def fill(self, shape: Any, dtype: Any, is_fortran: Any, data: Any) -> None:
         if not isinstance(dtype, Dtype) or not isinstance(data, bytes | bytearray):
-            raise RefusedPickle("numpy.ndarray of something other than plain numbers")
+            raise RefusedPickle("a numpy.ndarray contains something other than numbers")
         if not isinstance(shape, tuple) or len(shape) > MAX_DIMENSIONS:
-            raise RefusedPickle("numpy.ndarray with an unusual shape")
+            raise RefusedPickle("a numpy.ndarray has an unusual shape")
         if not all(type(size) is int and 0 <= size < 2**32 for size in shape):
-            raise RefusedPickle("numpy.ndarray with an unusual shape")
+            raise RefusedPickle("a numpy.ndarray has an unusual shape")
         if prod(shape) * dtype.item_bytes != len(data):
-            raise RefusedPickle(f"numpy.ndarray of shape {shape} with {len(data)} bytes")
+            raise RefusedPickle(f"a numpy.ndarray of shape {shape} has {len(data)} bytes")
         self.shape, self.dtype, self.data, self.is_fortran = shape, dtype, bytes(data), bool(is_fortran)
 
 
@@ -137,9 +137,9 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
     if name == _DTYPE and len(arguments) == 3 and arguments[1:] == (False, True):
         kind = arguments[0]
         if not isinstance(kind, str):
-            raise RefusedPickle("numpy.dtype of no name")
+            raise RefusedPickle("a numpy.dtype has no name")
         if kind not in _PLAIN_DTYPES:
-            raise RefusedPickle(f"numpy.dtype {kind[:20]!r}")
+            raise RefusedPickle(f"numpy.dtype {kind[:20]!r} is not a type of plain numbers")
         return Dtype(kind)
     if name in _RECONSTRUCT and arguments == (Named(_NDARRAY), (0,), b"b"):
         return PlainArray()
@@ -151,9 +151,9 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
     if name in _SCALAR and len(arguments) == 2:
         dtype, data = arguments
         if not isinstance(dtype, Dtype) or not isinstance(data, bytes) or len(data) != dtype.item_bytes:
-            raise RefusedPickle("a numpy scalar that is no plain number")
+            raise RefusedPickle("a numpy scalar is not a plain number")
         return struct.unpack(dtype.order + _PLAIN_DTYPES[dtype.name], data)[0]
-    raise RefusedPickle(f"{name} called with unusual arguments")
+    raise RefusedPickle(f"it calls {name} with unusual arguments")
 
 
 def kind_of(value: Any) -> str:
@@ -165,4 +165,4 @@ def plain_key(key: Any) -> Any:
     """Return the key if its hash is cheap. Raises RefusedPickle for other keys, such as tuples of tuples."""
     if key is None or isinstance(key, str | bytes | float) or (isinstance(key, int) and abs(key) < 2**63):
         return key
-    raise RefusedPickle(f"a key or set item of type {kind_of(key)}")
+    raise RefusedPickle(f"a key or set item has the type {kind_of(key)}")

@@ -79,7 +79,9 @@ def _unpack(path: Path, most: int) -> bytes:
     except OSError as error:
         raise UnusableFileError("unreadable", f"{path.name}: {error.strerror or error}") from error
     if len(data) > most:
-        raise UnusableFileError("refused_pickle", f"{path.name}: more than {most:,} bytes unpacked")
+        raise UnusableFileError(
+            "refused_pickle", f"{path.name}: it has more than {most:,} bytes after unpacking"
+        )
     return data
 
 
@@ -115,11 +117,11 @@ class Machine:
     def _check_cost(self, opcodes: int) -> None:
         limits = self._limits
         if opcodes > limits.opcodes:
-            raise RefusedPickle(f"more than {limits.opcodes:,} opcodes")
+            raise RefusedPickle(f"it has more than {limits.opcodes:,} opcodes")
         if self._below + len(self._stack) > limits.open_values:
-            raise RefusedPickle(f"more than {limits.open_values:,} values open at a time")
+            raise RefusedPickle(f"it has more than {limits.open_values:,} unfinished values at a time")
         if len(self._memo) > limits.memo_entries:
-            raise RefusedPickle(f"more than {limits.memo_entries:,} memo entries")
+            raise RefusedPickle(f"it has more than {limits.memo_entries:,} memo entries")
 
     def _take(self, opcode: str, argument: Any, after: int) -> None:
         """Execute an opcode; ``after`` is the place of the next one. Frequent opcodes are tested first."""
@@ -154,7 +156,7 @@ class Machine:
                 raise IndexError
         elif opcode == "PROTO":
             if argument not in PROTOCOLS:
-                raise RefusedPickle(f"protocol {argument}")
+                raise RefusedPickle(f"it has protocol {argument}")
         elif opcode == "STACK_GLOBAL":
             name, module = self._stack.pop(), self._stack.pop()
             self._stack.append(self._named(module, name, after))
@@ -162,12 +164,12 @@ class Machine:
             module, name = argument.split(" ", 1)
             self._stack.append(self._named(module, name, after))
         else:
-            raise RefusedPickle(f"opcode {opcode}")
+            raise RefusedPickle(f"it has the opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
         """Return the name if it is allowed, or if only an object is made of it. Else raises RefusedPickle."""
         if not isinstance(module, str) or not isinstance(name, str):
-            raise RefusedPickle("a class whose name is not a text")
+            raise RefusedPickle("it names a class by something other than a string")
         full = f"{module}.{name}"
         if full not in self._allowed and not self._makes_object(after):
             raise RefusedPickle(full[:200])
@@ -185,7 +187,7 @@ def _set_items(stack: Stack, pairs: list[Any]) -> None:
     if isinstance(target, PickledObject):
         target = target.items
     if not isinstance(target, dict) or len(pairs) % 2:
-        raise RefusedPickle(f"a dict's items for {kind_of(target)}")
+        raise RefusedPickle(f"it adds keys and values to a {kind_of(target)}")
     keys = pairs[::2]
     if not {str}.issuperset(map(type, keys)):
         keys = list(map(plain_key, keys))
@@ -194,13 +196,13 @@ def _set_items(stack: Stack, pairs: list[Any]) -> None:
 
 def _append_items(stack: Stack, values: list[Any]) -> None:
     if not isinstance(stack[-1], list):
-        raise RefusedPickle(f"a list's items for {kind_of(stack[-1])}")
+        raise RefusedPickle(f"it appends to a {kind_of(stack[-1])}")
     stack[-1].extend(values)
 
 
 def _add_items(stack: Stack, values: list[Any]) -> None:
     if not isinstance(stack[-1], set):
-        raise RefusedPickle(f"a set's items for {kind_of(stack[-1])}")
+        raise RefusedPickle(f"it adds set items to a {kind_of(stack[-1])}")
     stack[-1].update(map(plain_key, values))
 
 
@@ -216,25 +218,25 @@ def _last(stack: Stack, count: int) -> list[Any]:
 def _reduce(stack: Stack) -> None:
     named, arguments = _last(stack, 2)
     if not isinstance(named, Named) or not isinstance(arguments, tuple):
-        raise RefusedPickle(f"a call of {kind_of(named)}")
+        raise RefusedPickle(f"it calls a {kind_of(named)}")
     if named.name not in VALUE_MAKERS:
-        raise RefusedPickle(f"a call of {named.name}")
+        raise RefusedPickle(f"it calls {named.name}")
     stack.append(make(named.name, arguments))
 
 
 def _new_object(stack: Stack) -> None:
     named, arguments = _last(stack, 2)
     if not isinstance(named, Named) or named.name in VALUE_MAKERS:
-        raise RefusedPickle(f"an object of {kind_of(named)}")
+        raise RefusedPickle(f"it makes an object of a {kind_of(named)}")
     if arguments != ():
-        raise RefusedPickle(f"{named.name} made with arguments")
+        raise RefusedPickle(f"it makes {named.name} with arguments")
     stack.append(PickledObject(named.name))
 
 
 def _build(stack: Stack) -> None:
     state = stack.pop()
     if not isinstance(stack[-1], PickledObject | Dtype | PlainArray):
-        raise RefusedPickle(f"a state for {kind_of(stack[-1])}")
+        raise RefusedPickle(f"it sets the state of a {kind_of(stack[-1])}")
     stack[-1].set_state(state)
 
 

@@ -247,7 +247,7 @@ class PublishedSource(TrajectorySource):
             of_run.append("final_screenshot")
         text = self._row(file, "trajectories", ("goal", "answer", "steps", *final_trees))
         if text is None:
-            raise UnusableFileError("not_a_trajectory", "the dataset has no row of it in trajectories")
+            raise UnusableFileError("not_a_trajectory", "the configuration trajectories has no row for it")
         pictures = (self._row(file, _WITH_SCREENSHOT, of_run) if of_run else None) or {}
         rows = self._rows(file, "steps", of_steps) if of_steps else []
         rows = rows or [{} for _ in text["steps"]]

@@ -174,7 +174,9 @@ def resolve(
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")] = "",
     decisions: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help=f"Read a CSV with {', '.join(DECISION_COLUMNS)}."),
+        typer.Option(
+            exists=True, dir_okay=False, help=f"Read decisions from this CSV ({', '.join(DECISION_COLUMNS)})."
+        ),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,

@@ -144,7 +144,9 @@ class ModerationService(Actions):
             if status.published_at is not None:
                 raise SubmissionError("this row is already public, or will be in the next round")
             if not status.is_on_the_board:
-                raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
+                raise SubmissionError(
+                    "only a submission that is not held, hidden, rejected or withdrawn can be made public"
+                )
             self._check_public_row(session, submission, row_cost(self.app.suite.rules))
             return self._add(session, "published", actor, {"submission_id": submission.id})
 

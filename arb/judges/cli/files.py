@@ -229,7 +229,9 @@ def _of_released(
 
 def _refuse(flags: Mapping[str, object], what: str) -> None:
     if wrong := [flag for flag, value in flags.items() if value is not None]:
-        raise ValueError(f"{', '.join(wrong)}: cannot be used with {what}; leave it out")
+        raise ValueError(
+            f"{', '.join(wrong)}: cannot be used with {what}; leave {'it' if len(wrong) == 1 else 'them'} out"
+        )
 
 
 def export(

@@ -135,7 +135,7 @@ class PromptReader:
         """Return a prompt. Raises PromptStoreError if it is missing or damaged."""
         messages: Any = self._read(name).get("messages")
         if hashlib.sha256(_encoded(messages)).hexdigest() != name:
-            raise PromptStoreError(f"the prompt {name} is damaged")
+            raise self._damaged(f"the prompt {name}")
         return _map_texts(messages, self._text)
 
     def close(self) -> None:
@@ -145,17 +145,24 @@ class PromptReader:
         try:
             text = zlib.decompress(base64.b64decode(self._read(name)["zlib"], validate=True))
         except (KeyError, TypeError, ValueError, zlib.error) as error:
-            raise PromptStoreError(f"the text {name} is damaged ({error})") from error
+            raise self._damaged(f"the text {name}", error) from error
         if hashlib.sha256(text).hexdigest() != name:
-            raise PromptStoreError(f"the text {name} is damaged")
+            raise self._damaged(f"the text {name}")
         return text.decode("utf-8", "surrogatepass")
 
     def _read(self, name: str) -> dict[str, Any]:
         if name not in self._places:
-            raise PromptStoreError(f"the prompt or text {name} is not in {self._file.name}")
+            raise PromptStoreError(f"{self._file.name}: the prompt or text {name} is missing; {_RUN_AGAIN}")
         start, length = self._places[name]
         self._file.seek(start)
         try:
             return json.loads(self._file.read(length))
         except ValueError as error:
-            raise PromptStoreError(f"the line of {name} is damaged ({error})") from error
+            raise self._damaged(f"the prompt or text {name}", error) from error
+
+    def _damaged(self, what: str, error: Exception | None = None) -> PromptStoreError:
+        reason = f" ({error})" if error else ""
+        return PromptStoreError(f"{self._file.name}: {what} is damaged{reason}; {_RUN_AGAIN}")
+
+
+_RUN_AGAIN: Final = "run the judge again into a new folder to store it"

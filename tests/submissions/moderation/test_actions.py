@@ -79,7 +79,7 @@ def test_nobody_but_a_maintainer_decides(service, sent, decision):
 
 def test_an_account_is_banned_under_every_spelling_of_its_name(service, sent):
     service.moderation.decide_account("banned", "ADA", MAINTAINER, "many accounts")
-    with pytest.raises(PermissionDenied, match="closed to submissions"):
+    with pytest.raises(PermissionDenied, match="may no longer submit"):
         send(service, verdicts(service.suite, misses=2))
     assert not send(service, verdicts(service.suite)).is_new  # what is there stays
     assert board_ids(service) == [sent]
@@ -203,7 +203,7 @@ def test_who_takes_the_old_name_gets_nothing_of_it(service):
 def test_a_ban_stays_with_the_account_that_it_was_for(service):
     submit_as(service, hub_actor("mallory", "id-1"), verdicts(service.suite))
     service.moderation.decide_account("banned", "mallory", MAINTAINER, "copies")
-    with pytest.raises(PermissionDenied, match="closed"):
+    with pytest.raises(PermissionDenied, match="may no longer submit"):
         submit_as(service, hub_actor("innocent", "id-1"), verdicts(service.suite, misses=1))
     assert submit_as(service, hub_actor("mallory", "id-2"), verdicts(service.suite, misses=2)).receipt.is_new
 
