@@ -3,6 +3,7 @@ PYTHON ?= python3
 ENV ?= .venv
 TEST_ENV ?= .venv-test
 RECORD_ENV ?= .venv-record
+LOWEST_ENV ?= .venv-lowest
 RECORDINGS ?= sample-recordings
 # A file's tests run in one of three processes, in their order; those of the browser, which mostly waits, in one.
 # Linear algebra takes one thread in each: more would wait for each other.
@@ -14,7 +15,16 @@ TEST_EXTRAS ?=
 KEEP_MEMORY = MALLOC_MMAP_THRESHOLD_=33554432 MALLOC_TRIM_THRESHOLD_=268435456
 # Compiled modules are kept, whatever the caller's shell says: many tests start processes that import them.
 KEEP_COMPILED = PYTHONDONTWRITEBYTECODE=
-INSTALL = -m pip install --quiet --disable-pip-version-check
+# uv, if it is on PATH, makes environments and installs into them; else venv and pip do. `make UV=` uses pip.
+UV ?= $(shell command -v uv)
+# How to set up an environment: `$(call environment,FOLDER,WHAT TO INSTALL)`.
+define environment
+	@$(PYTHON) -c 'import sys; sys.version_info >= (3, 11) or sys.exit("AgentRewardBench needs Python 3.11 or newer; $(PYTHON) is Python " + sys.version.split()[0] + ". Name a newer one: make PYTHON=python3.12")'
+	@echo "Setting up $(1) (once; a few minutes)"
+	$(if $(UV),$(UV) venv --quiet --seed --allow-existing --python $(PYTHON),$(PYTHON) -m venv) $(1)
+	$(if $(UV),$(UV) pip install --quiet --python $(1)/bin/python,$(1)/bin/python -m pip install --quiet --disable-pip-version-check) $(2)
+	@touch $(1)/.installed
+endef
 
 .PHONY: demo test lint format bench size docs pictures record-sample clean
 
@@ -59,20 +69,16 @@ record-sample: $(RECORD_ENV)/.installed
 clean:
 	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) .venv-audit .label-studio .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(ENV)/.installed: requirements.txt
-	@echo "Setting up $(ENV) (once; a few minutes)"
-	$(PYTHON) -m venv $(ENV)
-	$(ENV)/bin/python $(INSTALL) -r requirements.txt
-	@touch $@
+$(ENV)/.installed: pyproject.toml
+	$(call environment,$(ENV),--editable '.[space]')
 
 $(TEST_ENV)/.installed: requirements.txt requirements-dev.txt $(TEST_EXTRAS)
-	@echo "Setting up $(TEST_ENV) (once; a few minutes)"
-	$(PYTHON) -m venv $(TEST_ENV)
-	$(TEST_ENV)/bin/python $(INSTALL) -r requirements-dev.txt $(TEST_EXTRAS:%=-r %)
-	@touch $@
+	$(call environment,$(TEST_ENV),-r requirements-dev.txt $(TEST_EXTRAS:%=-r %))
 
-$(RECORD_ENV)/.installed: requirements.txt pyproject.toml
-	@echo "Setting up $(RECORD_ENV) (once; a few minutes)"
-	$(PYTHON) -m venv $(RECORD_ENV)
-	$(RECORD_ENV)/bin/python $(INSTALL) -e '.[record]'
-	@touch $@
+$(RECORD_ENV)/.installed: pyproject.toml
+	$(call environment,$(RECORD_ENV),--editable '.[record]')
+
+# The oldest versions that pyproject.toml allows: those of the base, and of the rest those that go with them.
+$(LOWEST_ENV)/.installed: pyproject.toml requirements.txt requirements-dev.txt
+	uv pip compile --quiet --python-version 3.11 --resolution lowest-direct pyproject.toml --output-file lowest.txt
+	$(call environment,$(LOWEST_ENV),--resolution lowest-direct --override lowest.txt -r requirements-dev.txt)

@@ -11,8 +11,14 @@ Rates are fractions from 0 to 1. The ``attrs`` of a DataFrame have the values th
 Pass a prediction file as a path, or as a DataFrame with its columns (``trajectory_id``, ``success`` …).
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 - in a checkout, no installer has checked it
+    sys.exit(
+        f"AgentRewardBench needs Python 3.11 or newer; {sys.executable} is Python {sys.version.split()[0]}."
+    )
 
 if TYPE_CHECKING:
     from arb.notebook import board, compare, estimate, judge, score

@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 import leaderboard
 from arb import hub
+from arb.core.cli import CommandGroup
 
 if TYPE_CHECKING:  # typer ships its own copy of click
     from typer._click import Command, Context, HelpFormatter
@@ -29,7 +29,7 @@ PACKAGES: Final = {
 """For each command of ``arb``: the package that implements it, and its line in the list of commands."""
 
 
-class Packages(TyperGroup):
+class Packages(CommandGroup):
     """A group of commands whose packages are imported only when a command runs, so that help is fast."""
 
     def list_commands(self, ctx: Context) -> list[str]:
