@@ -26,7 +26,7 @@ define environment
 	@touch $(1)/.installed
 endef
 
-.PHONY: demo test lint format bench size docs pictures record-sample clean
+.PHONY: demo test test-lowest lint format bench size docs pictures record-sample clean
 
 demo: $(ENV)/.installed
 	$(ENV)/bin/python -m dataset_script get --sample
@@ -35,6 +35,10 @@ demo: $(ENV)/.installed
 
 test: $(TEST_ENV)/.installed lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(KEEP_COMPILED) $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
+
+# The tests without the browser, with the oldest versions that pyproject.toml allows. Needs uv.
+test-lowest: $(LOWEST_ENV)/.installed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS) --ignore=tests/e2e --ignore=tests/bench
 
 lint: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check .
@@ -67,7 +71,7 @@ record-sample: $(RECORD_ENV)/.installed
 	$(RECORD_ENV)/bin/python -m dataset_script build --source $(RECORDINGS) --suite sample --out dataset_script/sample/data
 
 clean:
-	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) .venv-audit .label-studio .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) $(LOWEST_ENV) lowest.txt .venv-audit .label-studio .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(ENV)/.installed: pyproject.toml
 	$(call environment,$(ENV),--editable '.[space]')
