@@ -108,12 +108,8 @@ def project() -> dict:
 
 
 def bounds(lines: Iterable[str]) -> dict[str, SpecifierSet]:
-    """The bounds of each requirement by its name; those of one name together."""
-    found: dict[str, SpecifierSet] = {}
-    for line in lines:
-        wanted = Requirement(line)
-        found[wanted.name] = found.get(wanted.name, SpecifierSet()) & wanted.specifier
-    return found
+    """The bounds of each requirement by its name; of several with one name the last."""
+    return {wanted.name: wanted.specifier for wanted in map(Requirement, lines)}
 
 
 def test_requirements_txt_has_the_bounds_of_the_base_and_the_space_and_the_clients_of_models():
