@@ -11,8 +11,14 @@ Rates are fractions from 0 to 1. Values that apply to the whole table, such as t
 in its ``attrs``. Pass a prediction file as a path, or as a DataFrame with the same columns.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 - in a checkout, no installer has checked it
+    sys.exit(
+        f"AgentRewardBench needs Python 3.11 or newer; {sys.executable} is Python {sys.version.split()[0]}."
+    )
 
 if TYPE_CHECKING:
     from arb.notebook import board, compare, estimate, judge, score

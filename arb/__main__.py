@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import typer
-from typer.core import TyperGroup
 from typer.main import get_command
 
 import leaderboard
 from arb import hub
+from arb.core.cli import CommandGroup
 
 if TYPE_CHECKING:  # typer ships its own copy of click
     from typer._click import Command, Context, HelpFormatter
@@ -26,7 +26,7 @@ PACKAGES: Final = {
 """The commands of ``arb``: for each one, the package that implements it and a line of help."""
 
 
-class Packages(TyperGroup):
+class Packages(CommandGroup):
     """A command group that imports a package only to run its commands, so that ``arb --help`` is fast."""
 
     def list_commands(self, ctx: Context) -> list[str]:

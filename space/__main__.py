@@ -19,8 +19,6 @@ from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
 with lazy_imports():
-    import uvicorn
-
     from dataset_script import commands as dataset_commands
     from space import app as space_app
     from space.auth import auth
@@ -140,6 +138,8 @@ def _serve(
 
     ``end_streams`` closes the open event streams, for which a stopping server would wait otherwise.
     """
+    import uvicorn  # noqa: PLC0415 - of the extra `space`
+
     # With the default of 5 ms, a thread that reads a file delays every step of every response by 5 ms.
     sys.setswitchinterval(SWITCH_SECONDS)
 

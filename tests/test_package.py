@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import runpy
 import shlex
 import shutil
 import signal
@@ -11,13 +12,20 @@ import sys
 import time
 import tomllib
 import zipfile
+from collections.abc import Iterable
+from importlib import import_module
 from pathlib import Path
 
 import httpx
 import pytest
+import typer
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
+from typer.testing import CliRunner
 
 from arb.__main__ import PACKAGES
 from arb.core import files
+from arb.core.cli import new_command
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
@@ -25,6 +33,7 @@ from tests.support.llm_server.server import LLMServer
 from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
+SAMPLE = REPOSITORY / "dataset_script" / "sample" / "data"
 MOST_BYTES = 6_000_000
 
 
@@ -85,13 +94,76 @@ def test_the_completion_that_is_installed_completes_in_bash(tmp_path):
 
 def test_an_extra_is_installed_from_the_checkout_or_into_what_was_installed(tmp_path, monkeypatch):
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    extras = {"inspect", "providers", "ray", "record"}
+    extras = {"all", "annotate", "inspect", "providers", "ray", "record", "space", "transformers"}
     assert (project["name"], {*project["optional-dependencies"]}) == (files.PROJECT, extras)
     assert files.install_command("ray") == "pip install '.[ray]'"
     monkeypatch.setattr(files, "__file__", str(tmp_path / "arb" / "core" / "files.py"))
     assert files.install_command("ray") == "pip install 'agent-reward-bench-space[ray]'"
     guide = (REPOSITORY / "docs" / "index.md").read_text()
     assert all(f"`{extra}`" in guide for extra in extras)
+
+
+def project() -> dict:
+    return tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
+
+
+def bounds(lines: Iterable[str]) -> dict[str, SpecifierSet]:
+    """The bounds of each requirement by its name; of several with one name the last."""
+    return {wanted.name: wanted.specifier for wanted in map(Requirement, lines)}
+
+
+def test_requirements_txt_has_the_bounds_of_the_base_and_the_space_and_the_clients_of_models():
+    extras = project()["optional-dependencies"]
+    clients = [
+        line for line in extras["providers"] + extras["transformers"] if line.startswith(("openai", "trans"))
+    ]
+    lines = (REPOSITORY / "requirements.txt").read_text().splitlines()[1:]
+    assert bounds(lines) == bounds([*project()["dependencies"], *extras["space"], *clients])
+
+
+def test_a_library_that_only_the_space_needs_is_named_with_its_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "sqlalchemy", None)
+    told = CliRunner().invoke(group_that_imports("sqlalchemy"), ["run"])
+    assert told.exit_code == 2
+    assert "this command needs sqlalchemy, which is not installed; run pip install '.[space]'" in told.output
+    monkeypatch.setitem(sys.modules, "their_module", None)
+    told = CliRunner().invoke(group_that_imports("their_module"), ["run"])
+    assert isinstance(told.exception, ModuleNotFoundError)  # of a judge of the user's own, say
+
+
+def group_that_imports(module: str) -> typer.Typer:
+    group = new_command()
+    group.callback()(lambda: None)
+    group.command("run")(lambda: import_module(module) and None)
+    return group
+
+
+def test_an_old_python_is_refused_in_one_line(monkeypatch):
+    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
+    with pytest.raises(
+        SystemExit, match=r"AgentRewardBench needs Python 3\.11 or newer; .* is Python \S+\.$"
+    ):
+        runpy.run_path(str(REPOSITORY / "arb" / "__init__.py"))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("gradio", ["6.28.0", "6.31.0"])
+def test_the_space_can_be_installed_next_to_what_the_hub_installs_for_gradio(tmp_path, gradio):
+    wanted = [f"gradio[oauth,mcp]=={gradio}", "uvicorn>=0.14.0", "websockets>=10.4"]
+    install = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
+    report = tmp_path / "report.json"
+    done = subprocess.run(
+        [*install, "--report", str(report), *wanted, "-r", str(REPOSITORY / "requirements.txt")],
+        capture_output=True, text=True, timeout=540,
+    )  # fmt: skip
+    if done.returncode and re.search(r"connection|Temporary failure|from versions: none", done.stderr):
+        pytest.skip("no package index can be reached")
+    assert done.returncode == 0, done.stderr[-2000:]
+    found = {
+        each["metadata"]["name"]: each["metadata"]["version"]
+        for each in json.loads(report.read_text())["install"]
+    }
+    assert found["gradio"] == gradio and found["mcp"].startswith("1.")
 
 
 def dockerfile(instruction: str) -> list[str]:
@@ -129,6 +201,42 @@ def home(wheel, tmp_path_factory) -> Path:
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
     subprocess.run([*install, str(wheel)], check=True, timeout=300)
     return folder
+
+
+@pytest.fixture(scope="module")
+def base(wheel, tmp_path_factory) -> Path:
+    """Like ``home``, with what `pip install .` installs."""
+    folder = tmp_path_factory.mktemp("base")
+    (folder / "base.txt").write_text("\n".join(project()["dependencies"]))
+    python = make_environment(folder / "environment", folder / "base.txt")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, str(wheel)], check=True, timeout=300)
+    return folder
+
+
+@pytest.mark.slow
+def test_the_base_runs_scores_and_lists_judges_and_names_the_extra_of_other_commands(base):
+    for line in (
+        "judges run always-successful --split dev --out run", "judges list",
+        "judges plan gpt-4o-mini-noscreen --split dev", "leaderboard board",
+        "submissions check run/predictions.jsonl --split dev",
+        "leaderboard score run/predictions.jsonl --split dev",
+    ):  # fmt: skip
+        done = arb(base, *line.split())
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+    load = f"from datasets import load_dataset; print(len(load_dataset({str(SAMPLE)!r})['dev']) > 0)"
+    done = subprocess.run(
+        [base / "environment" / "bin" / "python", "-c", load],
+        env=variables(base),
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "True\n", done.stderr
+    for line in ("space serve", "submissions verify", "submissions annotate status", "space token ada"):
+        done = arb(base, *line.split())
+        assert done.returncode == 2, f"{line}\n{done.stderr}"
+        (said,) = done.stderr.splitlines()
+        assert said.endswith("which is not installed; run pip install 'agent-reward-bench-space[space]'")
 
 
 def arb(home: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess:

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
+from typer.core import TyperGroup
 
 from arb.core.console import printable
+from arb.core.files import install_command
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
@@ -61,7 +63,27 @@ EXIT_CODES: Final = {
 }
 """The meaning of the exit codes of all commands."""
 
+LIBRARIES_OF_SPACE: Final = frozenset((
+    "alembic", "authlib", "confusable_homoglyphs", "cryptography", "fastapi", "fastapi_offline", "gradio",
+    "gradio_client", "itsdangerous", "joserfc", "limits", "mcp", "orjson", "prometheus_client", "psycopg",
+    "python_multipart", "sqlalchemy", "starlette", "structlog", "uvicorn",
+))  # fmt: skip
+"""The modules that only the extra `space` installs."""
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands that says how to install the extra `space` if a command needs it."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as missing:
+            library = (missing.name or "").partition(".")[0]
+            if library not in LIBRARIES_OF_SPACE:
+                raise
+            stop(f"this command needs {library}, which is not installed; run {install_command('space')}")
 
 
 def new_command() -> typer.Typer:
@@ -70,7 +92,11 @@ def new_command() -> typer.Typer:
     Help is plain text, because drawing rich's boxes takes longer than everything else.
     """
     return typer.Typer(
-        no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+        cls=CommandGroup,
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
 
 

@@ -11,10 +11,12 @@ from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from typing import Any, Final
 
-import httpx2
 from cachetools import LRUCache, TTLCache
 from huggingface_hub import HfApi
-from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
+    HfHubHTTPError,
+    HTTPError,
+)
 
 from space.web.http_errors import HubUnavailable, InvalidToken
 from submissions.intake.accounts import Actor
@@ -53,7 +55,7 @@ class HubAccounts:
                 ) from None
             logger.warning("the Hub answers whoami with %d", error.response.status_code)
             raise HubUnavailable(TRY_LATER) from None
-        except (httpx2.HTTPError, OSError, ValueError) as error:
+        except (HTTPError, OSError, ValueError) as error:
             logger.warning("whoami failed: %s", type(error).__name__)
             raise HubUnavailable(TRY_LATER) from None
         return _person(found)
@@ -62,7 +64,7 @@ class HubAccounts:
         """Return the day on which an account was created, or None if the Hub does not say."""
         try:
             overview = HfApi().get_user_overview(name, token=False)
-        except (HfHubHTTPError, httpx2.HTTPError, OSError, ValueError) as error:
+        except (HTTPError, OSError, ValueError) as error:
             logger.warning("the Hub did not say when %r was created: %s", name, type(error).__name__)
             return None
         return _day(getattr(overview, "createdAt", None))

@@ -18,9 +18,11 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from httpx2 import HTTPError
 from huggingface_hub import HfApi, Volume
-from huggingface_hub.errors import RepositoryNotFoundError
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
+    HTTPError,
+    RepositoryNotFoundError,
+)
 from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # exported lazily
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 

@@ -1,8 +1,8 @@
 """An MCP server at /mcp with the same functions as the Gradio endpoints.
 
-It uses the ``mcp`` package, because Gradio's MCP server requires old versions of mcp and pydantic
-(``gradio[mcp]`` 6.31: mcp below 2, pydantic 2.12.5 or older). It has no sessions, so nothing is stored for
-callers. Every request waits in the upload queue; see `space.operations.upload_queue`.
+It uses the server of the ``mcp`` package, version 2 or 1: for a Gradio Space, the Hub installs
+``gradio[mcp]``, which requires mcp below 2. The server has no sessions, so nothing is stored for callers.
+Every request waits in the upload queue; see `space.operations.upload_queue`.
 """
 
 import base64
@@ -10,11 +10,10 @@ import binascii
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final, Literal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fastapi import FastAPI
-from mcp.server.mcpserver import Context, MCPServer
-from mcp.server.mcpserver.exceptions import ToolError
 from mcp.server.transport_security import TransportSecuritySettings
 from starlette.applications import Starlette
 from starlette.requests import Request
@@ -25,6 +24,15 @@ from arb.core.suite import Suite
 from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.intake.upload import Upload
+
+_IS_MCP_1: Final = find_spec("mcp.server.mcpserver") is None
+if TYPE_CHECKING or not _IS_MCP_1:
+    from mcp.server.mcpserver import Context, MCPServer
+    from mcp.server.mcpserver.exceptions import ToolError
+else:  # the same classes elsewhere
+    from mcp.server.fastmcp import Context
+    from mcp.server.fastmcp import FastMCP as MCPServer
+    from mcp.server.fastmcp.exceptions import ToolError
 
 MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
@@ -40,16 +48,19 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
     """Serve the tools at ``/mcp`` under the name of the suite."""
     logging.getLogger("mcp").setLevel(logging.WARNING)  # `RequestLog` already logs every request
     instructions = INSTRUCTIONS.format(title=suite.profile.title)
-    server = MCPServer(suite.name, instructions=instructions, log_level="WARNING")
+    transport: dict[str, Any] = {
+        "streamable_http_path": MCP_PATH,
+        "json_response": True,
+        "stateless_http": True,
+        "max_request_body_size": MCP_BODY_BYTES,
+        "transport_security": _allowed_callers(settings),
+    }
+    # Version 1 takes these options earlier: when the server is made, not when its application is.
+    early, late = (transport, {}) if _IS_MCP_1 else ({}, transport)
+    server = MCPServer(suite.name, instructions=instructions, log_level="WARNING", **early)
     for tool in _tools(endpoints):
         server.add_tool(tool)
-    served = server.streamable_http_app(
-        streamable_http_path=MCP_PATH,
-        json_response=True,
-        stateless_http=True,
-        max_request_body_size=MCP_BODY_BYTES,
-        transport_security=_allowed_callers(settings),
-    )
+    served = server.streamable_http_app(**late)
     for route in served.routes:
         if isinstance(route, Route):
             route.app = ContentOutside(route.app)

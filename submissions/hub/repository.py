@@ -19,9 +19,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from httpx2 import HTTPError
 from huggingface_hub import CommitOperationAdd, HfApi, RepoFile
-from huggingface_hub.errors import EntryNotFoundError, RepositoryNotFoundError
+from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
+    EntryNotFoundError,
+    HTTPError,
+    RepositoryNotFoundError,
+)
 
 from arb.core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads

@@ -15,7 +15,7 @@ from submissions.errors import DatabaseAway
 from submissions.records.database import open_database, snapshot
 from submissions.scoring import scorer
 from tests.space.gradio_app.conftest import DECLARED, Running, running
-from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
+from tests.space.gradio_app.test_mcp_server import failed, text_of, tool, value_of
 from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import declaration, settings_for, verdicts
 from tests.support.waiting import eventually
@@ -104,7 +104,7 @@ def test_gradio_and_mcp_say_so(away):
         client.predict(handle_file(path), **DECLARED, account="Ada", api_name="/submit")
     content = away.valid(misses=2).decode()
     found = tool(away, "submit", content=content, **DECLARED, account="Ada")
-    assert found.is_error and AWAY in text_of(found)
+    assert failed(found) and AWAY in text_of(found)
     assert [row["judge"] for row in value_of(tool(away, "board"))["rows"]] == ["My judge"]
     assert [row["judge"] for row in client.predict(api_name="/board")["rows"]] == ["My judge"]
 

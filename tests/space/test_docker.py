@@ -15,7 +15,7 @@ import pytest
 from submissions.app import SubmissionsApp
 from tests.conftest import REPOSITORY
 from tests.space.gradio_app.conftest import DECLARED, Running
-from tests.space.gradio_app.test_mcp_server import text_of, tool, value_of
+from tests.space.gradio_app.test_mcp_server import failed, text_of, tool, value_of
 from tests.support.ports import hold_port, port_of
 from tests.support.submissions import counts, settings_for, verdicts, write_suite
 from tests.support.waiting import until_served
@@ -105,7 +105,7 @@ def test_nobody_submits_moderates_or_signs_in_under_a_name(container):
     assert refused.status_code == 401 and "access token" in refused.json()["detail"]
     content = verdicts(container.service.suite).decode()
     found = tool(Running(container.url, None, None), "submit", content=content, **DECLARED, account="Ada")
-    assert found.is_error and "access token" in text_of(found)
+    assert failed(found) and "access token" in text_of(found)
     here = {"origin": container.url}
     answer = httpx.post(f"{container.url}/sign-in", data={"name": "mia"}, headers=here, timeout=SECONDS)
     assert answer.status_code == 401 and "not an access token of this Space" in answer.text

@@ -8,6 +8,7 @@ and a few kB can unpack to gigabytes.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
 from typing import Final
 
 import pyarrow as pa
@@ -25,7 +26,12 @@ from arb.core.predictions.raw import (
 
 _NOT_KEPT: Final = "reasoning"
 _MAX_LIST_IN_FOOTER: Final = 5_000
-_MAX_DEPTH: Final = 16
+_NEWER_LIMITS: Final = {
+    name: value
+    for name, value in {"schema_depth_limit": 16, "arrow_extensions_enabled": False}.items()
+    if name in signature(pq.ParquetFile.__init__).parameters
+}
+"""Limits that pyarrow has had since 26 and 21. The Space, which reads strangers' files, requires 26."""
 _MAX_FIXED_WIDTH: Final = 32
 """The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 
@@ -87,8 +93,7 @@ def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile
         pre_buffer=False,
         thrift_string_size_limit=len(content),
         thrift_container_size_limit=_MAX_LIST_IN_FOOTER,
-        schema_depth_limit=_MAX_DEPTH,
-        arrow_extensions_enabled=False,
+        **_NEWER_LIMITS,
     )
 
 

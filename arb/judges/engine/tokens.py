@@ -20,6 +20,7 @@ from math import ceil, floor, sqrt
 from pathlib import Path
 from typing import Final
 
+from arb.core.files import install_command
 from arb.judges.types import Image, Message, ModelSettings, OptionsError
 
 Count = Callable[[int, int, str], int]
@@ -265,8 +266,12 @@ def _from_path(path: Path) -> TextCounter | None:
             f"the tokenizer {file}", lambda text: len(tokenizer.encode(text, add_special_tokens=False).ids)
         )
     if (path / "tokenizer_config.json").is_file():  # transformers has to convert it
-        from transformers import AutoTokenizer  # noqa: PLC0415  heavy, and rarely needed
-
+        try:
+            from transformers import AutoTokenizer  # noqa: PLC0415  of the extra `transformers`
+        except ImportError:
+            raise OptionsError(
+                f"only transformers can read the tokenizer in {path}; run {install_command('transformers')}"
+            ) from None
         slow = AutoTokenizer.from_pretrained(path, local_files_only=True)
         return TextCounter(
             f"the tokenizer in {path}", lambda text: len(slow(text, add_special_tokens=False)["input_ids"])

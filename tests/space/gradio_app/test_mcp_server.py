@@ -3,18 +3,22 @@
 import asyncio
 import base64
 import json
+from importlib import import_module
 
 import httpx
 import pydantic_core
 import pytest
 from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolResult
 
 from space.gradio_app.mcp_body import NOT_A_CALL
 from space.gradio_app.mcp_server import MCP_BODY_BYTES
 from space.web.body_limits import JSON_BYTES
 from tests.space.gradio_app.conftest import DECLARED, HOST, running
 from tests.support.submissions import SECRET_ANNOTATOR, settings_for
+
+IS_MCP_1 = "isError" in CallToolResult.model_fields
 
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
@@ -28,10 +32,9 @@ def ask(space, *calls, headers=None):
     """The answers of an MCP session: each call is a method of ClientSession with its arguments."""
 
     async def asked():
-        import httpx2
-
+        client_library = import_module("httpx" if IS_MCP_1 else "httpx2")
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=300) as client,
+            client_library.AsyncClient(headers=headers, timeout=300) as client,
             streamable_http_client(f"{space.url}/mcp", http_client=client) as streams,
             ClientSession(*streams[:2]) as session,
         ):
@@ -46,12 +49,20 @@ def tool(space, name: str, headers=None, **arguments):
     return result
 
 
+def failed(result) -> bool:
+    return result.isError if IS_MCP_1 else result.is_error
+
+
+def input_schema(tool) -> dict:
+    return tool.inputSchema if IS_MCP_1 else tool.input_schema
+
+
 def text_of(result) -> str:
     return "".join(part.text for part in result.content)
 
 
 def value_of(result):
-    assert not result.is_error, text_of(result)
+    assert not failed(result), text_of(result)
     return json.loads(text_of(result))
 
 
@@ -60,8 +71,8 @@ def test_the_tools_are_those_of_the_endpoints_with_types_and_descriptions(space)
     tools = {each.name: each for each in listed.tools}
     assert set(tools) == {"check", "submit", "board", "judges"}
     assert all(each.description for each in tools.values())
-    assert tools["check"].input_schema["properties"]["split"]["enum"] == ["dev", "test"]
-    assert set(tools["submit"].input_schema["required"]) == {"content", *DECLARED}
+    assert input_schema(tools["check"])["properties"]["split"]["enum"] == ["dev", "test"]
+    assert set(input_schema(tools["submit"])["required"]) == {"content", *DECLARED}
 
 
 @pytest.mark.parametrize("content", ["{}\n", '{"trajectory_id": "x", "success": "maybe"}\n'])
@@ -87,16 +98,16 @@ def test_a_file_is_submitted_under_a_name_and_its_problems_are_named(space):
     found = value_of(tool(space, "submit", content=content, **DECLARED, account="Ada"))
     assert found["submission_id"] in [row["id"] for row in value_of(tool(space, "board"))["rows"]]
     refused = tool(space, "submit", content=content, **DECLARED)
-    assert refused.is_error
+    assert failed(refused)
     assert "Your name: fill it in" in text_of(refused)
     refused = tool(space, "submit", content="{}", **DECLARED, account="Ada")
-    assert refused.is_error
+    assert failed(refused)
     assert "the file is not valid" in text_of(refused)
 
 
 def test_a_file_over_the_limit_is_refused(space):
     refused = tool(space, "check", content="x" * 100_001)
-    assert refused.is_error
+    assert failed(refused)
     assert "more than 100,000 bytes" in text_of(refused)
     body = json.dumps({**INITIALIZE, "padding": "x" * MCP_BODY_BYTES})
     assert httpx.post(space.url + "/mcp", content=body, headers=HEADERS).status_code == 413
@@ -132,8 +143,8 @@ def test_checks_are_counted_by_address(suite_folder, tmp_path, within_a_minute):
     with running(settings, tmp_path / "files") as space:
         calls = [("call_tool", "check", {"content": "{}"})] * 3
         first, second, third = ask(space, *calls)
-        assert not first.is_error and not second.is_error
-        assert third.is_error
+        assert not failed(first) and not failed(second)
+        assert failed(third)
         assert "try again in" in text_of(third)
         assert httpx.post(space.url + "/api/check", files={"file": b"{}"}).status_code == 429
 
@@ -144,7 +155,7 @@ def test_on_a_space_a_token_says_who_submits(space_on_the_hub):
     found = value_of(tool(space_on_the_hub, "submit", headers, content=content, **DECLARED))
     assert found["account"] == "ada"
     refused = tool(space_on_the_hub, "submit", {"host": HOST}, content=content, **DECLARED, account="ada")
-    assert refused.is_error
+    assert failed(refused)
     assert "you are not signed in" in text_of(refused)
 
 
@@ -160,10 +171,15 @@ def long_body(**changes) -> bytes:
 
 
 def test_the_file_of_a_long_call_reaches_the_tool_but_not_the_server_of_mcp(space, monkeypatch):
-    parsed, parse = [], pydantic_core.from_json
-    monkeypatch.setattr(
-        "pydantic_core.from_json", lambda body, **options: parsed.append(len(body)) or parse(body, **options)
-    )
+    parser = "json.loads" if IS_MCP_1 else "pydantic_core.from_json"
+    parsed, parse = [], json.loads if IS_MCP_1 else pydantic_core.from_json
+
+    def noted(body, **options):
+        if isinstance(body, bytes) and b'"method"' in body:  # a call, not an answer
+            parsed.append(len(body))
+        return parse(body, **options)
+
+    monkeypatch.setattr(parser, noted)
     lines = "".join(f'{{"trajectory_id": "x{number}"}}\n' for number in range(1_000))
     assert value_of(tool(space, "check", content=lines, split="dev"))["rows"] == 1_000
     assert max(parsed) < JSON_BYTES < len(lines)

@@ -41,7 +41,7 @@ def read(content: bytes):
         pa.array([1, 0, None], pa.int8()),
         pa.array([1, 0, None], pa.uint64()),
         pa.array([1.0, 0.0, None], pa.float32()),
-        pa.array([1.0, 0.0, None], pa.float16()),
+        pa.array([np.float16(1), np.float16(0), None], pa.float16()),
         pa.array([decimal.Decimal("1.0"), decimal.Decimal("0.0"), None]),
         pa.array(["Yes", "No", None]),
         pa.array(["Successful", "Unsuccessful", "n/a"], pa.large_string()),
