@@ -42,7 +42,7 @@ test: $(TEST_ENV)/.installed lint
 test-lowest: $(LOWEST_ENV)/.installed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(LOWEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS) --ignore=tests/e2e --ignore=tests/bench \
 		--deselect=tests/dataset_script/sources/test_hub.py::test_a_fault_that_passes_is_waited_for \
-		--deselect=tests/dataset_script/test_streaming.py::test_a_resharded_stream_of_a_large_file_reads_a_row_group_at_a_time_and_ends
+		--deselect=tests/dataset_script/test_streaming.py::test_a_resharded_stream_of_a_large_file_reads_a_row_group_at_a_time
 
 lint: $(TEST_ENV)/.installed
 	$(TEST_ENV)/bin/ruff check .
