@@ -1,4 +1,4 @@
-"""The command line `python -m submissions`: check, fill in and submit files, and maintain the records."""
+"""The command line `arb submissions`: check, fill in and submit files, and maintain the records."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
             space, file, declared, token=token, say=lambda line: typer.echo(line, err=True)
         )
     except client.SubmissionNotSent as problem:
-        hint = "" if is_named else "; start one with `python -m space serve`, or use another --space"
+        hint = "" if is_named else "; start one with `arb space serve`, or use another --space"
         stop(f"{problem}{hint}", code=1)
     if not sent.is_accepted:
         refused = client.problems_in(sent.answer)
@@ -298,4 +298,4 @@ def _conclusion(result: CheckResult) -> str:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m submissions")
+    app(prog_name="arb submissions")

@@ -362,7 +362,7 @@ def _named(name: str) -> AnyJudge:
     titles = dict.fromkeys(repr(by_key[key].name) for key in near)
     hint = f"Did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
-        f"there is no judge {name!r}. {hint}`python -m arb judges list` shows all; name your own judge as "
+        f"there is no judge {name!r}. {hint}`arb judges list` shows all; name your own judge as "
         "path/to/file.py:Name"
     )
 

@@ -1,4 +1,4 @@
-"""``python -m leaderboard agreement`` and ``ceiling``: agreement of annotators, and the limit for judges."""
+"""``arb leaderboard agreement`` and ``ceiling``: agreement of annotators, and the limit for judges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m leaderboard board`` and ``export``: print the board, or write it in another format."""
+"""``arb leaderboard board`` and ``export``: print the board, or write it in another format."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``python -m leaderboard estimate``: agents' success rates from judges' verdicts and a few labels."""
+"""``arb leaderboard estimate``: agents' success rates from judges' verdicts and a few labels."""
 
 from __future__ import annotations
 

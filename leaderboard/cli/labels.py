@@ -1,4 +1,4 @@
-"""Commands that count, convert and write labels and annotations (``python -m leaderboard labels`` …)."""
+"""Commands that count, convert and write labels and annotations (``arb leaderboard labels`` …)."""
 
 from __future__ import annotations
 

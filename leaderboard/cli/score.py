@@ -1,4 +1,4 @@
-"""``python -m leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
+"""``arb leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
 
 from __future__ import annotations
 

@@ -198,7 +198,7 @@ def _read_records(folder: Path) -> list[Event]:
     except OSError as error:
         raise BackupError(
             f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
-            "a folder that `python -m submissions export` wrote"
+            "a folder that `arb submissions export` wrote"
         ) from None
     events, problems = [], []
     for number, line in enumerate(lines, start=1):

@@ -1,4 +1,4 @@
-"""Tests of `python -m submissions submit`: it submits once, reports every problem, and tries again."""
+"""Tests of `arb submissions submit`: it submits once, reports every problem, and tries again."""
 
 import httpx
 import pytest

@@ -6,7 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from arb.core.cli import as_called
 from arb.core.console import interval, percent, printable
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
@@ -17,7 +16,7 @@ with lazy_imports():
 
 def render(template: str, **values: Any) -> list[str]:
     """Return the lines of a filled-in template, with control characters replaced."""
-    return [printable(line) for line in as_called(fill_in(template, **values)).splitlines()]
+    return [printable(line) for line in fill_in(template, **values).splitlines()]
 
 
 def fill_in(template: str, **values: Any) -> str:
