@@ -94,7 +94,9 @@ def send_submission(
             sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
-            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; try again later") from None
+            raise SubmissionNotSent(
+                f"{space} cannot be reached: {problem}; check the address, and try again when the Space runs"
+            ) from None
 
 
 def _send_until_answered(

@@ -148,7 +148,7 @@ def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
 
 
 def test_no_text_names_a_command_as_python_m_but_the_mark_of_built_datasets():
-    names = re.compile(r"python -m (?:arb |arb\.)?(?:dataset_script|leaderboard|judges|submissions|space)")
+    names = re.compile(r"python -m (?:arb |arb\.)?(?:dataset_script|leaderboard|judges|submissions|space)\b")
     texts = [each for package in ("arb", "dataset_script", "leaderboard", "submissions", "space")
              for each in REPOSITORY.joinpath(package).rglob("*") if each.suffix in TEXTS]  # fmt: skip
     lines = [line for each in texts for line in each.read_text(encoding="utf-8").splitlines()]

@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 
-from arb.core.console import printable
+from arb.core.console import new_console, printable
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
-    from rich import console as rich_console
-
     from arb.core import settings as environment
     from arb.core import suite as suites
 
@@ -153,5 +151,4 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 
 def plain_console() -> Console:
     """Return a console that prints text as it is, so that untrusted text is not interpreted as markup."""
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)
+    return new_console(width=None if sys.stdout.isatty() else PIPE_WIDTH)

@@ -193,6 +193,8 @@ def _read_secret_check(folder: Path) -> KnownSecret | None:
 
 
 def _read_records(folder: Path) -> list[Event]:
+    if not folder.exists():
+        raise BackupError(f"{folder}: this path does not exist; check its spelling")
     try:
         lines = (folder / RECORDS).read_bytes().splitlines()
     except OSError as error:
