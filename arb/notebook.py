@@ -26,6 +26,7 @@ from arb.core.suite import OFFICIAL, Suite, load_suite
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.export import board_to_csv
+from leaderboard.judge_names import judge_names
 from leaderboard.judge_precision.confusion import FORMULAS
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_labels
@@ -137,7 +138,7 @@ def score(
         for group, cells in groups.items():
             for name, cell in cells.items():
                 rows.append({"label": label, "group": group, "name": name, **_cell(cell)})
-    table = pd.DataFrame(rows).set_index(["label", "group", "name"])
+    table = _table(rows).set_index(["label", "group", "name"])
     table.attrs = {name: report[name] for name in ("suite", "split", "label_version", "policy", "coverage")}
     return table
 
@@ -153,8 +154,8 @@ def compare(
     """Return the difference in a metric between every two prediction files, on the same tasks.
 
     ``low`` and ``high`` are the bounds of the difference's 95 % interval. ``p_accuracy`` is the p-value of
-    McNemar's exact test of equal accuracy. ``first`` and ``second`` are file names, or the index in ``files``
-    for a DataFrame.
+    McNemar's exact test of equal accuracy. ``first`` and ``second`` are the judges: from the run's run.json,
+    else the name of the folder or file, or the index in ``files`` for a DataFrame.
 
     Args:
         files: At least two prediction files.
@@ -173,7 +174,7 @@ def compare(
         if value not in choices:
             raise ValueError(f"{option} {value!r} does not exist; use one of {', '.join(choices)}")
     chosen, known = _suite_and_labels(split, suite, labels)
-    names = [_name(file, number) for number, file in enumerate(files)]
+    names = _judges(files)
     columns: list[np.ndarray] = []
     missing: list[str] = []
     for name, file in zip(names, files, strict=True):
@@ -199,7 +200,7 @@ def compare(
                 "p_accuracy": mcnemar(columns[first], columns[second], truth).p,
             }
         )  # fmt: skip
-    table = pd.DataFrame(rows)
+    table = _table(rows)
     table.attrs = {"label": label, "metric": metric, "split": split, "label_version": known.version}
     return table
 
@@ -224,7 +225,7 @@ def estimate(
     """
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     found = estimate_files(
-        [(_name(file, number), _read(file)) for number, file in enumerate(files)],
+        [(_name(file, judge), judge, _read(file)) for file, judge in zip(files, _judges(files), strict=True)],
         (_name(labels, "labels"), _read(labels, SUCCESS_LABELS)),
         (Path(draw).name, Path(draw).read_bytes()) if draw else None,
         agent,
@@ -239,9 +240,16 @@ def estimate(
         }
         for each in found.agents
     ]  # fmt: skip
-    table = pd.DataFrame(rows).set_index("agent")
+    table = _table(rows).set_index("agent")
     table.attrs = {"warnings": list(found.warnings)}
     return table
+
+
+def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return a table in which an unknown value is NaN, so that columns of numbers have a numeric type."""
+    return pd.DataFrame(
+        [{name: np.nan if value is None else value for name, value in row.items()} for row in rows]
+    )
 
 
 def _rate(name: str, found: RateEstimate) -> dict[str, float | None]:
@@ -284,8 +292,14 @@ def _read(file: File, reader: str | None = None) -> ReadResult:
     return read_predictions(content.encode(), reader=reader)
 
 
-def _name(file: File, otherwise: int | str) -> str:
-    return Path(file).name if isinstance(file, str | Path) else str(otherwise)
+def _judges(files: Sequence[File]) -> list[str]:
+    """Return the judge's name for each file, or its index for a DataFrame."""
+    names = iter(judge_names([Path(file) for file in files if isinstance(file, str | Path)]))
+    return [next(names) if isinstance(file, str | Path) else str(i) for i, file in enumerate(files)]
+
+
+def _name(file: File, otherwise: str) -> str:
+    return str(file) if isinstance(file, str | Path) else otherwise
 
 
 def _errors(findings: Iterable[Finding], name: str = "") -> ValueError:

@@ -1,4 +1,4 @@
-"""``python -m dataset_script``: get, build, verify and publish the dataset, list suites and runs."""
+"""``arb data``: get, build, verify and publish the dataset, list suites and runs."""
 
 import json
 import shutil
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
 
 SAMPLE_NOTE = (
     "> **This is the sample that ships with the code, not benchmark data.** Run "
-    "`python -m dataset_script get` (`arb data get`) to replace it with the benchmark."
+    "`arb data get` to replace it with the benchmark."
 )
 Step = tuple[object, ...]
 """The arguments of `next_step`."""
 
 
 def _after_fetch(out: Path, **_: object) -> Step:
-    return "build the dataset", "dataset_script", "build", *flags(source=out, out="agent-reward-bench")
+    return "build the dataset", "data", "build", *flags(source=out, out="agent-reward-bench")
 
 
 def _after_build(out: Path, suite: str | None, allow_missing: list[str] | None, **_: object) -> Step:
-    return "check it", "dataset_script", "verify", out, *flags(suite=suite, allow_missing=allow_missing)
+    return "check it", "data", "verify", out, *flags(suite=suite, allow_missing=allow_missing)
 
 
 def _after_verify(what: str, suite: str | None, allow_missing: list[str] | None, **_: object) -> Step:
@@ -59,7 +59,7 @@ def _after_verify(what: str, suite: str | None, allow_missing: list[str] | None,
         return _after_publish(what, suite)
     repo = f"OWNER/{Path(what).resolve().name}"
     chosen = flags(repo=repo, suite=suite, allow_missing=allow_missing)
-    return "publish it under your name", "dataset_script", "publish", what, *chosen
+    return "publish it under your name", "data", "publish", what, *chosen
 
 
 def _after_publish(repo: str, suite: str | None, private_labels: str | None = None, **_: object) -> Step:
@@ -71,7 +71,7 @@ def _after_publish(repo: str, suite: str | None, private_labels: str | None = No
 
 def _after_new_suite(source: Path, out: Path, **_: object) -> Step:
     data = out.with_name(f"{out.name}-data")
-    return "build its data", "dataset_script", "build", *flags(source=source, suite=out, out=data)
+    return "build its data", "data", "build", *flags(source=source, suite=out, out=data)
 
 
 app = new_command()
@@ -165,7 +165,6 @@ def get(
     )
     next_step(
         "see what running a judge would cost",
-        "arb",
         "judges",
         "plan",
         "simplified-axtree",
@@ -191,7 +190,7 @@ def _put_sample(out: Path) -> None:
         typer.echo(f"{out} exists already and was not changed", err=True)
         return
     typer.echo(f"{out} contains the sample: 72 recordings of scripted agents, not benchmark data", err=True)
-    next_step("replace it with the benchmark", "dataset_script", "get", *flags(out=out))
+    next_step("replace it with the benchmark", "data", "get", *flags(out=out))
 
 
 @app.command()
@@ -299,4 +298,4 @@ def _run_cells(run: dict[str, Any]) -> list[str]:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m dataset_script")
+    app(prog_name="arb data")

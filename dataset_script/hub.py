@@ -13,13 +13,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
-from arb.core.console import printable
+from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
 from dataset_script.commands import AcceptOption, AllowMissingOption, RevisionOption, one_line_errors
 
 with lazy_imports():
-    from rich import console as rich_console
     from rich import progress as rich_progress
 
     from dataset_script import by_id, repository, schema
@@ -217,7 +216,7 @@ def _byte_progress() -> Iterator[Callable[[int, int], None]]:
         rich_progress.TransferSpeedColumn(),
         rich_progress.TimeRemainingColumn(),
     )
-    with rich_progress.Progress(*columns, console=rich_console.Console(stderr=True)) as bar:
+    with rich_progress.Progress(*columns, console=new_console(stderr=True)) as bar:
         task = bar.add_task("", total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
 

@@ -136,7 +136,7 @@ def suite_texts(
     ids = [(run.trajectory_id, splits[run.task]) for run in found.runs]
     test_runs = sum(split == SPLITS[1] for _, split in ids)
     made = (
-        f"Made by `python -m dataset_script new-suite` from {len(found.runs)} runs: "
+        f"Made by `arb data new-suite` from {len(found.runs)} runs: "
         f"dev {dev_share} of the tasks, seed {seed}."
     )
     texts = {

@@ -181,11 +181,11 @@ def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
         more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
         listed = "; ".join(found[:MOST_FINDINGS])
-        raise PublishError(f"{folder}: does not pass `python -m dataset_script verify`: {listed}{more}")
+        raise PublishError(f"{folder}: does not pass `arb data verify`: {listed}{more}")
     if report.to_accept:
         options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
         rest = len(report.to_accept) - MOST_FINDINGS
         raise PublishError(
-            f"{folder}: `python -m dataset_script verify` has warnings; review each, then add: {options}"
+            f"{folder}: `arb data verify` has warnings; review each, then add: {options}"
             + (f" and {rest} more that it lists" if rest > 0 else "")
         )

@@ -1,4 +1,4 @@
-"""``python -m leaderboard``: commands for the board, labels, scores, published figures and estimates."""
+"""``arb leaderboard``: commands for the board, labels, scores, published figures and estimates."""
 
 from arb.core.cli import new_command
 from leaderboard.cli.agreement import agreement, ceiling
@@ -22,4 +22,4 @@ def leaderboard() -> None:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m leaderboard")
+    app(prog_name="arb leaderboard")

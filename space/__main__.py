@@ -1,4 +1,4 @@
-"""``python -m space``: run the Space on this machine (``serve``) or put it on the Hub (``deploy``)."""
+"""``arb space``: run the Space on this machine (``serve``) or put it on the Hub (``deploy``)."""
 
 import errno
 import gc
@@ -37,7 +37,7 @@ LAST_ANSWERS_SECONDS = 10
 TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another port with --port"
 PUBLISHED = (
     "Other machines can reach this Space. Everybody can read it; accounts with an access token can submit. "
-    "Make a token with `python -m space token NAME`."
+    "Make a token with `arb space token NAME`."
 )
 app = new_command()
 app.command()(deploy_commands.deploy)
@@ -175,4 +175,4 @@ def _serve(
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m space")
+    app(prog_name="arb space")

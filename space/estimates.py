@@ -10,7 +10,7 @@ from arb.core.predictions import read_predictions
 from arb.core.predictions.parser_pool import PREDICTIONS, ReadResult
 from arb.core.predictions.raw import ReadingLimits
 from leaderboard.success_rates.files import FilesEstimate, estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS
+from leaderboard.success_rates.runs import SUCCESS_LABELS, stem_of
 from space.operations.limits import CheckLimit, sender_of
 from space.operations.upload_queue import UploadQueue, reads_apart
 from space.web.body_limits import FORM_LIMITS, FormLimits
@@ -80,7 +80,11 @@ class FileEstimates:
             if draw is not None and draw.filename:  # the page's form sends an empty part without a file
                 record = safe_file_name(draw.filename), draw.file.read()
             return estimate_files(
-                ((safe_file_name(file.filename or ""), read(file, PREDICTIONS)) for file in verdicts),
+                (
+                    (name, stem_of(name), read(file, PREDICTIONS))
+                    for file in verdicts
+                    for name in [safe_file_name(file.filename or "")]
+                ),
                 (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
                 record,
             )

@@ -1,12 +1,10 @@
-"""The command line `python -m submissions`: check, fill in and submit files, and maintain the records."""
+"""The command line `arb submissions`: check, fill in and submit files, and maintain the records."""
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -50,6 +48,7 @@ with lazy_imports():
 
     from arb.core import judge_info
     from arb.core.predictions import write
+    from leaderboard import judge_names
     from submissions import client
     from submissions.intake import upload
 
@@ -108,10 +107,12 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
     elif split == "dev":
         next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
     else:
-        judge = "JUDGE"
-        with suppress(OSError, ValueError, KeyError, TypeError):  # a run folder has this file
-            judge = json.loads(file.with_name("run.json").read_bytes())["judge"]["name"]
-        words = {"account": "YOU", "judge": judge, "kind": "KIND", "inputs": "INPUTS"}
+        words = {
+            "account": "YOU",
+            "judge": judge_names.judge_of_run(file) or "JUDGE",
+            "kind": "KIND",
+            "inputs": "INPUTS",
+        }
         chosen = (file, *flags(suite=suite, **words))
         purpose = "submit it; replace the words in capitals and add --[no-]test-labels-used"
         next_step(purpose, "submissions", "submit", *chosen)
@@ -204,11 +205,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
         known = account or ("the account of the token" if token else "")
         judge_info.declare(**{**texts, "account": known}, test_labels_used=test_labels_used)
     except judge_info.DeclarationError as error:
-        choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}
-        problems += [
-            f"{message} of {', '.join(choices[field])}" if message.endswith("choose one") else message
-            for field, message in error.problems
-        ]
+        problems += [_of_option(field, message) for field, message in error.problems]
     if problems:
         stop("\n  ".join(["nothing was sent; fix these problems first:", *problems]), code=1)
     try:
@@ -217,7 +214,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
             space, file, declared, token=token, say=lambda line: typer.echo(line, err=True)
         )
     except client.SubmissionNotSent as problem:
-        hint = "" if is_named else "; start one with `python -m space serve`, or use another --space"
+        hint = "" if is_named else "; start one with `arb space serve`, or name another with --space"
         stop(f"{problem}{hint}", code=1)
     if not sent.is_accepted:
         refused = client.problems_in(sent.answer)
@@ -231,6 +228,17 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
     if receipt.get("message"):
         typer.echo(receipt["message"])
     typer.echo(f"Next, see its status and metrics: {space.rstrip('/')}/mine/{receipt['submission_id']}")
+
+
+def _of_option(field: str, message: str) -> str:
+    """Return a problem of a declaration, which begins with the field's title, with the option's name."""
+    words = message.partition(": ")[2]
+    choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}.get(field)
+    if choices and words.startswith("choose one"):
+        words = f"choose one of {', '.join(map(repr, choices))}"
+    if field == "test_labels_used":
+        return "--[no-]test-labels-used: say whether test labels helped to build or tune the judge"
+    return f"--{field}: {words}"
 
 
 _ROWS_LISTED = 6
@@ -298,4 +306,4 @@ def _conclusion(result: CheckResult) -> str:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m submissions")
+    app(prog_name="arb submissions")

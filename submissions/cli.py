@@ -12,7 +12,6 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
-    as_called,
     flags,
     next_step,
     plain_console,
@@ -72,7 +71,7 @@ def verify(as_json: JsonOption = False) -> None:
             + (f" ({replaced:,} of them only in part, because the secret was replaced)" if replaced else "")
         )
         for problem in found.problems:
-            typer.echo(as_called(f"problem: {problem}"))
+            typer.echo(f"problem: {problem}")
         if not found.problems:
             typer.echo(f"no problems found; the board's digest is {found.board_digest}")
     raise typer.Exit(1 if found.problems else 0)
@@ -226,7 +225,7 @@ def label_versions(as_json: JsonOption = False) -> None:
         print_json([version.to_json() for version in found])
         return
     if not found:
-        typer.echo(as_called(versions.not_published(service.suite.name)))
+        typer.echo(versions.not_published(service.suite.name))
     for version in found:
         print_version(version)
 

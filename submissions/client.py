@@ -38,8 +38,10 @@ class SpaceAnswer:
 class _Unreachable(Exception):
     """Raised when an attempt failed but may succeed later, in ``retry_after`` seconds if known."""
 
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        self.retry_after = retry_after
+    def __init__(
+        self, message: str, retry_after: float | None = None, advice: str = "try again later"
+    ) -> None:
+        self.retry_after, self.advice = retry_after, advice
         super().__init__(message)
 
 
@@ -94,7 +96,7 @@ def send_submission(
             sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
             return _follow(opened, address, sent, say, sleep)
         except _Unreachable as problem:
-            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; try again later") from None
+            raise SubmissionNotSent(f"{space} cannot be reached: {problem}; {problem.advice}") from None
 
 
 def _send_until_answered(
@@ -157,7 +159,8 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         with path.open("rb") as file:
             answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
     except httpx.TransportError as error:
-        raise _Unreachable(str(error) or type(error).__name__) from None
+        advice = "check the address, and whether the Space is running"
+        raise _Unreachable(str(error) or type(error).__name__, advice=advice) from None
     except httpx.InvalidURL as error:
         raise SubmissionNotSent(f"{address} is not a valid address: {error}") from None
     try:

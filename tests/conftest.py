@@ -155,13 +155,12 @@ def _next_steps_are_commands(monkeypatch):
     from arb.core import cli
 
     def checked(text: str) -> str:
-        called = as_called(text)
         if text.startswith("Next, "):
-            next_steps.parse(called)
-        return called
+            next_steps.parse(text)
+        return printable(text)
 
-    as_called = cli.as_called
-    monkeypatch.setattr(cli, "as_called", checked)
+    printable = cli.printable
+    monkeypatch.setattr(cli, "printable", checked)
 
 
 @pytest.fixture

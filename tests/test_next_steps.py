@@ -16,8 +16,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from arb.__main__ import PACKAGES
-from arb.core.cli import EXIT_CODES, GROUPS, as_called
+from arb.core.cli import EXIT_CODES
 from arb.core.suite import load_suite
+from dataset_script.build.output import MARKER
 from tests.support import next_steps
 
 REPOSITORY = Path(__file__).parents[1]
@@ -26,6 +27,7 @@ CODE = [
     for package, _ in PACKAGES.values()
     for path in REPOSITORY.joinpath(*package.split(".")).rglob("*.py")
 ]
+TEXTS = (".py", ".md", ".html", ".j2", ".toml", ".js", ".txt")
 WITHOUT_JSON = {
     "serve",  # it goes on until it is stopped
     "unblind", "sample-tasks", "split", "template", "annotation-template", "export-labels", "dev-labels",
@@ -44,9 +46,8 @@ def commands():
         else:
             yield words, command
 
-    for package, _ in PACKAGES.values():
-        words = ("arb", "judges") if package == "arb.judges" else (package,)
-        yield from of(get_command(import_module(f"{package}.__main__").app), words)
+    for group, (package, _) in PACKAGES.items():
+        yield from of(get_command(import_module(f"{package}.__main__").app), (group,))
 
 
 def test_every_command_prints_json_but_those_that_write_a_file():
@@ -57,25 +58,21 @@ def test_every_command_prints_json_but_those_that_write_a_file():
     assert {words for words in without if words[-1] == "export"} == {("leaderboard", "export")}
 
 
-def test_the_step_after_a_step_leads_from_a_run_to_its_scores_and_each_is_called_as_the_first(
-    tmp_path, monkeypatch
-):
+@pytest.mark.parametrize("program", ["/bin/arb", "/site-packages/arb/__main__.py"])
+def test_the_step_after_a_step_leads_from_a_run_to_its_scores(program, tmp_path, monkeypatch):
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
     out, seen = tmp_path / "a run", []
     line = "Next, run it: arb judges run always-successful --suite sample --split dev --out "
     line += shlex.quote(str(out))
-    for program in ("/somewhere/bin/arb", "/somewhere/site-packages/arb/__main__.py"):
-        monkeypatch.setattr(sys, "argv", [program])
-        next_step = line
-        while "submissions template" not in next_step:
-            next_steps.parse(next_step)
-            package, *words = next_steps.words_of(next_step)
-            done = CliRunner().invoke(import_module(f"{package}.__main__").app, words)
-            assert done.exit_code == 0, done.output
-            (next_step,) = re.findall(r"^Next, .*$", done.stderr, re.MULTILINE)
-            assert next_step.partition(": ")[2].startswith("arb " if "bin" in program else "python -m ")
-            seen.append(words[0])
-    assert seen == ["run", "score"] * 2
+    monkeypatch.setattr(sys, "argv", [program])
+    while "submissions template" not in line:
+        next_steps.parse(line)
+        package, *words = next_steps.words_of(line)
+        done = CliRunner().invoke(import_module(f"{package}.__main__").app, words)
+        assert done.exit_code == 0, done.output
+        (line,) = re.findall(r"^Next, .*$", done.stderr, re.MULTILINE)
+        seen.append(words[0])
+    assert seen == ["run", "score"]
 
 
 def test_with_json_nothing_else_is_said_of_what_comes_next(tmp_path, monkeypatch):
@@ -102,15 +99,6 @@ def test_what_is_submitted_bears_the_name_of_its_run_and_says_nothing_of_test_la
     assert done.exit_code == 0, done.output
     (line,) = re.findall(r"^Next, .*?: (.*)$", done.stderr, re.MULTILINE)
     assert f" --judge {judge} " in line and "test-labels" not in line
-
-
-@pytest.mark.parametrize("program", ["/usr/bin/arb", "C:/Scripts/arb.exe"])
-def test_commands_in_messages_are_those_of_the_program_that_was_called(program, monkeypatch):
-    text = "`python -m dataset_script get`, then python -m arb judges list; python -m pip stays"
-    monkeypatch.setattr(sys, "argv", [program])
-    assert as_called(text) == "`arb data get`, then arb judges list; python -m pip stays"
-    monkeypatch.setattr(sys, "argv", ["/x/site-packages/arb/__main__.py"])
-    assert as_called(text) == text
 
 
 def _steps(tree):
@@ -159,10 +147,12 @@ def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
         assert {f"--{name.replace('_', '-')}" for name in options} <= known[command], (command, options)
 
 
-def test_the_groups_of_arb_are_those_that_messages_name():
-    assert {
-        package: group for group, (package, _) in PACKAGES.items() if package.removeprefix("arb.") != group
-    } == GROUPS
+def test_no_text_names_a_command_as_python_m_but_the_mark_of_built_datasets():
+    names = re.compile(r"python -m (?:arb |arb\.)?(?:dataset_script|leaderboard|judges|submissions|space)\b")
+    texts = [each for package in ("arb", "dataset_script", "leaderboard", "submissions", "space")
+             for each in REPOSITORY.joinpath(package).rglob("*") if each.suffix in TEXTS]  # fmt: skip
+    lines = [line for each in texts for line in each.read_text(encoding="utf-8").splitlines()]
+    assert {line for line in lines if names.search(line) and MARKER not in line} == set()
 
 
 def test_every_exit_code_of_a_command_is_one_that_is_explained():

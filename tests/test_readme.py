@@ -4,6 +4,7 @@ The guides have tests of their own: `test_new_suite_guide`, `test_own_agent_guid
 `tests/arb/judges/cli/test_certify.py`.
 """
 
+import itertools
 import json
 import os
 import re
@@ -116,6 +117,23 @@ def test_every_setting_that_is_named_is_one_of_the_class():
         re.findall(r"`((?:ARB_|HF_TOKEN|DATABASE_URL|SPACE_|OAUTH_|OPENID_)\w*)", text_of("docs/operate.md"))
     )
     assert len(named) >= 5 and named <= settings
+
+
+def test_what_the_commands_write_into_a_checkout_cannot_be_committed_by_accident(tmp_path):
+    subprocess.run(["git", "init", "--quiet", str(tmp_path)], check=True)
+    (tmp_path / ".gitignore").write_text((REPOSITORY / ".gitignore").read_text())
+    words = [shlex.split(line) for line in command_lines()]
+    pairs = [pair for line in words for pair in itertools.pairwise(line)]
+    written = {name for option, name in pairs if option in ("--out", "--labels", "--draw", "--report", ">")}
+    inside = {
+        name for name in written if not name.startswith(("../", "$", "/", "FOLDER")) and ":" not in name
+    }
+    inside |= {"agent-reward-bench/manifest.json", "test.jsonl", "published-labels.csv", "labels.draw.json"}
+    inside = {name if "." in name else f"{name}/file" for name in inside}
+    assert inside >= {"runs/always/file", "to-label.csv", "to-label.draw.json"}
+    command = ["git", "-C", str(tmp_path), "check-ignore", *inside]
+    ignored = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    assert inside - {*ignored} == set()
 
 
 def test_every_make_target_that_is_named_exists():

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import functools
 import json
-import re
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from arb.core.console import printable
+from arb.core.console import new_console, printable
 from arb.core.files import install_command
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
-    from rich import console as rich_console
-
     from arb.core import settings as environment
     from arb.core import suite as suites
 
@@ -50,8 +46,6 @@ SuiteOption = Annotated[
         autocompletion=complete_suite,
     ),
 ]
-GROUPS: Final = {"dataset_script": "data"}
-"""The packages whose command in ``arb`` has a different name."""
 EXIT_CODES: Final = {
     0: "success, also if there was nothing left to do",
     1: "the input has problems, or a check failed; each problem is listed",
@@ -105,25 +99,15 @@ def stop(message: str, code: int = 2) -> NoReturn:
 
     Control characters are replaced, since the message may quote untrusted files.
     """
-    lines = "\n".join(map(printable, as_called(message).splitlines()))
+    lines = "\n".join(map(printable, message.splitlines()))
     typer.echo(f"error: {lines}", err=True)
     raise typer.Exit(code)
 
 
-def as_called(text: str) -> str:
-    """Replace ``python -m PACKAGE`` in a text with ``arb COMMAND`` if the ``arb`` script is running."""
-    if Path(sys.argv[0]).stem != "arb":
-        return text
-    packages = "dataset_script|leaderboard|judges|submissions|space"
-    return re.sub(
-        rf"\bpython -m (?:arb )?({packages})\b", lambda found: f"arb {GROUPS.get(found[1], found[1])}", text
-    )
-
-
 def next_step(purpose: str, *command: object) -> None:
-    """Print a next step on stderr: "Next, PURPOSE: python -m COMMAND"."""
+    """Print a next step on stderr: "Next, PURPOSE: arb COMMAND"."""
     words = shlex.join(map(str, command))
-    typer.echo(printable(as_called(f"Next, {purpose}: python -m {words}")), err=True)
+    typer.echo(printable(f"Next, {purpose}: arb {words}"), err=True)
 
 
 def flags(**options: object) -> list[str]:
@@ -193,5 +177,4 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 
 def plain_console() -> Console:
     """Return a console that prints text as it is, so that untrusted text is not interpreted as markup."""
-    width = None if sys.stdout.isatty() else PIPE_WIDTH
-    return rich_console.Console(highlight=False, markup=False, emoji=False, width=width)
+    return new_console(width=None if sys.stdout.isatty() else PIPE_WIDTH)

@@ -58,6 +58,18 @@ def printable(text: str) -> str:
     )
 
 
+def new_console(*, stderr: bool = False, width: int | None = None) -> console.Console:
+    """Return a console that prints text as it is and, unless it is a terminal, without escape codes.
+
+    Notebooks set ``FORCE_COLOR``, with which rich would write escape codes into pipes and files too.
+    """
+    is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
+    return console.Console(
+        stderr=stderr, width=width, highlight=False, markup=False, emoji=False,
+        force_terminal=None if is_terminal else False, force_jupyter=False,
+    )  # fmt: skip
+
+
 Progress = Callable[[int, int, str], None]
 """A callback that takes the number of items done, the total, and the name of the last item."""
 
@@ -80,8 +92,9 @@ def progress_bar(
     if shows_time:
         columns.insert(2, progress.TimeElapsedColumn())
     is_off = only_on_terminal and not sys.stderr.isatty()
-    stderr = console.Console(stderr=True)
-    with progress.Progress(*columns, console=stderr, transient=not stays, disable=is_off) as bar:
+    with progress.Progress(
+        *columns, console=new_console(stderr=True), transient=not stays, disable=is_off
+    ) as bar:
         task = bar.add_task("", total=None)
         try:
             yield lambda done, total, name: bar.update(task, completed=done, total=total, description=name)

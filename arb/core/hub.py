@@ -170,7 +170,7 @@ def published_files(folder: Path) -> dict[str, Path]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PublishError(
             f"{folder}: its manifest.json cannot be read ({type(error).__name__}); "
-            "build the dataset with `python -m dataset_script build`"
+            "build the dataset with `arb data build`"
         ) from error
     absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
     wanted = listed | set(BESIDE_THE_DATA).difference(absent)

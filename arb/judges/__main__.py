@@ -1,4 +1,4 @@
-"""The command ``python -m arb judges``: list judges, run one over a split, and more."""
+"""The command ``arb judges``: list judges, run one over a split, and more."""
 
 from arb.core.cli import new_command
 from arb.judges import registry
@@ -23,4 +23,4 @@ def about() -> None:
 
 
 if __name__ == "__main__":
-    app(prog_name="python -m arb judges")
+    app(prog_name="arb judges")

@@ -354,7 +354,7 @@ def _named(name: str) -> AnyJudge:
     titles = dict.fromkeys(repr(by_key[key].name) for key in near)
     hint = f"Did you mean {' or '.join(titles)}? " if titles else ""
     raise UnknownJudgeError(
-        f"there is no judge {name!r}. {hint}`python -m arb judges list` shows all judges; name a judge of "
+        f"there is no judge {name!r}. {hint}`arb judges list` shows all judges; name a judge of "
         "your own as path/to/file.py:Name"
     )
 

@@ -23,6 +23,8 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
     ``also_allowed`` are classes, each ``module.class``, that the pickles of AgentLab may contain. Raises
     SourceError if no kind recognises the folder.
     """
+    if not folder.exists():
+        raise SourceError(f"{folder}: this path does not exist; check its spelling")
     for name, kind in load_plugins("arb.sources"):
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")

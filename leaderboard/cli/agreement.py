@@ -1,4 +1,4 @@
-"""``python -m leaderboard agreement`` and ``ceiling``: agreement of annotators, and the limit for judges."""
+"""``arb leaderboard agreement`` and ``ceiling``: agreement of annotators, and the limit for judges."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from leaderboard.cli.score import metric_cells
 
 with lazy_imports():
     from arb.core import suite as suites
+    from leaderboard import judge_names, verdict_files
     from leaderboard import report as reports
-    from leaderboard import verdict_files
     from leaderboard.labels import agreement as agreements
     from leaderboard.labels import coefficients, quality
     from leaderboard.paper import published
@@ -147,7 +147,10 @@ def _scored(
     """Return each file's score on success; stop with all errors if files cannot be scored."""
     if files and split not in label_sets:
         stop(f"the files cannot be scored on {split}, because its labels cannot be read", code=1)
-    paths = {file.name: file for file in files}
+    names = [file.name for file in files]
+    if len({*names}) < len(names):
+        names = judge_names.judge_names(files)
+    paths = dict(zip(names, files, strict=True))
     try:
         found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
     except verdict_files.VerdictFileError as problems:

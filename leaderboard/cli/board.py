@@ -1,4 +1,4 @@
-"""``python -m leaderboard board`` and ``export``: print the board, or write it in another format."""
+"""``arb leaderboard board`` and ``export``: print the board, or write it in another format."""
 
 from __future__ import annotations
 
@@ -101,9 +101,9 @@ def _read_board(file: Path | None) -> Board:
     try:
         return boards.Board.from_bytes(file.read_bytes())
     except OSError as error:
-        stop(f"{file.name} cannot be read ({error.strerror}); give the path of a board.json")
+        stop(f"{file} cannot be read ({error.strerror}); give the path of a board.json")
     except ValueError as problem:
-        stop(f"{file.name} {problem}", code=1)
+        stop(f"{file} {problem}", code=1)
 
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:

@@ -1,4 +1,4 @@
-"""``python -m leaderboard estimate``: agents' success rates from judges' verdicts and a few labels."""
+"""``arb leaderboard estimate``: agents' success rates from judges' verdicts and a few labels."""
 
 from __future__ import annotations
 
@@ -17,12 +17,13 @@ with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
     from arb.core.predictions import parser_pool, raw
+    from leaderboard import judge_names
     from leaderboard.success_rates import estimate as estimates
     from leaderboard.success_rates import files as rate_files
     from leaderboard.success_rates import runs as agent_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rich.console import Console
 
@@ -59,7 +60,7 @@ def estimate(
     if labels is None and not plan:
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     made = rate_files.estimate_files(
-        ((file.name, _read(file, parser_pool.PREDICTIONS)) for file in verdicts),
+        _read_all(verdicts),
         (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
         (draw.name, draw.read_bytes()) if draw else None,
         agent,
@@ -94,10 +95,15 @@ def _print_warnings(warnings: Sequence[str]) -> None:
 
 def read_runs(files: Sequence[Path]) -> AgentRuns:
     """Return the runs and verdicts of prediction files, one judge per file; stop if a file has problems."""
-    runs, findings = agent_runs.read_runs((file.name, _read(file, parser_pool.PREDICTIONS)) for file in files)
+    runs, findings = agent_runs.read_runs(_read_all(files))
     if runs is None:
         _stop_with(findings)
     return runs
+
+
+def _read_all(files: Sequence[Path]) -> Iterator[tuple[str, str, ReadResult]]:
+    for file, name in zip(files, judge_names.judge_names(files), strict=True):
+        yield str(file), name, _read(file, parser_pool.PREDICTIONS)
 
 
 def _read(file: Path, reader: str) -> ReadResult:

@@ -1,4 +1,4 @@
-"""Commands that count, convert and write labels and annotations (``python -m leaderboard labels`` …)."""
+"""Commands that count, convert and write labels and annotations (``arb leaderboard labels`` …)."""
 
 from __future__ import annotations
 
@@ -197,7 +197,7 @@ def _template_for_estimate(
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
     table = core_files.csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
     try:
-        core_files.atomic_write(record, agent_runs.draw_record(strata, seed))
+        core_files.atomic_write(record, agent_runs.draw_record(strata, seed, runs.files))
         core_files.atomic_write(out, table)
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")

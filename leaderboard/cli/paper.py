@@ -1,4 +1,4 @@
-"""``python -m leaderboard tables`` and ``audit``: the paper's tables, and the counts behind them."""
+"""``arb leaderboard tables`` and ``audit``: the paper's tables, and the counts behind them."""
 
 from __future__ import annotations
 

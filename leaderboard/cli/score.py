@@ -1,10 +1,10 @@
-"""``python -m leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
+"""``arb leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -50,7 +50,8 @@ def score(
     split: SplitOption,
     suite: SuiteOption = None,
     policy: Annotated[
-        str, typer.Option(help="Count missing verdicts as no (strict), or leave them out (published).")
+        Literal["strict", "published"],
+        typer.Option(help="Count missing verdicts as no (strict), or leave them out (published)."),
     ] = "strict",
     as_json: JsonOption = False,
 ) -> None:

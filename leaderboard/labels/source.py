@@ -53,7 +53,7 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
         raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'), so test cannot be scored")
     raise LabelsUnavailable(
         f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none (the Space "
-        "and `python -m submissions` also accept records[:VERSION])"
+        "and `arb submissions` also accept records[:VERSION])"
     )
 
 
@@ -86,7 +86,7 @@ def _cached_wheel(cache: Path, fetch: bool) -> Path:
         return wheel
     if not fetch:
         raise LabelsUnavailable(
-            "the official labels are not on this machine; run `python -m leaderboard labels` while online"
+            "the official labels are not on this machine; run `arb leaderboard labels` while online"
         )
     with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as folder:
         fetched = _pip_download(Path(folder))

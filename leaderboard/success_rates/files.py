@@ -28,21 +28,22 @@ class FilesEstimate:
 
 
 def estimate_files(
-    verdicts: Iterable[tuple[str, ReadResult]],
+    verdicts: Iterable[tuple[str, str, ReadResult]],
     labels: tuple[str, ReadResult] | None,
     draw: tuple[str, bytes] | None = None,
     agent: str | None = None,
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``.
 
-    ``verdicts`` and ``labels`` are pairs of a file's name and what `read_predictions` returned for it.
+    ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
+    ``labels`` has no judge.
     ``draw`` is the name and the content of a draw's record.
     """
     runs, findings = read_runs(verdicts)
     known, errors = read_labels(*labels, runs) if labels else ({}, [])
     strata = None
     if draw is not None:
-        strata, problems = read_draw(*draw)
+        strata, problems = read_draw(*draw, runs.files if runs is not None else None)
         errors = [*errors, *problems]
     if runs is not None and agent is not None:
         if agent in runs.rows_of:

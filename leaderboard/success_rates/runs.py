@@ -4,9 +4,11 @@ import hashlib
 import io
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
+from pathlib import PurePath
 from typing import Any, Final
 
 import numpy as np
@@ -43,11 +45,12 @@ MOST_AGENTS: Final = 100
 class AgentRuns:
     """The runs to estimate from, with each judge's verdicts as 0 or 1 of shape (n,) in the order of ``ids``.
 
-    A run without a verdict counts as not successful.
+    A run without a verdict counts as not successful. ``files`` has the file of each judge's verdicts.
     """
 
     ids: tuple[str, ...]
     verdicts: Mapping[str, np.ndarray]
+    files: Mapping[str, "VerdictFile"] = field(default_factory=dict)
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
@@ -82,7 +85,7 @@ class AgentRuns:
         """Return the runs of one agent; raises KeyError if it has no runs."""
         rows = self.rows_of[agent]
         ids = tuple(self.ids[row] for row in rows)
-        return AgentRuns(ids, {judge: column[rows] for judge, column in self.verdicts.items()})
+        return AgentRuns(ids, {judge: column[rows] for judge, column in self.verdicts.items()}, self.files)
 
     @property
     def matrix(self) -> np.ndarray:
@@ -90,24 +93,46 @@ class AgentRuns:
         return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
 
 
-def read_runs(files: Iterable[tuple[str, ReadResult]]) -> tuple[AgentRuns | None, list[Finding]]:
+@dataclass(frozen=True, slots=True)
+class VerdictFile:
+    """The name of a file of verdicts without its suffix, and the SHA-256 of the verdicts in it."""
+
+    stem: str
+    sha256: str
+
+
+def stem_of(file: str) -> str:
+    """Return a file's name without its suffix."""
+    return file.rpartition(".")[0] or file
+
+
+def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns | None, list[Finding]]:
     """Return the runs and verdicts of prediction files, or None and errors if a file cannot be used.
 
-    A judge is named after its file. ``files`` are pairs of a file's name and what `read_predictions` returned
-    for it. Files may spell the id of a run differently.
+    ``files`` are triples of a file's name, its judge's name and what `read_predictions` returned for it.
+    Judges of the same name get the first characters of the SHA-256 of their verdicts. Files may spell the id
+    of a run differently.
     """
-    names: dict[str, str] = {}
-    verdicts: dict[str, dict[str, bool]] = {}
+    spelled: dict[str, str] = {}
+    found_in: list[tuple[str, VerdictFile, dict[str, bool]]] = []
     findings: list[Finding] = []
-    for file, (table, found) in files:
-        stem = file.rpartition(".")[0] or file
-        judge = file if stem in verdicts else stem
-        if judge in verdicts:
-            found = [*found, error("duplicate_file", "two files have this name. Rename one of them.")]
+    for file, judge, (table, found) in files:
         success, found = _success_of(table, found)
+        lines = sorted(f"{key}\t{value}\n" for key, (_, value) in success.items())
+        read = VerdictFile(stem_of(PurePath(file).name), hashlib.sha256("".join(lines).encode()).hexdigest())
+        if success and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
+            found = [
+                *found,
+                error("duplicate_file", "two files have this name and these verdicts. Remove one."),
+            ]
         findings += [replace(finding, file=file) for finding in found]
-        verdicts[judge] = {names.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
-    runs = AgentRuns.of(verdicts)
+        own = {spelled.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
+        found_in.append((judge, read, own))
+    uses = Counter(judge for judge, _, _ in found_in)
+    names = [f"{name} ({read.sha256[:6]})" if uses[name] > 1 else name for name, read, _ in found_in]
+    verdicts = {name: own for name, (_, _, own) in zip(names, found_in, strict=True)}
+    read_from = {name: read for name, (_, read, _) in zip(names, found_in, strict=True)}
+    runs = replace(AgentRuns.of(verdicts), files=read_from)
     if not findings and len(runs.rows_of) > MOST_AGENTS:
         message = (
             f"the ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
@@ -172,18 +197,34 @@ class Stratum:
         return all(bool(verdicts.get(judge)) == value for judge, value in (self.verdicts or {}).items())
 
 
-def draw_record(strata: Sequence[Stratum], seed: int) -> str:
-    """Return the record of a draw as JSON, which `read_draw` reads."""
-    record = {"format": DRAW_FORMAT, "seed": seed, "strata": [asdict(stratum) for stratum in strata]}
+def draw_record(strata: Sequence[Stratum], seed: int, files: Mapping[str, VerdictFile] | None = None) -> str:
+    """Return the record of a draw as JSON, which `read_draw` reads.
+
+    ``judges`` in it has the SHA-256 of each judge's verdicts, by which a renamed file is recognised.
+    """
+    record = {
+        "format": DRAW_FORMAT,
+        "seed": seed,
+        "judges": {judge: file.sha256 for judge, file in (files or {}).items()},
+        "strata": [asdict(stratum) for stratum in strata],
+    }
     return json.dumps(record, indent=1) + "\n"
 
 
-def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Return the strata in the record of a draw, and an error if the content is not such a record."""
+def read_draw(
+    name: str, content: bytes, files: Mapping[str, VerdictFile] | None = None
+) -> tuple[tuple[Stratum, ...], list[Finding]]:
+    """Return the strata in the record of a draw, and an error if the content is not such a record.
+
+    Judges are renamed to those of ``files`` with the same verdicts, else with the same name, else with a file
+    of this name (records of older versions name judges after their files).
+    """
     try:
         record: Any = json.loads(content)
         if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
-            return TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata")), []
+            strata = TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata"))
+            hashes = TypeAdapter(dict[str, str]).validate_python(record.get("judges", {}))
+            return _with_names(strata, hashes, files or {}), []
         problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
     except ValidationError as invalid:
         fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in invalid.errors()[:10])
@@ -191,6 +232,27 @@ def read_draw(name: str, content: bytes) -> tuple[tuple[Stratum, ...], list[Find
     except (ValueError, RecursionError):
         problem = "cannot be read as the record of a draw, because it is not JSON"
     return (), [replace(error("not_a_draw", problem), file=name)]
+
+
+def _with_names(
+    strata: tuple[Stratum, ...], hashes: Mapping[str, str], files: Mapping[str, VerdictFile]
+) -> tuple[Stratum, ...]:
+    by_stem = {file.stem: judge for judge, file in files.items()}
+    by_hash = {file.sha256: judge for judge, file in files.items()}
+    names = {}
+    for judge in {judge for stratum in strata for judge in stratum.verdicts or ()}:
+        recorded = hashes.get(judge, "")
+        is_same = judge in files and recorded in ("", files[judge].sha256)
+        otherwise = judge if judge in files else by_stem.get(judge, judge)
+        names[judge] = judge if is_same else by_hash.get(recorded, otherwise)
+    if len({*names.values()}) < len(names):
+        return strata
+    return tuple(
+        replace(each, verdicts={names[judge]: value for judge, value in each.verdicts.items()})
+        if each.verdicts
+        else each
+        for each in strata
+    )
 
 
 def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:

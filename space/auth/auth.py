@@ -27,7 +27,7 @@ from submissions.intake.accounts import Actor, is_same_name
 
 NO_ACCESS_TOKEN: Final = (
     "you are not signed in; use an access token of this Space on the page, or send it (Authorization: Bearer "
-    "arb_…). The operator of the Space makes one with `python -m space token NAME`"
+    "arb_…). The operator of the Space makes one with `arb space token NAME`"
 )
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")

@@ -1,4 +1,4 @@
-"""The command `python -m space token`."""
+"""The command `arb space token`."""
 
 from typing import Annotated
 

@@ -1,4 +1,4 @@
-"""The command `python -m space deploy`."""
+"""The command `arb space deploy`."""
 
 from dataclasses import asdict
 from pathlib import Path

@@ -50,7 +50,7 @@ MANAGED_VARIABLES: Final = (
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
-    "`python -m submissions new-secret` and keep a copy",
+    "`arb submissions new-secret` and keep a copy",
 }
 OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "a token for reading /metrics"}
 
@@ -191,7 +191,7 @@ class Deployer:
         if data is None:
             problems.append(
                 f"{deployment.data}: there is no such dataset, or HF_TOKEN may not read it; publish it first "
-                "with `python -m dataset_script publish`"
+                "with `arb data publish`"
             )
         if records is not None and not records.private:
             problems.append(f"{deployment.private}: is public; records need a private repository")

@@ -36,7 +36,7 @@ _CODES: Final[Mapping[str, tuple[str, ...]]] = {
     "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
     "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
 }  # fmt: skip
-_TEMPLATE_COMMAND: Final = re.compile(r"`python -m submissions template --split (dev|test)`")
+_TEMPLATE_COMMAND: Final = re.compile(r"`arb submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 

@@ -86,7 +86,7 @@ class SenderRefused(HTTPException):
     def __init__(self, status: int, problem: str, retry_after: int, goes_on: bool = False) -> None:
         message = (
             f"{problem}; try again in {retry_after} s, or check the file on your own machine: "
-            "python -m submissions check FILE"
+            "arb submissions check FILE"
         )
         super().__init__(status, message, {"Retry-After": str(retry_after)})
         self.retry_after = retry_after

@@ -1,4 +1,4 @@
-"""The commands `python -m submissions annotate …`, which work on the records on this machine."""
+"""The commands `arb submissions annotate …`, which work on the records on this machine."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names of the accounts, as used to sign in.")]
 WhyOption = Annotated[str, typer.Option(help="Explain publicly what changed and why.")]
 Split = Annotated[Literal["test", "dev", "both"], typer.Option(help="Use the trajectories of this split.")]
-BUILD_IT = "build it with `python -m dataset_script build`"
+BUILD_IT = "build it with `arb data build`"
 DECISION_COLUMNS = ("trajectory_id", "question", "answer", "reason")
 
 

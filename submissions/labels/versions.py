@@ -148,7 +148,7 @@ def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVe
         )
     return (
         f"no label set has been published for {suite}; publish one with "
-        "`python -m submissions publish-labels FILE --why …`"
+        "`arb submissions publish-labels FILE --why …`"
     )
 
 

@@ -19,7 +19,7 @@ from submissions.records.queries import current_statuses, disclosure_histories, 
 
 WITHDRAWN: Final = (
     "figures of hidden labels are withdrawn, because the server's secret was replaced; run "
-    "`python -m submissions accept-charge` to show them again and charge them to the leak budget"
+    "`arb submissions accept-charge` to show them again and charge them to the leak budget"
 )
 
 

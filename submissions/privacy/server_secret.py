@@ -40,9 +40,9 @@ _OF_RECORDS: Final = frozenset(("noise", "ranking-half", "label-version", "check
 FILE_NAME: Final = "secret"
 LEAST_BITS: Final = 128
 
-MAKE_ONE: Final = "make one with `python -m submissions new-secret`"
+MAKE_ONE: Final = "make one with `arb submissions new-secret`"
 IF_REPLACED: Final = (
-    "Figures of hidden labels are then withdrawn until an operator runs `python -m submissions "
+    "Figures of hidden labels are then withdrawn until an operator runs `arb submissions "
     "accept-charge`, because a new secret gives them new noise"
 )
 

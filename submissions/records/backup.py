@@ -193,12 +193,14 @@ def _read_secret_check(folder: Path) -> KnownSecret | None:
 
 
 def _read_records(folder: Path) -> list[Event]:
+    if not folder.exists():
+        raise BackupError(f"{folder}: this path does not exist; check its spelling")
     try:
         lines = (folder / RECORDS).read_bytes().splitlines()
     except OSError as error:
         raise BackupError(
             f"{folder.name!r} has no readable {RECORDS} ({error.strerror or type(error).__name__}); use "
-            "a folder that `python -m submissions export` wrote"
+            "a folder that `arb submissions export` wrote"
         ) from None
     events, problems = [], []
     for number, line in enumerate(lines, start=1):

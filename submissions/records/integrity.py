@@ -78,7 +78,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
     if of_replaced and found.are_figures_withdrawn:
         problems.append(
             f"{_count(of_replaced, 'score')} cannot be recomputed, because the server's secret was replaced; "
-            "run `python -m submissions accept-charge` to score the files with the new secret"
+            "run `arb submissions accept-charge` to score the files with the new secret"
         )
     return Verification(
         records=len(events),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from pandas.api.types import is_numeric_dtype
 from typer.testing import CliRunner
 
 import arb
@@ -80,6 +81,43 @@ def test_an_estimate_is_that_of_the_command(tmp_path):
     assert [row["assisted_low"], row["assisted_high"]] == theirs["assisted"]["ci"]
     assert "not recorded" in ours.attrs["warnings"][0]  # how the labelled runs were drawn
     assert arb.estimate(judged, labelled).loc["a", "assisted"] == theirs["assisted"]["rate"]
+
+
+def test_an_unknown_number_is_nan_in_a_column_of_numbers(tmp_path):
+    none = verdicts(0)  # no verdict is yes, so precision is 0 / 0
+    scored, compared = arb.score(none), arb.compare(none, verdicts(3))
+    labels = written(tmp_path, "labels.jsonl", verdicts(3).head(2))
+    estimated = arb.estimate(verdicts(3), labels)
+    assert scored["precision"].isna().any() and compared["difference"].isna().all()
+    assert estimated["assisted"].isna().any()  # agents without a label
+    for table, texts in ((scored, set()), (compared, {"first", "second"}), (estimated, set())):
+        assert {name for name, kind in table.dtypes.items() if not is_numeric_dtype(kind)} == texts
+    board = arb.board()
+    assert {board[name].dtype.kind for name in ("precision", "recall", "f1", "n")} <= {"f", "i"}
+
+
+def test_files_called_predictions_have_the_names_of_their_runs(tmp_path):
+    files = []
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        files.append(written(tmp_path / name, "predictions.jsonl", verdicts(3)))
+        (tmp_path / name / "run.json").write_text(json.dumps({"judge": {"name": "aer"}}))
+    found = arb.compare(*files).iloc[0]
+    assert (found["first"], found["second"]) == ("aer (a)", "aer (b)")
+
+
+def test_output_that_is_no_terminal_has_no_escape_codes_in_a_notebook(tmp_path, capsys, monkeypatch):
+    for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR"):
+        monkeypatch.setenv(name, "1")  # as ipykernel does
+    monkeypatch.setenv("TERM", "xterm-color")
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    arb.judge("always-successful", tmp_path / "run", split="dev")
+    file = str(tmp_path / "run" / "predictions.jsonl")
+    command = [sys.executable, "-m", "arb", "submissions", "check", file, "--split", "dev"]
+    checked = subprocess.run(command, cwd=Path(arb.__file__).parents[1], capture_output=True, text=True)
+    said = capsys.readouterr().err
+    assert "20 of 20 trajectories judged" in said and "is acceptable" in checked.stdout
+    assert "\x1b" not in said + checked.stdout + checked.stderr
 
 
 def test_every_problem_of_a_file_is_named_at_once():

@@ -165,7 +165,7 @@ def test_what_verify_rejects_is_not_sent(hub, publish, folder):
     with pytest.raises(PublishError) as refused:
         publish(folder, verify=lambda _folder: SimpleNamespace(ok=False, findings=findings))
     message = str(refused.value)
-    assert "does not pass `python -m dataset_script verify`: data/0.parquet: a reward; " in message
+    assert "does not pass `arb data verify`: data/0.parquet: a reward; " in message
     assert message.endswith("data/19.parquet: a reward; and 10 more")  # 30 errors, 20 told
     assert hub.seen == []
 

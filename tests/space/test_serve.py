@@ -1,4 +1,4 @@
-"""Tests of ``python -m space serve`` in a separate process: what it prints, and when."""
+"""Tests of ``arb space serve`` in a separate process: what it prints, and when."""
 
 import asyncio
 import json

@@ -71,7 +71,7 @@ def test_a_set_that_is_not_there_is_told_with_those_that_are(export_labels, two_
 
 def test_before_the_first_set_it_says_how_one_is_published(export_labels, tmp_path):
     code, said = export_labels("--out", "x.csv")
-    assert code == 1 and "publish one with `python -m submissions publish-labels" in said
+    assert code == 1 and "publish one with `arb submissions publish-labels" in said
     assert not (tmp_path / "x.csv").exists()
 
 

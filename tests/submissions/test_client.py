@@ -1,4 +1,4 @@
-"""Tests of `python -m submissions submit`: it submits once, reports every problem, and tries again."""
+"""Tests of `arb submissions submit`: it submits once, reports every problem, and tries again."""
 
 import httpx
 import pytest
@@ -81,7 +81,7 @@ def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
     client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
-    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; try again later"):
+    with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; check the address"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 
@@ -106,7 +106,11 @@ def test_the_command_sends_nothing_while_something_is_wrong_and_says_all_of_it(t
         app, ["submit", str(bad), "--suite", str(suite_folder / "small"), "--space", "http://127.0.0.1:9"]
     )
     assert done.exit_code == 1
-    for said in ("nothing was sent", "Name of the judge", "Kind", "Test labels"):
+    for said in (
+        "nothing was sent", "\n  --account: fill it in", "\n  --judge: fill it in",
+        "\n  --kind: choose one of 'LLM judge', ", "\n  --inputs: choose one of 'tree', ",
+        "\n  --[no-]test-labels-used: say whether",
+    ):  # fmt: skip
         assert said in done.output
     assert "Traceback" not in done.output
 
@@ -216,7 +220,7 @@ def test_a_token_of_the_environment_is_not_sent_unencrypted(file, suite_folder, 
     monkeypatch.setenv("HF_TOKEN", "hf_mine")
     done = CliRunner().invoke(app, ["submit", str(file), *options_for("http://space.example", suite_folder)])
     assert done.exit_code == 1
-    assert "Your name: fill it in" in done.output  # nobody is known there
+    assert "--account: fill it in" in done.output  # nobody is known there
 
 
 def waiting(seconds: int = 2, status: int = 202) -> httpx.Response:

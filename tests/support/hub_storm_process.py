@@ -1,4 +1,4 @@
-"""The Spaces of the storm: `python -m space serve`, each started anew in an instant (`test_hub_storm.py`).
+"""The Spaces of the storm: `arb space serve`, each started anew in an instant (`test_hub_storm.py`).
 
 All is imported once; each Space is a child of this process, so that a killed one is replaced at once. Lines
 on standard input: a port and a state folder (answered by the process id of a new Space) and, at the end,
@@ -26,7 +26,7 @@ def serve(port: str, state: str) -> None:
 
     _without_long_pauses()
     os.environ |= {"ARB_PORT": port, "ARB_STATE_DIR": state}
-    app(["serve"], prog_name="python -m space")
+    app(["serve"], prog_name="arb space")
 
 
 def _without_long_pauses() -> None:

@@ -10,7 +10,7 @@ machine. The secret in it is made up and serves nothing else:
 
     suite/small      a suite with private labels that ranks by a hidden half
     records          records.sqlite, the stored files and the secret, as the release left them
-    backup           what `python -m submissions export` wrote
+    backup           what `arb submissions export` wrote
     shown.json       what the release showed: reports to owners, rows to everybody
 """
 

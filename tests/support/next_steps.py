@@ -11,15 +11,12 @@ def words_of(line: str) -> list[str]:
     from arb.__main__ import PACKAGES
 
     words = shlex.split(line.partition(": ")[2])
-    if words[:2] == ["python", "-m"]:
-        words = words[2:]
-    if words[0] == "arb":
-        return [PACKAGES[words[1]][0], *words[2:]]
-    return words
+    assert words[0] == "arb", line
+    return [PACKAGES[words[1]][0], *words[2:]]
 
 
 def parse(line: str) -> None:
-    """Parse ``Next, do it: python -m PACKAGE …`` or ``… arb GROUP …``; raises what typer raises.
+    """Parse ``Next, do it: arb GROUP …``; raises what typer raises.
 
     Files that have to exist for the command are looked for.
     """

@@ -140,7 +140,7 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
         return f" (did you mean {quoted_id(close[0])}?)" if close else ""
 
     problem = f"an id that is not in the suite {quoted(suite.name)}"
-    advice = f"Correct or remove them. `python -m submissions template --split {split}` lists the valid ids."
+    advice = f"Correct or remove them. `arb submissions template --split {split}` lists the valid ids."
     return _id_error(table, rows, "unknown_id", problem, advice, hint)
 
 

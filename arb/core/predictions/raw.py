@@ -93,7 +93,7 @@ def without_rows(findings: list[Finding]) -> list[Finding]:
         return findings
     message = (
         "the file has no rows. Write one row per trajectory; "
-        "`python -m submissions template --split test` writes a file to fill in."
+        "`arb submissions template --split test` writes a file to fill in."
     )
     return [*findings, error("no_rows", message)]
 

@@ -126,7 +126,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
     if not as_json and options.split == "dev":
         frozen = {} if isinstance(threshold, str) else {"threshold": out / "threshold.json"}
         arguments = typed(options, split="test", limit=None, ids=None, out=f"runs/{name}-test", **frozen)
-        next_step("run it on test", "arb", "judges", "run", *arguments)
+        next_step("run it on test", "judges", "run", *arguments)
     raise typer.Exit(int(has_errors))
 
 

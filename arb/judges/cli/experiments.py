@@ -119,7 +119,7 @@ def ablate(
         best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
         chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
         chosen |= {"out": f"runs/{best['judge']}"}
-        next_step("run the best variant by F1 on test", "arb", "judges", "run", *typed(options, **chosen))
+        next_step("run the best variant by F1 on test", "judges", "run", *typed(options, **chosen))
     raise typer.Exit(int(has_errors))
 
 
@@ -211,7 +211,7 @@ def probe(
     ]
     if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
-        next_step("certify the judge, reusing these replies", "arb", "judges", "certify", *typed(options))
+        next_step("certify the judge, reusing these replies", "judges", "certify", *typed(options))
     raise typer.Exit(int(has_errors))
 
 
@@ -286,7 +286,7 @@ def threshold(
         return
     print_template("threshold.txt.j2", found=found, out=out, fewest=calibration.FEWEST_SCORES)
     purpose = "use it on test, with the other options of the run"
-    next_step(purpose, "arb", "judges", "run", *_test_run(found, run, out))
+    next_step(purpose, "judges", "run", *_test_run(found, run, out))
 
 
 def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:

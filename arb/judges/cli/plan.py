@@ -55,7 +55,7 @@ def plan(
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
         chosen = typed(options, out=f"runs/{judge}", batch=batch)
-        next_step("run it", "arb", "judges", "run", *chosen)
+        next_step("run it", "judges", "run", *chosen)
 
 
 def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from arb.core.cli import as_called
 from arb.core.console import interval, percent, printable
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
@@ -19,7 +18,7 @@ with lazy_imports():
 
 def print_template(template: str, *, err: bool = False, **values: Any) -> None:
     """Fill in a template and print it, with control characters replaced."""
-    for line in as_called(fill_in(template, **values)).splitlines():
+    for line in fill_in(template, **values).splitlines():
         typer.echo(printable(line), err=err)
 
 

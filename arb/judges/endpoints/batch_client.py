@@ -69,6 +69,7 @@ class BatchClient:
         self._access = access
         self._session = open_session(access)
         self._sleep = sleep
+        self._has_answered = False
 
     async def upload(self, path: Path) -> str:
         """Upload a file and return its id at the endpoint. Uploads are free."""
@@ -163,18 +164,26 @@ class BatchClient:
     async def _with_retry(self, step: Callable[[], Awaitable[Got]]) -> Got:
         async def once() -> Got:
             try:
-                return await step()
+                found = await step()
+                self._has_answered = True
+                return found
             except Exception as problem:
                 raise without_key(classify(problem), self._access) from problem
 
         retrying = tenacity.AsyncRetrying(
             sleep=self._sleep,
-            stop=tenacity.stop_after_attempt(MAX_ATTEMPTS),
+            stop=self._gives_up,
             retry=tenacity.retry_if_exception(_may_pass),
             wait=_wait_s,
             reraise=True,
         )
         return await retrying(once)
+
+    def _gives_up(self, state: tenacity.RetryCallState) -> bool:
+        """Return whether to stop: at the second attempt if an endpoint that never answered is unreachable."""
+        failure = state.outcome.exception() if state.outcome is not None else None
+        is_unreachable = isinstance(failure, CallFailed) and failure.is_unreachable
+        return state.attempt_number >= (2 if is_unreachable and not self._has_answered else MAX_ATTEMPTS)
 
 
 def _may_pass(failure: BaseException) -> bool:

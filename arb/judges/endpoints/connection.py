@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import ssl
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -106,6 +107,9 @@ def classify(problem: BaseException) -> CallFailed:
         )
     if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
         reason = str(problem) or type(problem).__name__
+        if isinstance(problem, aiohttp.ClientConnectorError):  # its text has details of sockets
+            number, text = problem.os_error.errno or 0, problem.os_error.strerror
+            reason = f"{problem.host}:{problem.port}: {os.strerror(number) if number > 0 else text}"
         return CallFailed(
             "transient", f"no connection: {reason}", maybe_paid=was_sent, is_unreachable=not was_sent
         )

@@ -79,7 +79,7 @@ def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
     if threshold.judge not in (judge.name, key := key_of(judge)):
         raise OptionsError(
             f"--threshold was chosen for the scores of {threshold.judge}, not of {key}; choose a threshold "
-            f"for {key} on dev with `python -m arb judges threshold`"
+            f"for {key} on dev with `arb judges threshold`"
         )
     return ThresholdedJudge(judge, threshold.value)
 

@@ -197,6 +197,8 @@ class RunFolder:
 def read_run(folder: Path) -> dict[str, Any]:
     """Return the content of run.json. Raises RunFolderError if the file is missing or unreadable."""
     path = folder / RUN
+    if not folder.exists():
+        raise RunFolderError(f"{folder}: this path does not exist; check its spelling")
     try:
         run = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:

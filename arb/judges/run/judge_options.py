@@ -39,7 +39,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
     Raises OptionsError if a name is unknown or options contradict each other.
     """
     if (options.judge is None) == (options.cascade is None):
-        raise OptionsError("name either a judge (see `python -m arb judges list`) or --cascade CHEAP,STRONG")
+        raise OptionsError("name either a judge (see `arb judges list`) or --cascade CHEAP,STRONG")
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
         raise OptionsError("--cascade-band and --cascade-trusts-yes need --cascade; add it or leave them out")
     judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)

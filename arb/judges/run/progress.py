@@ -11,14 +11,16 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-from rich.console import Console
 from rich.live import Live
 
-from arb.core.console import printable
+from arb.core.console import new_console, printable
 from arb.judges.registry import is_same_model
 from arb.judges.types import ModelSettings, Reply
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 GRACE_S: Final = 8.0
 """How many seconds calls in flight may still take after SIGTERM. After Ctrl-C there is no limit."""
@@ -211,8 +213,8 @@ class Progress:
         self.states: Counter[str] = Counter()
         self.retried = self.rate_limited = 0
         self.spend, self._now = spend, now
-        # Text from endpoints must not be interpreted as Rich markup.
-        self._console = console or Console(stderr=True, highlight=False, markup=False, emoji=False)
+        # Text from models and endpoints is printed unchanged, never interpreted as markup.
+        self._console = console or new_console(stderr=True)
         self._ended: deque[float] = deque()
         self._begun = self._drawn = now()
         self._live: Live | None = None

@@ -85,7 +85,7 @@ NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, ou
 PRIVATE_SCORES = (
     "Its file has a score, the judge's probability of success. The labels of this suite are private, so "
     "scores are not evaluated against them here. Evaluate them on dev with "
-    "python -m leaderboard calibrate FILE --split dev."
+    "arb leaderboard calibrate FILE --split dev."
 )
 
 

@@ -45,6 +45,13 @@ def test_too_few_scores_are_an_error_with_what_to_do(run):
         assert "fewer than 20 rows of dev have a score; add the column `score`" in done.stderr
 
 
+def test_an_unknown_policy_is_one_line_with_the_allowed_values(run):
+    run(b"")
+    done = CliRunner().invoke(app, ["score", "scores.jsonl", "--split", "dev", "--policy", "lax"])
+    assert done.exit_code == 2
+    assert "'lax' is not one of 'strict', 'published'" in done.stderr and "Traceback" not in done.output
+
+
 def test_a_bad_file_ends_with_its_findings(run):
     done = run(b'{"trajectory_id": "a/b/c", "success": true, "score": 3}\n', "--split", "test")
     assert done.exit_code == 1

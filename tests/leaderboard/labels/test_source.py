@@ -72,7 +72,7 @@ def test_nothing_but_the_wheel_stays_in_the_cache_which_only_its_owner_can_read(
 
 def test_without_fetching_a_missing_wheel_says_how_to_get_it(pip, cache, unavailable):
     message = unavailable(Settings(cache_dir=cache), fetch=False)
-    assert "run `python -m leaderboard labels` while online" in message
+    assert "run `arb leaderboard labels` while online" in message
     assert pip.commands == []
 
 

@@ -1,5 +1,7 @@
 """Success rates from verdicts on all runs and labels on some: the estimate, its interval, draws, warnings."""
 
+import hashlib
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -16,7 +18,15 @@ from leaderboard.success_rates.estimate import (
     labels_needed,
     t_quantile,
 )
-from leaderboard.success_rates.runs import AgentRuns, draw_runs, read_labels, read_runs, stratum_sizes
+from leaderboard.success_rates.runs import (
+    AgentRuns,
+    draw_record,
+    draw_runs,
+    read_draw,
+    read_labels,
+    read_runs,
+    stratum_sizes,
+)
 from leaderboard.verdict_files import read_verdict_file
 
 ALONE = np.arange(1_000)
@@ -234,17 +244,40 @@ def predictions(*ids: str, success: list[int]) -> Predictions:
     return Predictions(ids, {"success": np.array(success, np.int8)})
 
 
-def test_two_files_of_one_name_are_refused():
-    table = predictions("own/one/1", success=[1])
-    # judges j, j.jsonl, and once more j.jsonl
-    _, (finding,) = read_runs([(name, (table, [])) for name in ("j.csv", "j.jsonl", "j.jsonl")])
-    assert (finding.file, finding.code) == ("j.jsonl", "duplicate_file")
+def test_judges_of_one_name_are_told_apart_by_their_verdicts_in_any_order_and_a_copy_is_refused():
+    files = [(f"{n}.csv", "j", (predictions("own/one/1", success=[n]), [])) for n in (0, 1)]
+    runs, findings = read_runs(files)
+    swapped, _ = read_runs(files[::-1])
+    assert findings == [] and sorted(runs.verdicts) == sorted(swapped.verdicts)
+    for judge, verdicts in runs.verdicts.items():
+        # the name has the start of the SHA-256 of "own/one/1\t0\n" or "own/one/1\t1\n"
+        sha = hashlib.sha256(f"own/one/1\t{verdicts[0]}\n".encode()).hexdigest()
+        assert judge == f"j ({sha[:6]})" and swapped.verdicts[judge] == verdicts
+    _, (finding,) = read_runs([files[0], files[0]])
+    assert (finding.file, finding.code) == ("0.csv", "duplicate_file")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "hashed"),
+    [("old name", True), ("new name", True), ("stem", False), ("new name", False), ("other", False)],
+)
+def test_a_draw_fits_a_renamed_file_by_its_verdicts_and_an_old_record_fits_by_name(recorded, hashed):
+    ids = [f"own/one/{n}" for n in range(20)]
+    read = (predictions(*ids, success=[0, 1] * 10), [])
+    first, _ = read_runs([("a.csv", recorded, read)])
+    record = draw_record(draw_runs(first, 20, stratified=True), 0, first.files if hashed else None)
+    if not hashed:
+        record = record.replace('"judges": {},', "")  # as older versions wrote it
+    now, _ = read_runs([("runs/stem.csv", "new name", read)])
+    strata, findings = read_draw("d", record.encode(), now.files)
+    expected = "other" if recorded == "other" else "new name"
+    assert findings == [] and [each.verdicts for each in strata] == [{expected: False}, {expected: True}]
 
 
 def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts():
     one = predictions("v/a/v.resized.7", "v/a/v.8", success=[1, 0])
     two = predictions("v/a/v.7", success=[1])
-    runs, _ = read_runs([("one.jsonl", (one, [])), ("two.jsonl", (two, []))])
+    runs, _ = read_runs([("one.jsonl", "one", (one, [])), ("two.jsonl", "two", (two, []))])
     assert runs.ids == ("v/a/v.resized.7", "v/a/v.8")
     labels = predictions("v/a/v.improved.7", success=[1])
     assert read_labels("labels.csv", (labels, []), runs) == ({"v/a/v.resized.7": True}, [])
@@ -252,10 +285,10 @@ def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts
 
 def test_a_file_of_very_many_agents_or_very_long_ids_is_refused_at_once():
     many = Predictions(tuple(f"own/{agent}/1" for agent in range(101)), {"success": np.ones(101, np.int8)})
-    _, (finding,) = read_runs([("many.csv", (many, []))])
+    _, (finding,) = read_runs([("many.csv", "many", (many, []))])
     assert finding.message == "the ids name 101 agents (second part); at most 100 are allowed."
     long = Predictions(("own/a/" + "x" * 500,), {"success": np.ones(1, np.int8)}, row_numbers=np.array([2]))
-    _, (finding,) = read_runs([("long.csv", (long, []))])
+    _, (finding,) = read_runs([("long.csv", "long", (long, []))])
     assert finding.code == "malformed_id" and len(finding.message) < 400
 
 

@@ -46,4 +46,4 @@ def test_the_fourth_check_in_a_minute_is_refused_with_when_to_come_back(client, 
     answers = [client.post("/api/check?split=dev", files={"file": ("a.jsonl", b"{}")}) for _ in range(4)]
     assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
     assert 1 <= int(answers[-1].headers["retry-after"]) <= 60
-    assert "python -m submissions check" in answers[-1].json()["detail"]
+    assert "arb submissions check" in answers[-1].json()["detail"]

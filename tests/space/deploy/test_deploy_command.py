@@ -1,4 +1,4 @@
-"""Tests of `python -m space deploy`: options, refusals and output."""
+"""Tests of `arb space deploy`: options, refusals and output."""
 
 import re
 

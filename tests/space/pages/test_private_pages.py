@@ -180,7 +180,7 @@ def test_the_about_page_tells_rules_budget_key_and_head_of_the_chain(private):
     for rule in ("private_noise±6", "public_rows_a_year2", "round_days3"):
         assert rule in text.replace(" ", "")
     assert private.signer.public_key in text
-    assert f"python -m submissions receipt FILE --key {private.signer.public_key}" in text
+    assert f"arb submissions receipt FILE --key {private.signer.public_key}" in text
     with snapshot(private.engine) as session:
         assert head(session)[1] in text
     # 20 files at 6 and 2 rows at 3 with benchmarks at 6: rho 20/72 + 2/18 = 0.389, epsilon 0.389 + 4.636;

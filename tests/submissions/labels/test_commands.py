@@ -1,4 +1,4 @@
-"""`python -m submissions annotate …`: what the page /discuss does, from a terminal."""
+"""`arb submissions annotate …`: what the page /discuss does, from a terminal."""
 
 import json
 from functools import partial

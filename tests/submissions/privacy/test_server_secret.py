@@ -45,7 +45,7 @@ WEAK = {
 @pytest.mark.parametrize("secret", WEAK.values(), ids=WEAK)
 def test_a_secret_below_128_bits_is_refused_without_repeating_it(tmp_path, secret):
     with pytest.raises(
-        SecretTooWeak, match="128 are needed; make one with `python -m submissions new-secret`"
+        SecretTooWeak, match="128 are needed; make one with `arb submissions new-secret`"
     ) as it:
         ServerSecret.of(Settings(secret=secret, state_dir=tmp_path))
     assert secret not in str(it.value)

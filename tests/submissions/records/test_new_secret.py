@@ -87,7 +87,7 @@ def test_the_guides_command_without_the_secret_restores_nothing_and_names_the_wa
         "copy the file `secret`",
         "ARB_SECRET",
         "`--new-secret`",
-        "`python -m submissions accept-charge`",
+        "`arb submissions accept-charge`",
     ):
         assert words in " ".join(said.split())
     assert not (tmp_path / "restored" / "secret").exists()

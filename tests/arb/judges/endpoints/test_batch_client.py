@@ -69,7 +69,7 @@ def test_the_key_is_in_no_message_although_the_endpoint_repeats_it():
     assert "[key]" in str(failure.value) and "secret" not in str(failure.value)
 
 
-def test_a_connection_that_is_refused_is_tried_five_times():
+def test_a_connection_that_is_refused_from_the_start_is_tried_twice():
     waits = []
 
     async def sleep(seconds):
@@ -77,8 +77,7 @@ def test_a_connection_that_is_refused_is_tried_five_times():
 
     with pytest.raises(CallFailed, match="no connection"):
         with_client(NOWHERE, lambda client: client.find("mark"), sleep)
-    # each wait is drawn between the half and the whole of 8, 16, 32 and 60 seconds
-    assert all(low <= wait <= 2 * low for wait, low in zip(waits, (4, 8, 16, 30), strict=True))
+    assert len(waits) == 1 and 4 <= waits[0] <= 8  # drawn between the half and the whole of 8 seconds
 
 
 @pytest.mark.parametrize(("asked_s", "tries"), [(30.0, 5), (7200.0, 1)])

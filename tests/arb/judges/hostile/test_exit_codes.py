@@ -20,10 +20,7 @@ def test_a_run_without_a_single_verdict_ends_with_1_and_says_what_to_do(tmp_path
         done = invoke("run", *options(server, tmp_path, "--cache", tmp_path / "cache", "--json"))
     assert done.exit_code == 1
     assert json.loads(done.stdout)["totals"]["states"] == {"unparsed": 4}
-    assert (
-        "no trajectory has a verdict (4 unparsed); read the replies with `python -m arb judges show"
-        in done.stderr
-    )
+    assert "no trajectory has a verdict (4 unparsed); read the replies with `arb judges show" in done.stderr
 
 
 def test_one_verdict_among_others_is_enough(tmp_path):

@@ -100,7 +100,7 @@ def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_sa
     page = client.get("/errors", params={"judge": judge}).text
     assert '<article class="item error"' not in page
     text = shown_text(page)
-    assert "are not on this server" in text and "python -m dataset_script build" in text
+    assert "are not on this server" in text and "arb data build" in text
     assert all(trajectory_id in text for trajectory_id in runs(service, True)[:2])
     assert "only the verdict is known: the trajectory" in text
 
