@@ -149,7 +149,7 @@ def validate(
             row |= {name: metric.value, f"{name}_low": low, f"{name}_high": high}
         rows.append(row)
     table = pd.DataFrame(rows)
-    table.attrs = dict(report.to_json())
+    table.attrs |= report.to_json()
     return table
 
 
