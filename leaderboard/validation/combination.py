@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from leaderboard.validation.metrics import FORMULAS, counts_by_group
-from leaderboard.validation.tables import JudgeColumn, ValidationTable
+from leaderboard.validation.tables import JudgeAnswers, ValidationTable
 
 FOLDS: Final = 5
 MOST_JUDGES: Final = 12
@@ -115,7 +115,7 @@ class FittedThreshold:
     held_out_f1: float | None
 
 
-def fit_threshold(judge: JudgeColumn, table: ValidationTable) -> FittedThreshold | None:
+def fit_threshold(judge: JudgeAnswers, table: ValidationTable) -> FittedThreshold | None:
     """Return the best threshold on a judge's scores, cross-fitted over groups; None if F1 is undefined."""
     if judge.scores is None:
         return None

@@ -24,7 +24,7 @@ from leaderboard.validation.metrics import (
     labels_needed,
     measure,
 )
-from leaderboard.validation.tables import JudgeColumn, TableError, ValidationTable
+from leaderboard.validation.tables import JudgeAnswers, TableError, ValidationTable
 
 SCHEMA_VERSION: Final = 1
 LEVEL: Final = 0.95
@@ -165,7 +165,7 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
     )
 
 
-def _judge_report(judge: JudgeColumn, table: ValidationTable, half_width: float) -> JudgeReport:
+def _judge_report(judge: JudgeAnswers, table: ValidationTable, half_width: float) -> JudgeReport:
     everywhere = np.ones(len(table.ids), dtype=bool)
     metrics, counts = _measured(judge, table, everywhere)
     slices = {}
@@ -193,7 +193,7 @@ def _judge_report(judge: JudgeColumn, table: ValidationTable, half_width: float)
 
 
 def _measured(
-    judge: JudgeColumn, table: ValidationTable, rows: np.ndarray
+    judge: JudgeAnswers, table: ValidationTable, rows: np.ndarray
 ) -> tuple[dict[str, Metric], np.ndarray]:
     """Return the metrics on some rows, and the weighted counts TP, FP, FN, TN."""
     groups = np.unique(table.groups[rows], return_inverse=True)[1]

@@ -78,7 +78,7 @@ class Columns:
 
 
 @dataclass(frozen=True)
-class JudgeColumn:
+class JudgeAnswers:
     """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 none; and its scores if it gives scores."""
 
     name: str
@@ -105,7 +105,7 @@ class ValidationTable:
 
     ids: tuple[str, ...]
     labels: Mapping[str, np.ndarray]
-    judges: tuple[JudgeColumn, ...]
+    judges: tuple[JudgeAnswers, ...]
     groups: np.ndarray
     is_grouped: bool
     slices: Mapping[str, np.ndarray]
@@ -291,12 +291,12 @@ def _find(
     raise TableError(f"{table.name}: {which}; add {option} COLUMN (columns: {', '.join(names[:30])})")
 
 
-def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeColumn:
+def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
     """Return a judge from a column of answers. Answers between 0 and 1 are scores."""
     has = ~np.isnan(answers)
     is_score = bool(np.any((answers[has] > 0) & (answers[has] < 1)))
     verdicts = np.where(has, answers >= threshold if is_score else answers >= 0.5, -1).astype(np.int8)
-    return JudgeColumn(name, verdicts, answers if is_score else None)
+    return JudgeAnswers(name, verdicts, answers if is_score else None)
 
 
 def read_one(table: NamedTable, columns: Columns, threshold: float = 0.5) -> ValidationTable:
@@ -386,7 +386,7 @@ def _combine(
     table: NamedTable,
     ids: Sequence[str],
     label_columns: Sequence[str],
-    judges: tuple[JudgeColumn, ...],
+    judges: tuple[JudgeAnswers, ...],
     columns: Columns,
     problems: list[str],
     unlabelled: int = 0,
@@ -423,7 +423,7 @@ def _combine(
         ids=tuple(each for each, known in zip(ids, has, strict=True) if known),
         labels={name: column[has] for name, column in labels.items()},
         judges=tuple(
-            JudgeColumn(each.name, each.verdicts[has], None if each.scores is None else each.scores[has])
+            JudgeAnswers(each.name, each.verdicts[has], None if each.scores is None else each.scores[has])
             for each in judges
         ),
         groups=groups,
@@ -435,7 +435,7 @@ def _combine(
     )
 
 
-def _repeated_names(judges: Sequence[JudgeColumn]) -> Iterator[str]:
+def _repeated_names(judges: Sequence[JudgeAnswers]) -> Iterator[str]:
     for name, count in Counter(judge.name for judge in judges).items():
         if count > 1:
             yield f"{count} judges are called {name}; rename a file, or put each into its own folder"
