@@ -5,6 +5,7 @@
     arb.judge("rule-based", "runs/rules", split="dev")      # run a judge and return its predictions
     arb.score("runs/rules/predictions.jsonl", split="dev")  # compute precision, recall, F1 and kappa
     arb.compare("mine.jsonl", "other.jsonl", split="dev")   # test whether two judges differ
+    arb.validate(labels, verdicts)                          # measure judges on a table of your own
     arb.estimate(["judge.jsonl"], "labels.csv")             # estimate agents' success rates from few labels
 
 Rates are fractions from 0 to 1. Values that apply to the whole table, such as the version of the labels, are
@@ -21,9 +22,9 @@ if sys.version_info < (3, 11):  # noqa: UP036 - in a checkout, no installer has 
     )
 
 if TYPE_CHECKING:
-    from arb.notebook import board, compare, estimate, judge, score
+    from arb.notebook import board, compare, estimate, judge, score, validate
 
-__all__ = ["board", "compare", "estimate", "judge", "score"]
+__all__ = ["board", "compare", "estimate", "judge", "score", "validate"]
 
 
 def __getattr__(name: str) -> Any:

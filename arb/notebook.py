@@ -37,6 +37,8 @@ from leaderboard.report import SEED, score_report, task_names, verdicts_of
 from leaderboard.success_rates.estimate import RateEstimate
 from leaderboard.success_rates.files import estimate_files
 from leaderboard.success_rates.runs import SUCCESS_LABELS
+from leaderboard.validation.report import validate_table
+from leaderboard.validation.tables import Columns, NamedTable, read_one, read_several, read_table
 
 File = str | Path | pd.DataFrame
 
@@ -99,6 +101,65 @@ def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
     table = pd.read_json(found["predictions"], lines=True)
     table.attrs = {name: found[name] for name in ("run", "judge", "judged", "chosen", "totals")}
     return table
+
+
+def validate(
+    labels: str | Path | pd.DataFrame,
+    verdicts: str | Path | pd.DataFrame | Sequence[str | Path | pd.DataFrame] | None = None,
+    *,
+    label: str | Sequence[str] = (),
+    verdict: str | Sequence[str] = (),
+    id: str | Sequence[str] = (),
+    group: str | None = None,
+    weights: str | None = None,
+) -> pd.DataFrame:
+    """Return the metrics of judges against labels, with 95 % intervals, one row per judge.
+
+    The result is that of ``arb validate``, and tables are read in the same way.
+
+    Args:
+        labels: The table of labels, or a table with labels and verdicts.
+        verdicts: A table of verdicts, or several. If it is left out, ``labels`` has the verdicts too.
+        label: The column of labels, or several to compare annotators.
+        verdict: The columns of verdicts or scores.
+        id: The columns that join the tables.
+        group: The column whose equal values belong together, such as the task.
+        weights: The column that says how many rows each labelled row stands for.
+
+    Returns:
+        Counts, and for each metric its value and the ends of its interval, such as ``precision``,
+        ``precision_low`` and ``precision_high``. ``attrs`` has what ``arb validate --json`` prints.
+
+    Raises:
+        ValueError: The tables cannot be used. The message lists every problem.
+    """
+    columns = Columns(_several(id), _several(label), _several(verdict), group, (), weights)
+    if verdicts is None:
+        read = read_one(_table(labels, "the table"), columns)
+    else:
+        several = [verdicts] if isinstance(verdicts, str | Path | pd.DataFrame) else list(verdicts)
+        tables = [_table(each, f"judge {number}") for number, each in enumerate(several, start=1)]
+        read = read_several(_table(labels, "labels"), tables, columns)
+    report = validate_table(read)
+    rows = []
+    for found in report.judges:
+        row: dict[str, Any] = {"judge": found.judge}
+        row |= {name: getattr(found, name) for name in ("tp", "fp", "fn", "tn", "no_verdict")}
+        for name, metric in found.metrics.items():
+            low, high = metric.interval or (np.nan, np.nan)
+            row |= {name: metric.value, f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    table = pd.DataFrame(rows)
+    table.attrs |= report.to_json()
+    return table
+
+
+def _several(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _table(table: str | Path | pd.DataFrame, name: str) -> NamedTable:
+    return NamedTable(name, table) if isinstance(table, pd.DataFrame) else read_table(Path(table))
 
 
 def score(

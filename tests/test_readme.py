@@ -22,7 +22,10 @@ from tests.support.llm_server.process import LLMProcess
 from tests.test_own_agent_guide import log
 
 REPOSITORY = Path(__file__).parents[1]
-PAGES = ("README.md", *(f"docs/{page}.md" for page in ("score", "run_judges", "data", "operate", "speed")))
+PAGES = (
+    "README.md",
+    *(f"docs/{page}.md" for page in ("validate", "score", "run_judges", "data", "operate", "speed")),
+)
 
 
 def text_of(name: str) -> str:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from arb.core.predictions.findings import Finding
     from arb.core.predictions.parser_pool import ReadResult
-    from leaderboard.success_rates.estimate import AgentEstimate
+    from leaderboard.success_rates.estimate import AgentDifference, AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
 file_option = partial(typer.Option, exists=True, dir_okay=False)
@@ -46,6 +46,10 @@ def estimate(
         Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
+    compare: Annotated[
+        tuple[str, str] | None,
+        typer.Option(metavar="A B", help="Also compare these two agents on their common tasks."),
+    ] = None,
     plan: Annotated[bool, typer.Option("--plan", help="Print only how many labels you need.")] = False,
     half_width: Annotated[
         float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
@@ -64,6 +68,7 @@ def estimate(
         (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
         (draw.name, draw.read_bytes()) if draw else None,
         agent,
+        compare,
     )
     if made.errors:
         _stop_with(made.errors)
@@ -83,6 +88,8 @@ def estimate(
         print_json(made.to_json())
     else:
         print_estimates(found, made.judges, plain_console())
+        if made.difference is not None:
+            print_difference(made.difference, plain_console())
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
         _print_warnings(warnings)
         next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
@@ -154,17 +161,37 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
 
 def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], console: Console) -> None:
     """Print each agent's success rates in percent: by each judge, from labels only, and assisted."""
-    figures = ("runs", "labelled", *judges, "labels only", "95 %", "assisted", "95 %", "labels saved")
+    intervals = ("these runs, 95 %", "such tasks, 95 %")
+    figures = (
+        *("runs", "labelled", *judges, "labels only", *intervals),
+        *("assisted", *intervals, "labels saved"),
+    )
     table = text_table("agent", figures=figures)
     for each in found:
         cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
         cells += [f"{each.assisted.n:,}", f"{each.assisted.labelled:,}"]
         cells += [percent(each.judge_alone[judge]) for judge in judges]
         for rate in (each.labels_only, each.assisted):
-            cells += [percent(rate.value), interval(rate.interval)]
+            cells += [percent(rate.value), interval(rate.interval), interval(rate.on_tasks)]
         table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
         'A judge\'s column is the rate by its verdicts only. "Labels only" and "assisted" estimate the '
-        'rate that experts would find over all runs; "assisted" also uses the verdicts.'
+        'rate that experts would find; "assisted" also uses the verdicts. The first interval is that of the '
+        "rate over these runs, the second that of the agent's rate on tasks like these. Compare agents with "
+        "--compare."
+    )
+
+
+def print_difference(found: AgentDifference, console: Console) -> None:
+    """Print the difference of two agents in points, with both intervals."""
+    if found.value is None:
+        console.print(
+            f"{printable(found.first)} and {printable(found.second)}: too few labels to compare them"
+        )
+        return
+    console.print(
+        f"{printable(found.first)} - {printable(found.second)}: {percent(found.value)} points on "
+        f"{found.n_tasks:,} common tasks; 95 %: {interval(found.interval)} on these runs, "
+        f"{interval(found.on_tasks)} on tasks like these"
     )

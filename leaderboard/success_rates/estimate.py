@@ -5,6 +5,10 @@ label is regressed on the verdicts over the labelled runs, and the fitted values
 which cancels errors that the judge makes everywhere. With one judge, this is PPI++ with its weight tuned on
 the data, and post-stratification by verdict. Without judges, it is the share of labelled runs that succeeded.
 
+Two questions have two intervals. How many of *these runs* succeeded? If most of them are labelled, little is
+uncertain. How often does the agent succeed on *tasks like these*? The runs are then a sample of tasks, and
+even labels of all runs leave an error. The second interval is the one to compare agents with.
+
 Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); PPI++, arXiv 2311.01453;
 Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon and White 1985 (HC2).
 """
@@ -35,19 +39,93 @@ _EXACT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """A success rate as a fraction with its 95 % interval, from labels of ``labelled`` of ``n`` runs.
+    """A success rate as a fraction with two 95 % intervals, from labels of ``labelled`` of ``n`` runs.
 
-    ``value`` and ``interval`` are None if there are too few labels.
+    ``interval`` is that of the rate over these runs, ``on_tasks`` that of the agent's rate on tasks like
+    these. All are None if there are too few labels.
     """
 
     n: int
     labelled: int
     value: float | None = None
     interval: tuple[float, float] | None = None
+    on_tasks: tuple[float, float] | None = None
 
     @property
     def width(self) -> float | None:
         return None if self.interval is None else self.interval[1] - self.interval[0]
+
+
+@dataclass(frozen=True)
+class _Regression:
+    """The regression of labels on verdicts over the labelled runs of an agent.
+
+    Attributes:
+        value: The estimated rate.
+        tasks: The number of each run's task, of shape (n,).
+        known: Which runs have a label, bool of shape (n,).
+        fitted: The predicted label of each run, of shape (n,).
+        weights: The weight of each labelled run in the rate; they add up to 1.
+        residuals: The labelled runs' residuals, divided by the square root of 1 - leverage (HC2).
+        is_exact: Whether the judges were right on every labelled run.
+        not_drawn: For each labelled run, the share of its stratum without a label.
+        degrees: The degrees of freedom: labelled tasks minus coefficients.
+    """
+
+    value: float
+    tasks: np.ndarray
+    known: np.ndarray
+    fitted: np.ndarray
+    weights: np.ndarray
+    residuals: np.ndarray
+    is_exact: bool
+    not_drawn: np.ndarray
+    degrees: int
+
+    @property
+    def labelled_tasks(self) -> int:
+        return len(np.unique(self.tasks[self.known]))
+
+    def unseen_error(self, share: float = 1.0) -> float:
+        """Return the largest share of wrong verdicts that no labelled task may show, times ``share``."""
+        return float((1 - ((1 - CONFIDENCE) / 2) ** (1 / self.labelled_tasks)) * share)
+
+    def interval_of_runs(self, known_ends: tuple[float, float]) -> tuple[float, float]:
+        """Return the interval of the rate over these runs, a draw without replacement."""
+        if self.is_exact:
+            error = self.unseen_error(self.not_drawn.mean())
+            low, high = self.value - error, self.value + error
+        else:
+            variance = float((self.effects(on_tasks=False) ** 2).sum())
+            least = self.labelled_tasks / float(self.not_drawn.mean())
+            low, high = _wilson(self.value, variance, least, self.degrees)
+        return max(low, known_ends[0]), min(high, known_ends[1])
+
+    def effects(self, *, on_tasks: bool = True) -> np.ndarray:
+        """Return the effect of each task on the rate, of shape (tasks,). The squares add up to the variance.
+
+        The tasks are a sample, so both the predictions and the residuals vary with them. Without
+        ``on_tasks``, the runs are fixed, and only the draw of the labelled ones varies.
+        """
+        n_tasks = int(self.tasks.max()) + 1
+        parts = self.weights * self.residuals
+        if not on_tasks:
+            return np.bincount(self.tasks[self.known], parts * np.sqrt(self.not_drawn), minlength=n_tasks)
+        of_residuals = np.bincount(self.tasks[self.known], parts, minlength=n_tasks)
+        apart = (self.fitted - self.fitted.mean()) / len(self.fitted)
+        return of_residuals + np.bincount(self.tasks, apart, minlength=n_tasks)
+
+    def interval_on_tasks(self) -> tuple[float, float]:
+        """Return the interval of the agent's rate on tasks like these."""
+        n_tasks = len(np.unique(self.tasks))
+        if n_tasks < 2:
+            return 0.0, 1.0
+        variance = float((self.effects() ** 2).sum()) * n_tasks / (n_tasks - 1)
+        degrees = max(self.degrees, LEAST_DEGREES)
+        low, high = _wilson(self.value, variance, float(self.labelled_tasks), degrees)
+        if self.is_exact and not self.known.all():
+            low, high = low - self.unseen_error(), high + self.unseen_error()
+        return max(low, 0.0), min(high, 1.0)
 
 
 def estimate_rate(
@@ -55,8 +133,8 @@ def estimate_rate(
 ) -> RateEstimate:
     """Estimate the success rate over all runs of an agent, by regression of labels on judges' verdicts.
 
-    The variance is that of a draw without replacement from the n runs. The interval is Wilson's for the
-    number of labels that would give this variance, with a t quantile if there are few labels.
+    The interval is Wilson's for the number of labels that would give the same variance, with a t quantile if
+    there are few labels.
 
     Args:
         verdicts: 0 or 1, of shape (n, judges); there may be no judges.
@@ -64,42 +142,57 @@ def estimate_rate(
         tasks: The number of each run's task, of shape (n,). All runs of a task count as one draw.
         strata: The number of each run's stratum, of shape (n,), if strata were drawn from at different rates.
     """
+    n, n_labels = len(labels), int((labels >= 0).sum())
+    found = _regress(verdicts, labels, tasks, strata)
+    if found is None:
+        return RateEstimate(n, n_labels)
+    if n_labels == n:
+        value = float(np.mean(labels))
+        return RateEstimate(n, n, value, (value, value), found.interval_on_tasks())
+    known_ends = _known_ends(labels)
+    of_runs = found.interval_of_runs(known_ends)
+    return RateEstimate(n, n_labels, found.value, of_runs, found.interval_on_tasks())
+
+
+def _known_ends(labels: np.ndarray) -> tuple[float, float]:
+    """Return the lowest and the highest rate over all runs that the known labels allow."""
+    n, successes = len(labels), int((labels == 1).sum())
+    return successes / n, 1 - int((labels == 0).sum()) / n
+
+
+def _regress(
+    verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None
+) -> _Regression | None:
+    """Return the regression of labels on verdicts, or None if there are too few labels."""
     n, known = len(labels), labels >= 0
-    n_labels = int(known.sum())
     strata = _pooled(np.zeros(n, dtype=np.int64) if strata is None else strata, known)
     in_strata = strata[:, None] == np.arange(strata.max(initial=0) + 1)
     design = np.column_stack([in_strata, verdicts]).astype(float)
     x, y = design[known], labels[known].astype(float)
+    n_labels = len(y)
     rank = int(np.linalg.matrix_rank(x)) if n_labels else 0
-    clusters, cluster_of = np.unique(tasks[known], return_inverse=True)
-    degrees = len(clusters) - rank
+    degrees = len(np.unique(tasks[known])) - rank
     if n_labels < LEAST_LABELS or degrees < LEAST_DEGREES:
-        return RateEstimate(n, n_labels)
+        return None
     runs_in, labels_in = np.bincount(strata), np.bincount(strata[known], minlength=strata.max() + 1)
     weights = (runs_in / labels_in)[strata[known]] / n  # they add up to 1
     # Weighted least squares: a labelled run stands for an equal share of the runs in its stratum.
     inverse = np.linalg.pinv(x.T @ (weights[:, None] * x))
     coefficients = inverse @ (x.T @ (weights * y))
     residuals = y - x @ coefficients
-    successes = int(y.sum())
-    known_ends = successes / n, 1 - (n_labels - successes) / n  # the rates that the known labels allow
-    value = float(np.clip(design.mean(axis=0) @ coefficients, *known_ends))
-    if n_labels == n:
-        return RateEstimate(n, n, value, (value, value))
-    not_drawn = (1 - labels_in / runs_in)[strata[known]]
-    if np.abs(residuals).max() < _EXACT:
-        # The judges were right on every labelled run. The error is how often they may be wrong on other runs.
-        error = float((1 - ((1 - CONFIDENCE) / 2) ** (1 / len(clusters))) * not_drawn.mean())
-        low, high = value - error, value + error
-    else:
-        leverage = weights * np.einsum("ij,jk,ik->i", x, inverse, x)
-        decides = leverage > 1 - _EXACT  # one run alone determines a coefficient, so its error is unknown
-        adjusted = np.where(decides, 0, residuals / np.sqrt(np.where(decides, 1, 1 - leverage)))
-        of_tasks = np.bincount(cluster_of, weights * adjusted * np.sqrt(not_drawn))
-        low, high = _wilson(
-            value, float((of_tasks**2).sum()), len(clusters) / float(not_drawn.mean()), degrees
-        )
-    return RateEstimate(n, n_labels, value, (max(low, known_ends[0]), min(high, known_ends[1])))
+    leverage = weights * np.einsum("ij,jk,ik->i", x, inverse, x)
+    decides = leverage > 1 - _EXACT  # one run alone determines a coefficient, so its error is unknown
+    return _Regression(
+        value=float(np.clip(design.mean(axis=0) @ coefficients, *_known_ends(labels))),
+        tasks=np.unique(tasks, return_inverse=True)[1],
+        known=known,
+        fitted=design @ coefficients,
+        weights=weights,
+        residuals=np.where(decides, 0, residuals / np.sqrt(np.where(decides, 1, 1 - leverage))),
+        is_exact=bool(np.abs(residuals).max() < _EXACT),
+        not_drawn=(1 - labels_in / runs_in)[strata[known]],
+        degrees=degrees,
+    )
 
 
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
@@ -164,10 +257,15 @@ class AgentEstimate:
             "n": self.assisted.n,
             "labelled": self.assisted.labelled,
             "judge_alone": [{"judge": judge, "rate": rate} for judge, rate in self.judge_alone.items()],
-            "labels_only": {"rate": self.labels_only.value, "ci": self.labels_only.interval},
-            "assisted": {"rate": self.assisted.value, "ci": self.assisted.interval},
+            "labels_only": _rate_to_json(self.labels_only),
+            "assisted": _rate_to_json(self.assisted),
             "saved": self.saved,
         }
+
+
+def _rate_to_json(rate: RateEstimate) -> dict[str, Any]:
+    """Return a rate with ``ci``, the interval of these runs, and ``ci_on_tasks``, on tasks like these."""
+    return {"rate": rate.value, "ci": rate.interval, "ci_on_tasks": rate.on_tasks}
 
 
 def estimate_agents(
@@ -206,6 +304,75 @@ def estimate_agents(
     return tuple(found), tuple(warnings)
 
 
+@dataclass(frozen=True, slots=True)
+class AgentDifference:
+    """The difference of two agents' success rates on the tasks that both tried: ``first`` - ``second``.
+
+    Rates are fractions. ``interval`` is the 95 % interval of the difference over these runs, and ``on_tasks``
+    that on tasks like these. All are None if there are too few labels.
+    """
+
+    first: str
+    second: str
+    n_tasks: int
+    rates: tuple[float | None, float | None]
+    value: float | None = None
+    interval: tuple[float, float] | None = None
+    on_tasks: tuple[float, float] | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what ``leaderboard estimate --compare --json`` prints."""
+        return {
+            "first": self.first,
+            "second": self.second,
+            "tasks": self.n_tasks,
+            "rates": list(self.rates),
+            "difference": self.value,
+            "ci": self.interval,
+            "ci_on_tasks": self.on_tasks,
+        }
+
+
+def compare_agents(
+    runs: AgentRuns,
+    labels: Mapping[str, bool],
+    first: str,
+    second: str,
+    draw: Sequence[Stratum] | None = None,
+) -> AgentDifference:
+    """Compare two agents on their common tasks, from labels of some runs and verdicts on all of them.
+
+    The effects of each task on both rates are subtracted, so a task that is hard for both agents adds no
+    error. This works even if only one of its runs has a label: the verdicts show that it is hard. Raises
+    KeyError if an agent has no runs.
+    """
+    values = np.array([int(labels[run]) if run in labels else -1 for run in runs.ids])
+    matrix, tasks = runs.matrix, runs.tasks
+    own = {agent: runs.rows_of[agent] for agent in (first, second)}
+    common = np.intersect1d(tasks[own[first]], tasks[own[second]])
+    found = []
+    for agent, all_rows in own.items():
+        rows = all_rows[np.isin(tasks[all_rows], common)]
+        strata = _strata_of(runs, rows, agent, draw) if draw is not None else None
+        found.append(_regress(matrix[rows], values[rows], tasks[rows], strata) if len(common) > 1 else None)
+    one, other = found
+    if one is None or other is None:
+        rates = tuple(None if each is None else each.value for each in found)
+        return AgentDifference(first, second, len(common), (rates[0], rates[1]))
+    value, degrees = one.value - other.value, min(one.degrees, other.degrees)
+    quantile = t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE
+    ends = []
+    for on_tasks in (False, True):
+        # The effects are in the order of the task numbers, which both agents share.
+        apart = one.effects(on_tasks=on_tasks) - other.effects(on_tasks=on_tasks)
+        half = quantile * math.sqrt(float((apart**2).sum()) * len(common) / (len(common) - 1))
+        for each in (one, other):
+            if each.is_exact and not each.known.all():
+                half += each.unseen_error(1.0 if on_tasks else float(each.not_drawn.mean()))
+        ends.append((max(-1.0, value - half), min(1.0, value + half)))
+    return AgentDifference(first, second, len(common), (one.value, other.value), value, *ends)
+
+
 def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None) -> RateEstimate:
     """Return the estimate from labels only.
 
@@ -217,7 +384,8 @@ def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | 
     value, not_drawn = found.value, 1 - found.labelled / found.n
     variance = value * (1 - value) / (found.labelled - 1) * not_drawn
     low, high = _wilson(value, variance, found.labelled / not_drawn, found.labelled - 1)
-    return RateEstimate(found.n, found.labelled, value, (low, high))
+    of_tasks = _wilson(value, variance / not_drawn, found.labelled, found.labelled - 1)
+    return RateEstimate(found.n, found.labelled, value, (low, high), of_tasks)
 
 
 def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:

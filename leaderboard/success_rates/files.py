@@ -6,7 +6,12 @@ from typing import Any
 
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.parser_pool import ReadResult
-from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
+from leaderboard.success_rates.estimate import (
+    AgentDifference,
+    AgentEstimate,
+    compare_agents,
+    estimate_agents,
+)
 from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
 
 
@@ -18,13 +23,16 @@ class FilesEstimate:
     agents: tuple[AgentEstimate, ...] = ()
     warnings: tuple[str, ...] = ()
     errors: tuple[Finding, ...] = ()
+    difference: AgentDifference | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``leaderboard estimate --json`` prints, or the findings as in ``/api/check``."""
         if self.errors:
             findings = [{"file": finding.file, **finding.to_json()} for finding in self.errors]
             return {"acceptable": False, "findings": findings}
-        return {"agents": [each.to_json() for each in self.agents], "warnings": list(self.warnings)}
+        compared = {} if self.difference is None else {"difference": self.difference.to_json()}
+        agents = [each.to_json() for each in self.agents]
+        return {"agents": agents, **compared, "warnings": list(self.warnings)}
 
 
 def estimate_files(
@@ -32,8 +40,9 @@ def estimate_files(
     labels: tuple[str, ReadResult] | None,
     draw: tuple[str, bytes] | None = None,
     agent: str | None = None,
+    compare: tuple[str, str] | None = None,
 ) -> FilesEstimate:
-    """Estimate the success rate of each agent, or only of ``agent``.
+    """Estimate the success rate of each agent, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
     ``labels`` has no judge.
@@ -53,6 +62,11 @@ def estimate_files(
         else:
             names = ", ".join(list(runs.rows_of)[:20])
             errors = [*errors, error("unknown_agent", f"there is no run of {agent}; use one of {names}")]
+    if runs is not None and compare is not None:
+        for name in compare:
+            if name not in runs.rows_of:
+                names = ", ".join(list(runs.rows_of)[:20])
+                errors = [*errors, error("unknown_agent", f"there is no run of {name}; use one of {names}")]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))
@@ -61,5 +75,8 @@ def estimate_files(
     except ValueError as problem:
         absent = error("judge_missing", f"{problem}. Send the files with these verdicts too.")
         return FilesEstimate(errors=(replace(absent, file=draw[0] if draw else None),))
+    difference = compare_agents(runs, known, *compare, strata) if compare else None
     on_files = tuple(finding.message for finding in findings)
-    return FilesEstimate(tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())))
+    return FilesEstimate(
+        tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())), difference=difference
+    )

@@ -68,6 +68,21 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
     shown = run("estimate", *options, *known, "--agent", "b")
     assert "lenient" in shown.stdout and "50.0" in shown.stdout and "│ a " not in shown.stdout
     assert shown.stderr.startswith("Next, ") and "--agent b --plan" in shown.stderr
+    done = run("estimate", *options, *known, "--compare", "b", "a", "--json")
+    difference = json.loads(done.stdout)["difference"]
+    assert (difference["first"], difference["tasks"], difference["difference"]) == (
+        "b",
+        40,
+        pytest.approx(0.25),
+    )
+    assert (
+        "b - a: 25.0 points on 40 common tasks"
+        in run("estimate", *options, *known, "--compare", "b", "a").stdout
+    )
+    assert (
+        "there is no run of c; use one of a, b"
+        in run("estimate", *options, *known, "--compare", "a", "c").stderr
+    )
     done = run("estimate", "--verdicts", "right.jsonl", *known)
     assert done.exit_code == 1 and "the draw used the verdicts of lenient, which are not given" in done.stderr
 
@@ -97,7 +112,7 @@ def test_annotations_in_the_released_format_are_labels(run, tmp_path):
     found = json.loads(done.stdout)
     assert found["agents"][0]["labelled"] == 20
     assert found["agents"][0]["labels_only"]["rate"] == pytest.approx(5 / 20)
-    assert found["agents"][1]["assisted"] == {"rate": None, "ci": None}
+    assert found["agents"][1]["assisted"] == {"rate": None, "ci": None, "ci_on_tasks": None}
     assert any("not recorded" in warning for warning in found["warnings"])
     assert any("b: 0 of 40 runs have a label" in warning for warning in found["warnings"])
 

@@ -11,8 +11,10 @@ from scipy.stats import t as student
 from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
 from bench.estimate import simulate
+from leaderboard.labels.labels import load_labels
 from leaderboard.success_rates.estimate import (
     _without_judges,
+    compare_agents,
     estimate_agents,
     estimate_rate,
     labels_needed,
@@ -339,3 +341,85 @@ def effective_labels(n):
 def test_the_more_of_all_runs_are_labelled_the_less_is_left_to_chance():
     """The variance of a draw without replacement has the factor 1 - labelled / n."""
     assert effective_labels(100) / effective_labels(10_000) == pytest.approx((1 - 0.005) / (1 - 0.5))
+
+
+# -- tasks like these
+
+
+def test_labels_of_all_runs_settle_the_rate_of_these_runs_but_not_of_the_agent():
+    labels = np.array([1] * 30 + [0] * 70)
+    found = estimate_rate(np.zeros((100, 0)), labels, ALONE[:100])
+    assert found.interval == (0.3, 0.3)
+    # The variance of the mean of 100 tasks is 0.3 * 0.7 / 99, so that 99 rows count. Wilson, z = 1.96:
+    # (0.3 + 3.84 / 198 -+ 1.96 * sqrt(0.21 / 99 + 3.84 / (4 * 99^2))) / (1 + 3.84 / 99) = 0.3075 -+ 0.0890
+    assert found.on_tasks == pytest.approx((0.2184, 0.3963), abs=1e-3)
+
+
+def test_twelve_successes_of_twelve_leave_the_agents_rate_open():
+    found = estimate_rate(np.zeros((12, 0)), np.ones(12, dtype=int), ALONE[:12])
+    assert found.value == 1 and found.interval == (1, 1)
+    low, high = found.on_tasks
+    assert 0.65 < low < 0.8 and high == 1
+
+
+def runs_of_two(generator, n=200):
+    """Two agents on the same tasks: hard tasks are hard for both, and the second fails on some others too."""
+    easy = generator.random(n) < 0.5
+    success = {"A": easy, "B": easy & (generator.random(n) < 0.7)}
+    ids, truth = [], []
+    for agent, column in success.items():
+        ids += [f"shop/{agent}/shop.{task}" for task in range(n)]
+        truth += column.tolist()
+    judge = np.array(truth) ^ (generator.random(2 * n) < 0.1)
+    labels = dict(zip(ids, truth, strict=True))
+    return AgentRuns(tuple(ids), {"judge": judge.astype(int)}), labels
+
+
+def test_two_agents_are_compared_task_by_task():
+    runs, labels = runs_of_two(np.random.default_rng(5))
+    generator = np.random.default_rng(6)
+    drawn = set(generator.choice(runs.ids[:200], 60, replace=False)) | set(
+        generator.choice(runs.ids[200:], 60, replace=False)
+    )
+    known = {run: value for run, value in labels.items() if run in drawn}
+    found = compare_agents(runs, known, "A", "B")
+    assert found.n_tasks == 200
+    a, b = estimate_agents(runs, known)[0]
+    assert found.value == pytest.approx(a.assisted.value - b.assisted.value)
+    # With independent errors, the half width would be the root of the sum of both squares; it is narrower.
+    halves = [(each.assisted.on_tasks[1] - each.assisted.on_tasks[0]) / 2 for each in (a, b)]
+    half = (found.on_tasks[1] - found.on_tasks[0]) / 2
+    assert half < np.hypot(*halves)
+    assert found.interval[1] - found.interval[0] < 2 * half  # these runs are a part of the uncertainty
+
+
+def test_agents_without_common_tasks_or_labels_are_not_compared():
+    runs, _ = runs_of_two(np.random.default_rng(5), n=20)
+    assert compare_agents(runs, {}, "A", "B").value is None
+    with pytest.raises(KeyError):
+        compare_agents(runs, {}, "A", "C")
+
+
+@pytest.mark.slow
+@pytest.mark.labels
+@pytest.mark.shared
+def test_the_interval_on_tasks_covers_the_agents_rate_on_the_real_verdicts(shared, official_settings):
+    """Tasks are drawn with replacement from those of an agent; its rate on all of them is the truth."""
+    suite = load_suite()
+    truth = load_labels(suite, "test", official_settings).primary["success"]
+    file = shared / "data/agent-reward-bench/verdicts/aer-c.jsonl"
+    verdicts = read_verdict_file(file, suite, "test", official_settings.max_upload_bytes).success
+    trajectories = suite.split("test")
+    generator = np.random.default_rng(0)
+    for agent in sorted({each.agent for each in trajectories}):
+        rows = np.array([n for n, each in enumerate(trajectories) if each.agent == agent and truth[n] >= 0])
+        rate, covered = truth[rows].mean(), 0
+        for _ in range(500):
+            drawn = generator.choice(rows, len(rows))
+            labels = np.full(len(rows), -1)
+            labels[:60] = truth[drawn[:60]]
+            judge = (verdicts[drawn] == 1).astype(int)[:, None]
+            low, high = estimate_rate(judge, labels, np.arange(len(rows))).on_tasks
+            covered += low <= rate <= high
+        # 95 % of 500 has a standard deviation of 1 point
+        assert 0.92 <= covered / 500 <= 0.98, agent

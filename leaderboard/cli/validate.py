@@ -1,0 +1,256 @@
+"""``arb validate``: measure judges on a table of labels and verdicts, without a suite."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from arb.core.cli import JsonOption, plain_console, print_json, stop
+from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from arb.core import files as core_files
+    from leaderboard.success_rates import runs as agent_runs
+    from leaderboard.validation import html, report, tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.console import Console
+
+    from leaderboard.validation.report import ValidationReport
+    from leaderboard.validation.tables import ValidationTable
+
+NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
+"""Exit codes: a requirement is not met; the input has problems; a required figure is undefined."""
+
+
+def validate(  # noqa: PLR0913 - a command's options
+    table: Annotated[
+        Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
+    ] = None,
+    labels: Annotated[
+        Path | None, typer.Option(exists=True, dir_okay=False, help="Read labels from this table.")
+    ] = None,
+    verdicts: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, dir_okay=False, help="Read a judge's verdicts. Repeat to add judges."),
+    ] = None,
+    label: Annotated[
+        list[str] | None, typer.Option(help="Use this column as label. Repeat to compare annotators.")
+    ] = None,
+    verdict: Annotated[
+        list[str] | None, typer.Option(help="Use this column as verdict or score. Repeat to add judges.")
+    ] = None,
+    id_: Annotated[
+        list[str] | None, typer.Option("--id", help="Join tables by this column. Repeat to add a column.")
+    ] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Rows with the same value here belong together, such as a task.")
+    ] = None,
+    by: Annotated[
+        list[str] | None, typer.Option(help="Report metrics by this column too. Repeat to add a column.")
+    ] = None,
+    weights: Annotated[
+        str | None, typer.Option(help="Weight each labelled row by this column of the labels.")
+    ] = None,
+    draw: Annotated[
+        Path | None,
+        typer.Option(exists=True, dir_okay=False, help="Read the .draw.json file of the labelled runs."),
+    ] = None,
+    threshold: Annotated[
+        float, typer.Option(min=0, max=1, help="Count a score of at least this as yes.")
+    ] = 0.5,
+    half_width: Annotated[
+        float, typer.Option(min=0.5, max=50, help="Say how many labels ± this many points need.")
+    ] = 5.0,
+    require: Annotated[
+        list[str] | None,
+        typer.Option(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
+    ] = None,
+    disagreements: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Write rows that judges get wrong to this CSV file.")
+    ] = None,
+    page: Annotated[
+        Path | None, typer.Option("--html", dir_okay=False, help="Write the report to this HTML file.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Measure judges against labels in tables with any ids and columns.
+
+    Give one table with columns of labels and verdicts, or --labels and --verdicts. Tables are CSV with any
+    separator, JSONL, JSON or Parquet. Answers are yes/no, true/false, 1/0, pass/fail, success/failure, or
+    scores from 0 to 1.
+
+    Exit code 0: done; 1: a requirement is not met; 2: the input has problems; 3: a required figure is
+    undefined.
+    """
+    try:
+        requirements = [report.parse_requirement(text) for text in require or ()]
+        columns = tables.Columns(
+            tuple(id_ or ()), tuple(label or ()), tuple(verdict or ()), group, tuple(by or ()), weights
+        )
+        read = _read(table, labels, verdicts or [], columns, threshold)
+        if draw is not None:
+            read = _weighted(read, draw)
+        found = report.validate_table(read, half_width / 100)
+    except tables.TableError as problem:
+        stop(str(problem), BAD_INPUT)
+    if disagreements is not None:
+        _write_disagreements(read, disagreements)
+    if page is not None:
+        core_files.atomic_write(page, html.render(found))
+    if as_json:
+        print_json(found.to_json())
+    else:
+        print_report(found, plain_console())
+        for warning in found.warnings:
+            typer.echo(f"note: {printable(warning)}", err=True)
+    _check(requirements, found)
+
+
+def _read(
+    table: Path | None,
+    labels: Path | None,
+    verdicts: Sequence[Path],
+    columns: tables.Columns,
+    threshold: float,
+) -> ValidationTable:
+    if table is not None and labels is None and not verdicts:
+        return tables.read_one(tables.read_table(table), columns, threshold)
+    if table is not None or labels is None or not verdicts:
+        stop("give one table, or both --labels FILE and --verdicts FILE", BAD_INPUT)
+    named = [tables.read_table(path) for path in verdicts]
+    names = tables.judge_names(verdicts)
+    read = [replace(each, name=name) for each, name in zip(named, names, strict=True)]
+    return tables.read_several(tables.read_table(labels), read, columns, threshold)
+
+
+def _weighted(read: ValidationTable, draw: Path) -> ValidationTable:
+    strata, problems = agent_runs.read_draw(draw.name, draw.read_bytes())
+    if problems:
+        raise tables.TableError("\n".join(f"{draw.name} {each.message}" for each in problems))
+    weights = report.draw_weights([(each.n, each.drawn) for each in strata], read.ids)
+    return replace(read, weights=weights)
+
+
+def _write_disagreements(read: ValidationTable, path: Path) -> None:
+    lines = report.disagreements(read)
+    fields = list(dict.fromkeys(name for line in lines for name in line)) or ["id", "label"]
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, fields)
+        writer.writeheader()
+        writer.writerows(lines)
+    typer.echo(f"{path}: {len(lines):,} rows that at least one judge gets wrong", err=True)
+
+
+def _check(requirements: Sequence[report.Requirement], found: ValidationReport) -> None:
+    """Exit with 1 or 3 unless every judge meets every requirement."""
+    code = 0
+    for judge in found.judges:
+        for each in requirements:
+            holds = each.holds(judge)
+            if holds:
+                continue
+            outcome = "undefined" if holds is None else "not met"
+            typer.echo(f"{printable(judge.judge)}: {each.text} is {outcome}", err=True)
+            code = max(code, UNDEFINED if holds is None else NOT_MET)
+    if code:
+        raise typer.Exit(code)
+
+
+def print_report(found: ValidationReport, console: Console) -> None:
+    """Print the report as tables, metrics in percent."""
+    console.print(
+        f"{found.n:,} labelled rows, {percent(found.positives / found.n)} % positive; {found.design}"
+    )
+    table = text_table(
+        "judge", figures=("TP", "FP", "FN", "TN", "none", "precision", "95 %", "recall", "95 %")
+    )
+    for judge in found.judges:
+        counts = [f"{value:,.0f}" for value in (judge.tp, judge.fp, judge.fn, judge.tn, judge.no_verdict)]
+        cells = []
+        for name in ("precision", "recall"):
+            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
+        table.add_row(printable(judge.judge), *counts, *cells)
+    console.print(table)
+    table = text_table(
+        "judge", figures=("F1", "95 %", "accuracy", "95 %", "balanced", "95 %", "kappa", "95 %")
+    )
+    for judge in found.judges:
+        cells = []
+        for name in ("f1", "accuracy", "balanced_accuracy"):
+            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
+        kappa = judge.metrics["kappa"]
+        ends = "" if kappa.interval is None else " to ".join(coefficient(end) for end in kappa.interval)
+        table.add_row(printable(judge.judge), *cells, coefficient(kappa.value), ends)
+    console.print(table)
+    _print_scores(found, console)
+    _print_slices(found, console)
+    _print_pairs(found, console)
+    for each in found.ceiling:
+        console.print(
+            f"{printable(each.first)} and {printable(each.second)} agree on {percent(each.agreement)} % of "
+            f"{each.n:,} rows (kappa {coefficient(each.kappa)}): hardly any judge can agree more"
+        )
+    for judge in found.judges:
+        wanted = [f"{name} {count:,}" for name, count in (judge.needed or {}).items() if count is not None]
+        if wanted:
+            aim = f"± {100 * found.half_width:g} points"
+            console.print(f"labels for {aim}, {printable(judge.judge)}: {', '.join(wanted)}")
+
+
+def _print_scores(found: ValidationReport, console: Console) -> None:
+    scored = [judge for judge in found.judges if judge.calibration is not None]
+    if not scored:
+        return
+    table = text_table("scores of", figures=("AUROC", "Brier", "best threshold", "F1 there", "F1 held out"))
+    for judge in scored:
+        calibration, fitted = judge.calibration, judge.threshold
+        if calibration is None:
+            continue
+        cells = ["", "", ""]
+        if fitted is not None:
+            cells = [f"{fitted.value:.3g}", percent(fitted.f1), percent(fitted.held_out_f1)]
+        table.add_row(
+            printable(judge.judge), coefficient(calibration.auc), coefficient(calibration.brier), *cells
+        )
+    console.print(table)
+
+
+def _print_slices(found: ValidationReport, console: Console) -> None:
+    for judge in found.judges:
+        for column, values in judge.slices.items():
+            table = text_table(
+                f"{judge.judge} by {column}", figures=("precision", "95 %", "recall", "95 %", "F1")
+            )
+            for value, metrics in values.items():
+                cells = []
+                for name in ("precision", "recall"):
+                    cells += [percent(metrics[name].value), interval(metrics[name].interval)]
+                table.add_row(printable(value), *cells, percent(metrics["f1"].value))
+            console.print(table)
+
+
+def _print_pairs(found: ValidationReport, console: Console) -> None:
+    if not found.pairs:
+        return
+    table = text_table("difference, in points", figures=("precision", "95 %", "recall", "95 %", "F1", "95 %"))
+    for pair in found.pairs:
+        cells = []
+        for name in ("precision", "recall", "f1"):
+            each = pair.differences[name]
+            cells += [percent(each.value), interval(each.interval)]
+        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells)
+    console.print(table)
+    if found.combination is not None:
+        best = found.combination
+        console.print(
+            f"best of {best.candidates} combinations: {printable(best.title)} with F1 {percent(best.f1)}; "
+            f"{percent(best.held_out_f1)} on rows that did not choose it"
+        )

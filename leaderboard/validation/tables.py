@@ -1,0 +1,453 @@
+"""Read tables of labels and verdicts with any ids, columns and spellings of yes and no.
+
+A table is a CSV file with any separator, JSONL, a JSON array of objects, Parquet, or a DataFrame. Labels and
+verdicts are in one table (a column each), or in several tables that share a column of ids. Columns that no
+option names are found by their names and values; a message says which option to add if that is not possible.
+"""
+
+import csv
+import json
+from collections import Counter
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO, StringIO
+from math import isnan
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import pandas as pd
+
+MOST_PROBLEMS: Final = 20
+"""The most problems of a column that a message lists."""
+
+YES: Final = frozenset(
+    ("1", "1.0", "yes", "y", "true", "t", "pass", "passed", "success", "successful", "correct", "positive")
+)
+NO: Final = frozenset(
+    (
+        "0",
+        "0.0",
+        "no",
+        "n",
+        "false",
+        "f",
+        "fail",
+        "failed",
+        "failure",
+        "unsuccessful",
+        "incorrect",
+        "negative",
+    )
+)
+MISSING: Final = frozenset(("", "null", "none", "nan", "na", "n/a", "unsure", "unknown", "-1"))
+
+ID_NAMES: Final = ("id", "trajectory_id", "run_id", "item_id", "sample_id", "example_id", "task_id", "uuid")
+LABEL_NAMES: Final = (
+    "label", "labels", "human", "human_label", "expert", "gold", "truth", "ground_truth", "expected",
+    "target", "annotation", "success", "correct",
+)  # fmt: skip
+VERDICT_NAMES: Final = (
+    "verdict", "prediction", "predicted", "judge", "judgment", "success", "passed", "score", "reward",
+    "answer",
+)  # fmt: skip
+
+
+class TableError(ValueError):
+    """Raised for tables that cannot be used; the message lists every problem and what to do."""
+
+
+@dataclass(frozen=True)
+class NamedTable:
+    """A table, with the name that messages and reports call it."""
+
+    name: str
+    frame: pd.DataFrame
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns that options name. Empty ones are found by their names and values."""
+
+    ids: tuple[str, ...] = ()
+    labels: tuple[str, ...] = ()
+    verdicts: tuple[str, ...] = ()
+    group: str | None = None
+    by: tuple[str, ...] = ()
+    weights: str | None = None
+
+
+@dataclass(frozen=True)
+class JudgeAnswers:
+    """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 none; and its scores if it gives scores."""
+
+    name: str
+    verdicts: np.ndarray
+    scores: np.ndarray | None = None
+
+
+@dataclass(frozen=True)
+class ValidationTable:
+    """The labelled rows of the tables, n in number.
+
+    Attributes:
+        ids: The id of each row: its place, from 1, if the table has no ids.
+        labels: Label columns by name, int8 of shape (n,): 1, 0, or -1 if missing. The first is the truth,
+            which is never missing.
+        judges: The judges' columns.
+        groups: The number of each row's group, of shape (n,); each row is its own group if none was named.
+        is_grouped: Whether a column of groups was named.
+        slices: Columns to report by, as strings, by name.
+        weights: How many rows each labelled row stands for, of shape (n,).
+        unlabelled: The number of rows with verdicts, but without a label.
+        notes: What was left out or assumed, in sentences.
+    """
+
+    ids: tuple[str, ...]
+    labels: Mapping[str, np.ndarray]
+    judges: tuple[JudgeAnswers, ...]
+    groups: np.ndarray
+    is_grouped: bool
+    slices: Mapping[str, np.ndarray]
+    weights: np.ndarray
+    unlabelled: int
+    notes: tuple[str, ...] = ()
+
+    @property
+    def truth(self) -> np.ndarray:
+        return next(iter(self.labels.values()))
+
+
+def read_table(path: Path) -> NamedTable:
+    """Read a table from a file. Raises TableError if it cannot be read."""
+    try:
+        return NamedTable(path.name, parse_table(path.read_bytes()))
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+def judge_names(paths: Sequence[Path]) -> list[str]:
+    """Return a name for each file of verdicts: the judge in the run.json next to it, else the file's stem.
+
+    Files that are called predictions are named by their folder. Equal names get their folder's name too.
+    """
+    names = []
+    for path in paths:
+        found = None
+        if (path.parent / "run.json").is_file():
+            try:
+                found = json.loads((path.parent / "run.json").read_bytes())["judge"]["name"]
+            except (ValueError, KeyError, TypeError, OSError):
+                found = None
+        folder = path.resolve().parent.name
+        names.append(found if isinstance(found, str) else folder if path.stem == "predictions" else path.stem)
+    counts = Counter(names)
+    return [
+        name if counts[name] == 1 else f"{name} ({path.resolve().parent.name}/{path.name})"
+        for name, path in zip(names, paths, strict=True)
+    ]
+
+
+def parse_table(content: bytes) -> pd.DataFrame:
+    """Return the table in a file's content: Parquet, JSON, JSONL, or CSV with any separator.
+
+    Cells of CSV are strings. Raises ValueError if the content is not such a table.
+    """
+    if content[:4] == b"PAR1":
+        try:
+            return pd.read_parquet(BytesIO(content))
+        except Exception as error:  # pyarrow raises many kinds of errors for damaged files
+            raise ValueError(f"cannot be read as Parquet ({type(error).__name__})") from error
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError("is not UTF-8 text; save it as UTF-8, or as Parquet") from error
+    if not text.strip():
+        raise ValueError("is empty; give a table with a header and rows")
+    if text.lstrip()[0] in "[{":
+        return _parse_json(text)
+    return _parse_csv(text)
+
+
+def _parse_json(text: str) -> pd.DataFrame:
+    rows: list[Any] = []
+    if text.lstrip().startswith("["):
+        rows = json.loads(text)
+    else:
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                rows.append(json.loads(line))
+            except ValueError as error:
+                raise ValueError(f"line {number} is not JSON ({error})") from error
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("needs one JSON object per row")
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _parse_csv(text: str) -> pd.DataFrame:
+    header = text.splitlines()[0]
+    separator = max(",;\t|", key=header.count)
+    try:
+        rows = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"cannot be read as CSV ({error})") from error
+    names, *rest = [row for row in rows if row]
+    wrong = [number for number, row in enumerate(rest, start=2) if len(row) != len(names)]
+    if wrong:
+        listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
+        raise ValueError(f"rows {listed} do not have the {len(names)} cells of the header; correct them")
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
+    return pd.DataFrame(rest, columns=[name.strip() for name in names], dtype=object)
+
+
+def as_answer(value: Any) -> float | None:
+    """Return a cell as a number from 0 to 1, NaN if it is empty, or None if it is not an answer.
+
+    Words such as yes, passed and failure are 1 or 0.
+    """
+    if value is None or value is pd.NA or (isinstance(value, float) and isnan(value)):
+        return float("nan")
+    if isinstance(value, bool | np.bool_):
+        return float(value)
+    word = str(value).strip().lower()
+    if word in MISSING:
+        return float("nan")
+    if word in YES:
+        return 1.0
+    if word in NO:
+        return 0.0
+    try:
+        number = float(word)
+    except ValueError:
+        return None
+    return number if 0 <= number <= 1 else None
+
+
+def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
+    """Return a column as numbers, NaN if empty. Problems are added to the list, with row and value."""
+    values = [as_answer(value) for value in table.frame[column]]
+    wrong = [place for place, value in enumerate(values) if value is None]
+    if wrong:
+        found = [
+            f"row {place + 1} has {_short(table.frame[column].iloc[place])}"
+            for place in wrong[:MOST_PROBLEMS]
+        ]
+        more = f" and {len(wrong) - MOST_PROBLEMS} more rows" if len(wrong) > MOST_PROBLEMS else ""
+        problems.append(
+            f"{table.name}, column {column}: {'; '.join(found)}{more}. Write yes or no, true or false, 1 or "
+            "0, pass or fail, success or failure, or a score from 0 to 1"
+        )
+    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+
+
+def _short(value: Any) -> str:
+    return repr(value)[:40]
+
+
+def _is_binary(table: NamedTable, column: Hashable) -> bool:
+    """Return whether a column holds answers yes and no, and at least one of them."""
+    values = [as_answer(value) for value in table.frame[column]]
+    known = {value for value in values if value is not None and not isnan(value)}
+    return None not in values and bool(known) and known <= {0.0, 1.0}
+
+
+def _is_answer(table: NamedTable, column: Hashable) -> bool:
+    values = [as_answer(value) for value in table.frame[column]]
+    return None not in values and any(value is not None and not isnan(value) for value in values)
+
+
+def _find(
+    table: NamedTable, named: Sequence[str], known: Sequence[str], option: str, taken: set[str]
+) -> list[str]:
+    """Return the columns that an option names, or the one that is found. Raises TableError."""
+    names = [str(column) for column in table.frame.columns]
+    if named:
+        absent = [column for column in named if column not in names]
+        if absent:
+            raise TableError(
+                f"{table.name}: has no column {', '.join(absent)}; its columns are {', '.join(names[:30])}"
+            )
+        return list(named)
+    fits = _is_binary if option == "--label" else _is_answer
+    by_name = {name.lower(): name for name in reversed(names)}
+    for name in known:
+        column = by_name.get(name)
+        if column is not None and column not in taken and fits(table, column):
+            return [column]
+    left = [name for name in names if name not in taken and fits(table, name)]
+    if len(left) == 1:
+        return left
+    which = (
+        f"any of {', '.join(left[:10])} could be meant"
+        if left
+        else "no column has answers such as yes and no"
+    )
+    raise TableError(f"{table.name}: {which}; add {option} COLUMN (columns: {', '.join(names[:30])})")
+
+
+def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
+    """Return a judge from a column of answers. Answers between 0 and 1 are scores."""
+    has = ~np.isnan(answers)
+    is_score = bool(np.any((answers[has] > 0) & (answers[has] < 1)))
+    verdicts = np.where(has, answers >= threshold if is_score else answers >= 0.5, -1).astype(np.int8)
+    return JudgeAnswers(name, verdicts, answers if is_score else None)
+
+
+def read_one(table: NamedTable, columns: Columns, threshold: float = 0.5) -> ValidationTable:
+    """Read labels and verdicts from the columns of one table. Raises TableError."""
+    label_columns = _find(table, columns.labels, LABEL_NAMES, "--label", set(columns.verdicts))
+    verdict_columns = _find(table, columns.verdicts, VERDICT_NAMES, "--verdict", set(label_columns))
+    problems: list[str] = []
+    judges = tuple(_judge_of(name, _answers(table, name, problems), threshold) for name in verdict_columns)
+    if columns.ids:
+        ids = _ids(table, list(columns.ids), problems)
+    else:
+        ids = [str(place + 1) for place in range(len(table.frame))]
+    return _combine(table, ids, label_columns, judges, columns, problems)
+
+
+def read_several(
+    labels: NamedTable, verdicts: Sequence[NamedTable], columns: Columns, threshold: float = 0.5
+) -> ValidationTable:
+    """Read labels from one table and the verdicts of judges from others, joined by id. Raises TableError."""
+    problems: list[str] = []
+    id_columns = _shared_ids([labels, *verdicts], columns.ids)
+    label_columns = _find(labels, columns.labels, LABEL_NAMES, "--label", set(id_columns))
+    ids = _ids(labels, id_columns, problems)
+    place = {each: number for number, each in enumerate(ids)}
+    judges, notes, unlabelled = [], [], set()
+    for table in verdicts:
+        taken = set(id_columns)
+        wanted = [name for name in columns.verdicts if name in table.frame.columns]
+        found = _find(
+            table,
+            wanted or (columns.verdicts if len(verdicts) == 1 else ()),
+            VERDICT_NAMES,
+            "--verdict",
+            taken,
+        )
+        own = _ids(table, id_columns, problems)
+        others = [each for each in own if each not in place]
+        unlabelled.update(others)
+        rows = np.array([place.get(each, -1) for each in own], dtype=np.int64)
+        for column in found:
+            answers = _answers(table, column, problems)
+            aligned = np.full(len(ids), np.nan)
+            aligned[rows[rows >= 0]] = answers[rows >= 0]
+            name = table.name if len(found) == 1 else f"{table.name}: {column}"
+            judges.append(_judge_of(name, aligned, threshold))
+        without = len(set(ids) - set(own))
+        if without:
+            notes.append(f"{table.name} has no row for {without} of {len(ids)} labelled ids")
+    return _combine(labels, ids, label_columns, tuple(judges), columns, problems, len(unlabelled), notes)
+
+
+def _shared_ids(tables: Sequence[NamedTable], named: Sequence[str]) -> list[str]:
+    """Return the columns that identify a row in every table. Raises TableError."""
+    if named:
+        for table in tables:
+            absent = [name for name in named if name not in table.frame.columns]
+            if absent:
+                raise TableError(f"{table.name}: has no column {', '.join(absent)}; correct --id")
+        return list(named)
+    common = [
+        str(name) for name in tables[0].frame.columns if all(name in table.frame.columns for table in tables)
+    ]
+    ranked = sorted(common, key=lambda name: (name.lower() not in ID_NAMES, common.index(name)))
+    for name in ranked:
+        if all(table.frame[name].astype(str).is_unique for table in tables):
+            return [name]
+    raise TableError(
+        f"the tables share no column with one value per row (in common: {', '.join(common) or 'none'}); "
+        "add --id COLUMN, and repeat it if several columns together identify a row"
+    )
+
+
+def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:
+    if missing := [name for name in columns if name not in table.frame.columns]:
+        raise TableError(f"{table.name}: has no column {', '.join(missing)}; correct --id")
+    ids = ["/".join(str(value).strip() for value in row) for row in table.frame[list(columns)].to_numpy()]
+    repeated = [each for each, count in Counter(ids).items() if count > 1]
+    if repeated:
+        problems.append(
+            f"{table.name}: {len(repeated)} ids have several rows, such as {', '.join(repeated[:5])}; keep "
+            "one row of each, or add --id for the columns that tell them apart"
+        )
+    return ids
+
+
+def _combine(
+    table: NamedTable,
+    ids: Sequence[str],
+    label_columns: Sequence[str],
+    judges: tuple[JudgeAnswers, ...],
+    columns: Columns,
+    problems: list[str],
+    unlabelled: int = 0,
+    notes: Sequence[str] = (),
+) -> ValidationTable:
+    """Return the labelled rows of a table of labels, with the judges' columns for its rows."""
+    labels = {}
+    for name in label_columns:
+        answers = _answers(table, name, problems)
+        between = np.flatnonzero((answers > 0) & (answers < 1))
+        if between.size:
+            problems.append(
+                f"{table.name}, column {name}: row {between[0] + 1} is a score; a label is yes or no"
+            )
+        labels[name] = np.where(np.isnan(answers), -1, answers >= 0.5).astype(np.int8)
+    problems += _repeated_names(judges)
+    weights = np.ones(len(ids))
+    if columns.weights is not None:
+        weights = _weights(table, columns.weights, problems)
+    extra = [name for name in (columns.group, *columns.by) if name is not None]
+    if absent := [name for name in extra if name not in table.frame.columns]:
+        problems.append(f"{table.name}: has no column {', '.join(absent)}; correct --group or --by")
+    if problems:
+        raise TableError("\n".join(problems))
+    has = next(iter(labels.values())) >= 0
+    if not has.any():
+        raise TableError(f"{table.name}: column {label_columns[0]} has no label; give at least one")
+    if columns.group is None:
+        groups = np.arange(int(has.sum()))
+    else:
+        groups = np.unique(table.frame[columns.group].astype(str).to_numpy()[has], return_inverse=True)[1]
+    in_table = int((~has).sum())
+    return ValidationTable(
+        ids=tuple(each for each, known in zip(ids, has, strict=True) if known),
+        labels={name: column[has] for name, column in labels.items()},
+        judges=tuple(
+            JudgeAnswers(each.name, each.verdicts[has], None if each.scores is None else each.scores[has])
+            for each in judges
+        ),
+        groups=groups,
+        is_grouped=columns.group is not None,
+        slices={name: table.frame[name].astype(str).to_numpy()[has] for name in columns.by},
+        weights=weights[has],
+        unlabelled=unlabelled + in_table,
+        notes=tuple(notes),
+    )
+
+
+def _repeated_names(judges: Sequence[JudgeAnswers]) -> Iterator[str]:
+    for name, count in Counter(judge.name for judge in judges).items():
+        if count > 1:
+            yield f"{count} judges are called {name}; rename a file, or put each into its own folder"
+
+
+def _weights(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
+    if column not in table.frame.columns:
+        problems.append(f"{table.name}: has no column {column}; correct --weights")
+        return np.ones(len(table.frame))
+    numbers = pd.to_numeric(table.frame[column], errors="coerce").to_numpy(dtype=np.float64)
+    wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
+    if wrong.size:
+        listed = ", ".join(str(place + 1) for place in wrong[:MOST_PROBLEMS])
+        problems.append(f"{table.name}, column {column}: rows {listed} need a weight above 0")
+    return numbers
