@@ -425,8 +425,8 @@ SHOWN = (
 def extensions() -> Iterator[str]:
     """Return the classes and functions for judges, sources and providers, from their docstrings."""
     yield "# Python for your own judge"
-    yield "[A judge of your own](../own_judge.md) and [packages that add judges](../plugins.md) import these classes"
-    yield "and functions."
+    yield "[A judge of your own](../own_judge.md) and [packages that add judges](../plugins.md) import these"
+    yield "classes and functions."
     for heading, names in EXTENSIONS.items():
         yield from ("", f"## {heading}")
         for name in names:

@@ -39,7 +39,17 @@ def client(docs_site) -> TestClient:
 
 def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(docs_site):
     pages = {path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html")}
-    names = ("commands", "rest", "settings", "columns", "judges", "results", "python", "extensions", "changes")
+    names = (
+        "commands",
+        "rest",
+        "settings",
+        "columns",
+        "judges",
+        "results",
+        "python",
+        "extensions",
+        "changes",
+    )
     generated = {f"reference/{name}.html" for name in names} | {"verdicts_to_estimate.html"}
     assert pages == generated | {
         path.relative_to(DOCS).with_suffix(".html").as_posix() for path in DOCS.rglob("*.md")
@@ -205,7 +215,9 @@ def test_everything_that_the_guides_import_has_a_reference(docs_site):
         f"{module}.{name}"
         for place in places
         for module, names in re.findall(
-            r"^from ((?:arb|dataset_script)\.[\w.]+) import (?:\(\n)?((?:[\w, ]|,\n)+)", place.read_text(), re.M
+            r"^from ((?:arb|dataset_script)\.[\w.]+) import (?:\(\n)?((?:[\w, ]|,\n)+)",
+            place.read_text(),
+            re.M,
         )
         for name in re.findall(r"\w+", names)
     }
