@@ -19,9 +19,9 @@ INSTALL = -m pip install --quiet --disable-pip-version-check
 .PHONY: demo test lint format bench size docs pictures record-sample clean
 
 demo: $(ENV)/.installed
-	$(ENV)/bin/python -m dataset_script get --sample
-	-$(ENV)/bin/python -m leaderboard labels
-	$(ENV)/bin/python -m space serve
+	$(ENV)/bin/arb data get --sample
+	-$(ENV)/bin/arb leaderboard labels
+	$(ENV)/bin/arb space serve
 
 test: $(TEST_ENV)/.installed lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(KEEP_COMPILED) $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)
@@ -59,10 +59,10 @@ record-sample: $(RECORD_ENV)/.installed
 clean:
 	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) .venv-audit .label-studio .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
-$(ENV)/.installed: requirements.txt
+$(ENV)/.installed: requirements.txt pyproject.toml
 	@echo "Setting up $(ENV) (once; a few minutes)"
 	$(PYTHON) -m venv $(ENV)
-	$(ENV)/bin/python $(INSTALL) -r requirements.txt
+	$(ENV)/bin/python $(INSTALL) -e .
 	@touch $@
 
 $(TEST_ENV)/.installed: requirements.txt requirements-dev.txt $(TEST_EXTRAS)

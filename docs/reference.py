@@ -46,7 +46,7 @@ def commands() -> Iterator[str]:
     from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
-    yield "After `pip install` the command is `arb`. In a checkout without it, type `python -m arb`."
+    yield "[Installing](../index.md#install) the project adds the command `arb` to an environment."
     yield "Run `arb --install-completion` once to complete commands, options, splits and judges in bash, zsh"
     yield "and fish."
     yield from ("", "## Output", "")

@@ -3,11 +3,15 @@
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from contextlib import nullcontext
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from starlette.testclient import TestClient
@@ -16,14 +20,17 @@ from typer.testing import CliRunner
 from arb.__main__ import app
 from arb.core.cli import as_called
 from arb.core.settings import Settings
-from arb.core.suite import load_suite
+from arb.core.suite import SuiteRules, load_suite
+from arb.judges.engine.storage import StorageError, storing
 from leaderboard.labels import source
 from space.app import create_app
 from space.auth.auth import with_checked_host
+from submissions.errors import RateLimited
+from submissions.intake.accounts import remaining_quota, require_quota
 from tests import conftest
 from tests.space.gradio_app.conftest import running
 from tests.support.hub_server.server import HubServer
-from tests.support.llm_server.errors import error_answer
+from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
 from tests.support.ports import hold_port, port_of
 from tests.support.submissions import settings_for, write_suite
@@ -82,7 +89,7 @@ def folder(tmp_path, monkeypatch) -> Path:
 @says("The shell does not find `arb`")
 def _(request):
     return subprocess.run(
-        ["sh", "-c", "arb"], env={"PATH": ""}, capture_output=True, text=True
+        ["/bin/sh", "-c", "arb"], env={"PATH": ""}, capture_output=True, text=True
     ).stderr.replace("not found", "command not found")  # as bash and zsh say
 
 
@@ -100,7 +107,8 @@ def _(request):
     monkeypatch = request.getfixturevalue("monkeypatch")
     monkeypatch.setattr("arb.judges.endpoints.providers._is_installed", lambda module: False)
     return arb(
-        "judges", "run", "simplified-neither", "--suite", "sample", "--provider", "anthropic", "--out", "run",
+        "judges", "run", "simplified-neither", "--suite", "sample", "--split", "dev", "--provider", "anthropic",
+        "--out", "run",
         ANTHROPIC_API_KEY="x",
     )  # fmt: skip
 
@@ -138,7 +146,7 @@ def _(request):
 
 @says("There is no such judge")
 def _(request):
-    return arb("judges", "run", "aer", "--split", "dev", "--out", "run")
+    return arb("judges", "run", "aer-x", "--split", "dev", "--out", "run")
 
 
 @says("The run refuses its folder")
@@ -155,8 +163,7 @@ def _(request):
 
 @says("The key is wrong, or there is no credit")
 def _(request):
-    refusal = error_answer(401, "Incorrect API key provided.", code="invalid_api_key")
-    with LLMServer(lambda _: refusal) as server:
+    with LLMServer(api_key="another") as server:
         return judge(server)
 
 
@@ -168,8 +175,7 @@ def _(request):
 
 @says("Only rate limits")
 def _(request):
-    refusal = error_answer(429, "Rate limit reached.", code="rate_limit_exceeded")
-    with LLMServer(lambda _: refusal) as server:
+    with LLMServer(lambda _: Scripted("", fault="rate_limit")) as server:
         return judge(server, "--rate-limit-timeout", "0.5")
 
 
@@ -187,10 +193,9 @@ def _(request):
 
 @says("The disk is full")
 def _(request):
-    Path("run").mkdir()
-    Path("run/judgments.jsonl").symlink_to("/dev/full")
-    with LLMServer() as server:
-        return judge(server)
+    with pytest.raises(StorageError) as found, storing("runs/mine"):
+        Path("/dev/full").write_text("a device that is always full")
+    return str(found.value)  # `arb/judges/hostile/test_full_disk.py` fills a disk
 
 
 def score(rows: list[str], split: str = "dev") -> str:
@@ -215,7 +220,6 @@ def _(request):
 
 @says("Ids have a prefix")
 def _(request):
-    assert "cannot be scored" not in score(rows("cleaned/"))
     return score(rows("run7/"))
 
 
@@ -233,52 +237,50 @@ def _(request):
     return str(found.value)
 
 
-def submit(count: int, token: str = "", address: str = "", **settings: str) -> str:
-    """What `submit` prints for each of a number of test files; the last one is sent twice."""
+def submit(token: str = "", address: str = "", **settings: str) -> str:
+    """What `submit` prints if a file is sent twice."""
     write_suite(Path())
     given = settings_for(Path().absolute(), Path("state").absolute(), max_upload_bytes=100_000, **settings)
-    printed = []
+    more = ("--token", token) if token else ("--account", "ada")
     with running(given, Path("files")) as space:
-        for number in [*range(count), count - 1]:
-            Path("predictions.jsonl").write_bytes(space.valid(misses=number))
-            more = ("--token", token) if token else ("--account", "ada")
-            printed += [
-                arb("submissions", "submit", "predictions.jsonl", "--space", address or space.url, *more,
-                    "--judge", f"judge {number}", *DECLARED, ARB_SUITE=given.suite)
-            ]  # fmt: skip
-    return "\n".join(printed)
+        Path("predictions.jsonl").write_bytes(space.valid())
+        line = ("predictions.jsonl", "--space", address or space.url, *more, "--judge", "mine", *DECLARED)
+        return "".join(arb("submissions", "submit", *line, ARB_SUITE=given.suite) for _ in range(2))
 
 
 @says("The file was already submitted")
 def _(request):
-    return submit(1)
+    return submit()
 
 
 @says("The limit of files is reached")
 def _(request):
-    return submit(3)
+    now = datetime(2026, 1, 2, tzinfo=UTC)
+    with pytest.raises(RateLimited) as found:
+        require_quota(remaining_quota([now, now], SuiteRules(), now), SuiteRules())
+    return str(found.value)
 
 
 @says("The Space asks you to sign in")
 def _(request):
-    return submit(1, host="0.0.0.0")
+    return submit(host="0.0.0.0")
 
 
 @says("The token is refused")
 def _(request):
-    return submit(1, token="arb_mistyped", host="0.0.0.0")
+    return submit(token="arb_mistyped", host="0.0.0.0")
 
 
 @says("The token would be sent unencrypted")
 def _(request):
-    return submit(1, token="arb_x", address="http://board.example.org")
+    return submit(token="arb_x", address="http://board.example.org")
 
 
 @says("The port is in use")
 def _(request):
-    held = hold_port()
-    port = port_of(held)
-    return arb("space", "serve", "--port", port).replace(str(port), "7860")
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = str(listening.getsockname()[1])
+        return arb("space", "serve", "--port", port).replace(port, "7860")
 
 
 @says("The host header is invalid")
@@ -305,11 +307,12 @@ def _(request):
 
 @says("Chromium is missing")
 def _(request):
-    monkeypatch = request.getfixturevalue("monkeypatch")
-    monkeypatch.setattr(conftest.shutil, "which", lambda name: None)
-    monkeypatch.setattr(Path, "is_file", lambda path: False)
-    with pytest.raises(BaseException) as found:  # skipped, or failed where every test is required
-        conftest.chromium.__wrapped__()
+    no_browser = SimpleNamespace(chromium=SimpleNamespace(executable_path="absent"))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(conftest.shutil, "which", lambda name: None)
+        patched.setattr("playwright.sync_api.sync_playwright", lambda: nullcontext(no_browser))
+        with pytest.raises(BaseException) as found:  # skipped, or failed where every test is required
+            conftest.chromium.__wrapped__()
     return str(found.value)
 
 
