@@ -82,6 +82,25 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     assert [page for page, test in others.items() if page not in (tests / test).read_text()] == []
 
 
+def test_submit_is_shown_in_pictures_that_load_fast():
+    text = (DOCS / "score.md").read_text(encoding="utf-8").partition("\n## Submit\n")[2].partition("\n## ")[0]
+    pictures = re.findall(r"^!\[[^]]+\]\((\w+\.png)\)$", text, re.MULTILINE)
+    assert pictures == ["submit_file.png", "submit_findings.png", "submit_receipt.png"]
+    assert all((DOCS / name).stat().st_size < 80_000 for name in pictures)
+
+
+def test_every_command_is_typed_as_arb():
+    """``python -m`` helps a reader without `arb` once; benchmarks and Playwright have no other name."""
+    pages = [REPOSITORY / "README.md", *sorted(DOCS.rglob("*.md")), DOCS / "reference.py"]
+    found = [
+        f"{page.name}: {line}"
+        for page in pages
+        for line in page.read_text(encoding="utf-8").splitlines()
+        if re.search(r"python -m (?!bench\.|playwright)", line)
+    ]
+    assert len(found) == 1 and found[0].startswith("troubleshooting.md"), found
+
+
 def test_the_page_of_formats_names_every_field_and_every_kind_of_event():
     text = (DOCS / "formats.md").read_text(encoding="utf-8")
     named = {*re.findall(r"`(\w+)`", text)}

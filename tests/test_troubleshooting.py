@@ -107,9 +107,8 @@ def _(request):
     monkeypatch = request.getfixturevalue("monkeypatch")
     monkeypatch.setattr("arb.judges.endpoints.providers._is_installed", lambda module: False)
     return arb(
-        "judges", "run", "simplified-neither", "--suite", "sample", "--split", "dev", "--provider", "anthropic",
-        "--out", "run",
-        ANTHROPIC_API_KEY="x",
+        "judges", "run", "simplified-neither", "--suite", "sample", "--split", "dev", "--out", "run",
+        "--provider", "anthropic", ANTHROPIC_API_KEY="x",
     )  # fmt: skip
 
 
