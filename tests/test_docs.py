@@ -234,7 +234,7 @@ def test_everything_that_the_guides_import_has_a_reference(docs_site):
         f"{module}.{name}"
         for place in places
         for module, names in re.findall(
-            r"^from ((?:arb|dataset_script)\.[\w.]+) import (?:\(\n)?((?:[\w, ]|,\n)+)",
+            r"^from ((?:arb|dataset_script)\.[\w.]+) import (?:\(\n)?((?:,\n|[\w, ])+)",
             place.read_text(),
             re.M,
         )
