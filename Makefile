@@ -29,9 +29,9 @@ endef
 .PHONY: demo test test-lowest lint format bench size docs pictures record-sample clean
 
 demo: $(ENV)/.installed
-	$(ENV)/bin/python -m dataset_script get --sample
-	-$(ENV)/bin/python -m leaderboard labels
-	$(ENV)/bin/python -m space serve
+	$(ENV)/bin/arb data get --sample
+	-$(ENV)/bin/arb leaderboard labels
+	$(ENV)/bin/arb space serve
 
 test: $(TEST_ENV)/.installed lint
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(KEEP_MEMORY) $(KEEP_COMPILED) $(TEST_ENV)/bin/python -m pytest $(PYTEST_OPTIONS)

@@ -85,6 +85,7 @@ def judge(name: str, out: str | Path, **options: object) -> pd.DataFrame:
     command = [sys.executable, "-m", "arb", "judges", "run", name, *flags(out=out, **options), "--json"]
     paths = [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
+    environment["FORCE_COLOR"] = ""  # Jupyter sets it, and would show the escape codes of the progress bar
     # A separate process, because notebooks already run an event loop. It also makes Ctrl-C work as usual.
     with subprocess.Popen(
         command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE

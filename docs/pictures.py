@@ -1,9 +1,12 @@
-"""Take the README's pictures from a running Space: ``make pictures``.
+"""Take the pictures of the README and of the guides from a running Space: ``make pictures``.
 
-If ``../shared`` is there, the three real judges are submitted first. Else the board is shown as it is.
+If ``../shared`` is there, the three real judges are submitted first. Else the board is shown as it is. Name
+pictures to take only these: ``python -m docs.pictures submit``.
 """
 
 import io
+import json
+import sys
 import tempfile
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -28,6 +31,7 @@ JUDGES = {
     "rule-based": ("Rule-based", "Rule-based", "other"),
 }
 WIDTH, HEIGHT, COLOURS = 1280, 860, 128
+SUBMIT_COLOURS = 24
 
 
 def main() -> None:
@@ -43,8 +47,12 @@ def main() -> None:
         ):
             browser = playwright.chromium.launch(executable_path=chromium_path())
             page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT})
+            only = set(sys.argv[1:])
             for name, address in addresses(ids).items():
-                take(page, url + address, DOCS / f"{name}.png")
+                if not only or name in only:
+                    take(page, url + address, DOCS / f"{name}.png")
+            if not only or "submit" in only:
+                submit(page, url, Path(folder))
             browser.close()
 
 
@@ -79,13 +87,48 @@ def addresses(ids: list[str]) -> dict[str, str]:
     }
 
 
+def submit(page: Page, url: str, folder: Path) -> None:
+    """Take three pictures of the page *Submit*: a valid file and the form, findings, and a receipt."""
+    trajectories = load_suite().split("test")
+    rows = [
+        {"trajectory_id": each.trajectory_id, "success": n % 3 == 0} for n, each in enumerate(trajectories)
+    ]
+    good, bad = folder / "my-test-verdicts.jsonl", folder / "with-errors.jsonl"
+    good.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    rows[3]["success"], rows[7]["trajectory_id"] = "perhaps", "webarena/MyAgent/webarena.1"
+    bad.write_text("".join(json.dumps(row) + "\n" for row in rows[:-2]))
+    for name, file in (("submit_findings", bad), ("submit_file", good)):
+        page.goto(f"{url}/submit")
+        page.locator("#submit-form.is-ready").wait_for()
+        page.locator("#prediction-file input[type=file]").set_input_files(file)
+        page.locator("#check-result .notice").wait_for()
+        page.locator("#submit-form").scroll_into_view_if_needed()
+        keep(page, DOCS / f"{name}.png", SUBMIT_COLOURS)
+    page.get_by_label("Your name").fill("Ada")
+    page.get_by_label("Name of the judge").fill("My judge")
+    page.locator("#kind input").click()
+    page.get_by_role("option", name="LLM judge").click()
+    page.locator("#inputs input").click()
+    page.get_by_role("option", name="tree", exact=True).click()
+    page.get_by_label("No, they were not used").check()
+    page.locator("#submit-button").click()
+    page.locator("#receipt").scroll_into_view_if_needed()
+    page.mouse.wheel(0, -60)
+    keep(page, DOCS / "submit_receipt.png", SUBMIT_COLOURS)
+
+
 def take(page: Page, url: str, path: Path) -> None:
-    """Take a picture of the visible part of a page in few colours, as the pages have few."""
+    """Take a picture of the visible part of a page."""
     page.goto(url)
     page.wait_for_load_state("networkidle")
+    keep(page, path, COLOURS)
+
+
+def keep(page: Page, path: Path, colours: int) -> None:
+    """Write a picture of what is visible in few colours, as the pages have few."""
     page.wait_for_timeout(500)
     picture = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    picture.quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    picture.quantize(colours, dither=Image.Dither.NONE).save(path, optimize=True)
     print(f"{path.name}: {path.stat().st_size // 1000} kB")
 
 

@@ -1,5 +1,6 @@
 """Make the reference pages of the documentation from the code, as a hook of mkdocs (mkdocs.yml)."""
 
+import base64
 import csv
 import shutil
 import sys
@@ -21,6 +22,9 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add the pages."""
     for name, make in PAGES.items():
         files.append(File.generated(config, f"reference/{name}.md", content="\n".join(make()) + "\n"))
+    for path in sorted(Path(__file__).parent.glob("*.ipynb")):
+        for name, content in notebook(path).items():
+            files.append(File.generated(config, name, content=content))
     return files
 
 
@@ -42,7 +46,7 @@ def commands() -> Iterator[str]:
     from arb.core.cli import EXIT_CODES
 
     yield "# Commands"
-    yield "After `pip install` the command is `arb`. In a checkout without it, type `python -m arb`."
+    yield "[Installing](../index.md#install) the project adds the command `arb` to an environment."
     yield "Run `arb --install-completion` once to complete commands, options, splits and judges in bash, zsh"
     yield "and fish."
     yield from ("", "## Output", "")
@@ -359,6 +363,101 @@ def python() -> Iterator[str]:
     yield from ("# Python", "", "::: arb")
 
 
+EXTENSIONS: Mapping[str, Sequence[str]] = {
+    "A judge: arb.judges.types": (
+        "arb.judges.types.View",
+        "arb.judges.types.ViewStep",
+        "arb.judges.types.Wants",
+        "arb.judges.types.Call",
+        "arb.judges.types.Message",
+        "arb.judges.types.Image",
+        "arb.judges.types.Reply",
+        "arb.judges.types.Answer",
+        "arb.judges.types.JudgeSession",
+        "arb.judges.types.Judge",
+        "arb.judges.types.RewardJudge",
+        "arb.judges.types.DescribedJudge",
+        "arb.judges.types.JudgeTraits",
+        "arb.judges.types.ImageOptions",
+        "arb.judges.types.TokenProbability",
+    ),
+    "Prompts: arb.judges.prompting": (
+        "arb.judges.prompting.prompts_hash",
+        "arb.judges.prompting.steps_text",
+        "arb.judges.prompting.last_step",
+        "arb.judges.prompting.goal_parts",
+        "arb.judges.prompting.content_of",
+        "arb.judges.prompting.with_bounded_texts",
+        "arb.judges.prompting.cut_middle",
+    ),
+    "Replies: arb.judges.parsing": (
+        "arb.judges.parsing.parse_answer",
+        "arb.judges.parsing.parse_rating",
+        "arb.judges.parsing.score_of",
+        "arb.judges.parsing.shorten",
+        "arb.judges.prompting.text_of",
+        "arb.judges.prompting.failed_answer",
+    ),
+    "A source of recorded runs": (
+        "dataset_script.sources.base.TrajectorySource",
+        "dataset_script.sources.base.SourceListing",
+        "dataset_script.sources.base.SourceFile",
+        "dataset_script.sources.base.UnusableFileError",
+        "dataset_script.sources.base.Note",
+        "dataset_script.sources.base.id_part",
+        "dataset_script.sources.base.file_stamp",
+        "dataset_script.sources.base.find_links_out",
+        "arb.core.trajectory.Recording",
+        "arb.core.trajectory.Step",
+    ),
+    "A provider of models": ("arb.judges.endpoints.providers.Provider",),
+}
+"""What judges, sources and providers of users import, under the headings of its page."""
+
+
+SHOWN = (
+    "show_root_heading: true, heading_level: 3, merge_init_into_class: true, separate_signature: true, "
+    "show_signature_annotations: true, line_length: 90, show_bases: false"
+)
+"""The options of each of them: a heading with its import, and the signature with types."""
+
+
+def extensions() -> Iterator[str]:
+    """Return the classes and functions for judges, sources and providers, from their docstrings."""
+    yield "# Python for your own judge"
+    yield "[A judge of your own](../own_judge.md) and [packages that add judges](../plugins.md) import these"
+    yield "classes and functions."
+    for heading, names in EXTENSIONS.items():
+        yield from ("", f"## {heading}")
+        for name in names:
+            yield from ("", f"::: {name}", f"    options: {{{SHOWN}}}")
+
+
+def notebook(path: Path) -> dict[str, str | bytes]:
+    """Return a notebook with its stored outputs as a page, and its pictures, by file name."""
+    import nbformat
+
+    files: dict[str, str | bytes] = {}
+    parts = []
+    for cell in nbformat.read(path, as_version=4).cells:
+        parts.append(cell.source if cell.cell_type == "markdown" else f"```python\n{cell.source}\n```")
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {"text/plain": output.get("text", "")})
+            if "image/png" in data:
+                name = f"{path.stem}_{len(files) + 1}.png"
+                files[name] = base64.b64decode(data["image/png"])
+                parts.append(f"![The plot that the code above draws]({name})")
+            elif "text/html" in data:  # a DataFrame: only its table, without pandas' style sheet
+                table = data["text/html"].partition("<table")[2].partition(">")[2].partition("</table>")[0]
+                table = table.replace(' style="text-align: right;"', "")
+                parts.append(f"<table>{table}</table>")
+            else:
+                parts.append(f"```text\n{data['text/plain'].strip()}\n```")
+    link = f"[Download the notebook]({path.name}) to run it. The outputs on this page are stored in it."
+    parts.insert(1, link)
+    return {f"{path.stem}.md": "\n\n".join(parts) + "\n", **files}
+
+
 def changes() -> Iterator[str]:
     """Return the change log."""
     text = (Path(__file__).parents[1] / "CHANGELOG.md").read_text(encoding="utf-8")
@@ -373,5 +472,6 @@ PAGES: Mapping[str, Callable[[], Iterator[str]]] = {
     "judges": judges,
     "results": results,
     "python": python,
+    "extensions": extensions,
     "changes": changes,
 }

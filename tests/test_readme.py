@@ -8,7 +8,6 @@ import itertools
 import json
 import os
 import re
-import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +15,7 @@ from pathlib import Path
 import pytest
 
 from bench.space import free_port, serving
-from space.deploy.files import BESIDE
-from tests.support import commands
+from tests.space.deploy.fresh_environment import make_environment
 from tests.support.llm_server.process import LLMProcess
 from tests.test_own_agent_guide import log
 
@@ -57,29 +55,44 @@ def command_lines() -> list[str]:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A folder with the packages, and the logs that the guide to your own agent starts from."""
-    folder = tmp_path_factory.mktemp("readme")
-    for name in (*PACKAGES, *BESIDE):
-        (folder / name).symlink_to(REPOSITORY / name)
+    """A clone with an environment in which `arb` is installed, and the logs of the guide to your own agent.
+
+    Changes that are not committed yet are in it, too. No folder is next to it.
+    """
+    folder = tmp_path_factory.mktemp("clone") / "agent-reward-bench"
+    subprocess.run(["git", "clone", "--quiet", REPOSITORY, folder], check=True, timeout=300)
+    changes = subprocess.run(["git", "diff", "HEAD", "--binary"], cwd=REPOSITORY, capture_output=True).stdout
+    if changes:
+        subprocess.run(["git", "apply"], cwd=folder, input=changes, check=True)
+    python = make_environment(folder / ".venv", folder / "requirements.txt")
+    install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
+    subprocess.run([*install, "-e", "."], cwd=folder, check=True, timeout=300)
     (folder / "logs").mkdir()
     (folder / "logs" / "first.json").write_text(json.dumps(log("lab/first", ["Bergen", "I give up."] * 20)))
     return folder
 
 
+def reader(folder: Path) -> dict[str, str]:
+    """The variables of a reader who has activated the environment; none is the product's."""
+    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+    path = os.pathsep.join((str(folder / ".venv" / "bin"), "/usr/bin", "/bin"))
+    return {**kept, "PATH": path, "HOME": str(folder.parent), "NO_PROXY": "127.0.0.1"}
+
+
 def run_command(command: str, folder: Path) -> None:
-    """Run a typed line: variables, ``arb`` or ``python -m``, arguments; any other line by the shell."""
-    found = re.fullmatch(r"((?:\w+=\S+ )*)(?:python -m |(?=arb ))(.+)", command)
-    if found is None:
-        subprocess.run(command, shell=True, cwd=folder, check=True, timeout=60)
-        return
-    variables = dict(word.split("=", 1) for word in shlex.split(found[1]))
-    commands.run(shlex.split(found[2]), {**os.environ, **variables}, folder)
+    """Type a line in the folder."""
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=reader(folder), capture_output=True, text=True, timeout=240
+    )
+    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+    assert "python -m" not in done.stderr, done.stderr  # the next step is typed as `arb`
 
 
 def run_python(block: str, folder: Path) -> None:
-    environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(folder / "hf")}
-    command = [sys.executable, "-c", block]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
+    environment = {**reader(folder), "HF_HUB_OFFLINE": "1"}
+    done = subprocess.run(
+        ["python", "-c", block], cwd=folder, env=environment, capture_output=True, text=True, timeout=240
+    )
     assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
 
 

@@ -3,7 +3,9 @@
 import asyncio
 import base64
 import json
+import re
 from importlib import import_module
+from pathlib import Path
 
 import httpx
 import pydantic_core
@@ -19,7 +21,7 @@ from tests.space.gradio_app.conftest import DECLARED, HOST, running
 from tests.support.submissions import SECRET_ANNOTATOR, settings_for
 
 IS_MCP_1 = "isError" in CallToolResult.model_fields
-
+REPOSITORY = Path(__file__).parents[3]
 INITIALIZE = {
     "jsonrpc": "2.0", "id": 1, "method": "initialize",
     "params": {
@@ -73,6 +75,27 @@ def test_the_tools_are_those_of_the_endpoints_with_types_and_descriptions(space)
     assert all(each.description for each in tools.values())
     assert input_schema(tools["check"])["properties"]["split"]["enum"] == ["dev", "test"]
     assert set(input_schema(tools["submit"])["required"]) == {"content", *DECLARED}
+
+
+def test_the_guide_names_the_tools_their_arguments_and_the_address(space):
+    """docs/score.md: its table, the three clients' configurations and its example."""
+    text = (REPOSITORY / "docs" / "score.md").read_text(encoding="utf-8")
+    guide = text.partition("### For agents: MCP\n")[2].partition("### REST\n")[0]
+    (listed,) = ask(space, ("list_tools",))
+    tools = {each.name: each.input_schema for each in listed.tools}
+    named = dict(re.findall(r"^\| `(\w+)` \|.*\|([^|]*)\|$", guide, re.MULTILINE))
+    assert named.keys() == tools.keys()
+    for name, arguments in named.items():
+        said, known = {*re.findall(r"`(\w+)`", arguments)}, tools[name].get("properties", {}).keys()
+        assert said == known or ("…" in arguments and {*tools[name]["required"]} <= said <= known), name
+    blocks = [json.loads(block) for block in re.findall(r"^```json\n(.*?)^```", guide, re.M | re.S)]
+    servers = [block["mcpServers"]["agent-reward-bench"] for block in blocks if "mcpServers" in block]
+    addresses = [each.get("url") or each["args"][-1] for each in servers]
+    assert addresses == ["http://127.0.0.1:7860/mcp"] * 3
+    (call,) = (block["params"] for block in blocks if block.get("method") == "tools/call")
+    found = value_of(tool(space, call["name"], **call["arguments"]))
+    codes = {each["code"] for each in found["findings"]}
+    assert found["acceptable"] is False and {"unknown_id", "missing_id"} <= codes
 
 
 @pytest.mark.parametrize("content", ["{}\n", '{"trajectory_id": "x", "success": "maybe"}\n'])
