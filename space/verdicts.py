@@ -5,7 +5,7 @@ every trajectory, else those of its file (shipped, or in ARB_PAPER_VERDICTS). On
 verdicts. Single errors are given only if they may be seen: on dev, and on test if the labels are public.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -15,10 +15,12 @@ import numpy as np
 from arb.core.cache import ByteCache
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
+from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import BoardRow
 from leaderboard.board.rows import with_verdict_scores
 from leaderboard.errors import may_see_errors
+from leaderboard.hard import FAMILIES, FEWEST_FAMILIES, family_of
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from leaderboard.score import Score
@@ -90,6 +92,31 @@ class JudgeVerdicts:
             if column is not None:
                 found[row.id] = column.verdicts
         return found
+
+    def families(self) -> Mapping[str, Sequence[BoardRow]]:
+        """Return the judges that define the Hard subset, by family; without public labels there are none.
+
+        They are published rows with known verdicts, and submissions that a maintainer has verified. Nobody
+        can change the subset by sending a file under the name of a known judge.
+        """
+        if self._service.labels_for_public_figures() is None or self._service.suite.name != OFFICIAL:
+            return {}
+        found: dict[str, list[BoardRow]] = {family: [] for family in FAMILIES}
+        for row in self._service.records.board().rows:
+            family = family_of(row.judge)
+            if not family:
+                continue
+            if row.provenance == "scored":
+                is_member = "verified" in row.marks and is_best(row, LABEL)
+            else:
+                is_member = self.are_known(row)
+            if is_member:
+                found[family].append(row)
+        return {family: rows for family, rows in found.items() if rows}
+
+    def has_hard_subset(self) -> bool:
+        """Return whether enough families of judges are known."""
+        return len(self.families()) >= FEWEST_FAMILIES
 
     def with_figures(self, row: BoardRow) -> BoardRow:
         """Return the row, with metrics from its verdicts if only the dataset has them.
