@@ -101,8 +101,8 @@ def _line(row: BoardRow, family: str, score: HardScore) -> HardLine:
 
 
 def _cell(recall: Recall, ends: list[float] | None) -> TableCell:
-    """Return a recall as a cell whose hover text has the counts and the 95 % interval."""
+    """Return a recall as a cell; its counts and 95 % interval are in ``hover``."""
     counts = f"{recall.right} of {recall.n}"
-    hover = f"{counts}; 95 %: {interval(ends)}" if ends else counts
+    hover = f"{counts} ({interval(ends)})" if ends else counts
     share = recall.share
     return TableCell("–" if share is None else percent(share), share, hover, recall.n < FEW)

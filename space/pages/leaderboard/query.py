@@ -91,6 +91,9 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         QueryParam("rows", "range", (1, PAGE_ROWS)),
     ]
     values, refused = choices_in(query, controls)
+    if values["subset"] and values["label"] != "success":  # of other labels, no families are known
+        values["subset"] = ""
+        refused.append("subset")
     choice = LeaderboardQuery(
         label=values["label"],
         figure=values["figure"],
@@ -101,7 +104,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         agent=values["agent"],
         inputs=tuple(sorted(values["inputs"])),
         sort=values["sort"],
-        subset=values["subset"] if values["label"] == "success" else "",
+        subset=values["subset"],
         rows=widen(values["rows"], n_rows),
     )
     return choice, refused
