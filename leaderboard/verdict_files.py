@@ -1,5 +1,7 @@
 """Read and check prediction files for scoring. The errors of all files are reported together."""
 
+import gzip
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,14 +16,17 @@ class VerdictFileError(ValueError):
     """Raised when a file cannot be used; the message lists every error in it."""
 
 
-def read_verdict_file(path: Path, suite: Suite, split: str, max_bytes: int) -> Predictions:
+def read_verdict_file(
+    path: Path, suite: Suite, split: str, max_bytes: int, keep_reasoning: bool = False
+) -> Predictions:
     """Return a file's verdicts in the order of the split, without reading labels. Raises VerdictFileError."""
-    limits = ReadingLimits(max_bytes=max_bytes)
+    limits = ReadingLimits(max_bytes=max_bytes, keep_reasoning=keep_reasoning)
     try:
-        with path.open("rb") as opened:
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
             content = opened.read(limits.max_bytes + 1)
-    except OSError as error:
-        raise VerdictFileError(f"{path} cannot be read: {error.strerror}") from error
+    except (OSError, EOFError, zlib.error) as error:
+        why = getattr(error, "strerror", None) or "it is not a complete gzip file"
+        raise VerdictFileError(f"{path} cannot be read: {why}") from error
     table, findings = read_predictions(content, limits)
     result = check(table, findings, suite, split)
     if result.aligned is None or not result.acceptable:

@@ -1,12 +1,12 @@
 """Finds the verdicts of judges, for all pages.
 
-On test, a submission has the verdicts of its file. A row from a paper has those in the dataset if they cover
-every trajectory, else those of its file in ARB_PAPER_VERDICTS. On dev, only the dataset has verdicts. Single
-errors are given only if they may be seen: on dev, and on test if the labels are public.
+On test, a submission has the verdicts of its file. A published row has those in the dataset if they cover
+every trajectory, else those of its file (shipped, or in ARB_PAPER_VERDICTS). On dev, only the dataset has
+verdicts. Single errors are given only if they may be seen: on dev, and on test if the labels are public.
 """
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -15,9 +15,12 @@ import numpy as np
 from arb.core.cache import ByteCache
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
+from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import LABELS
-from leaderboard.board.board import STRICT, BoardRow
+from leaderboard.board.board import BoardRow
+from leaderboard.board.rows import with_verdict_scores
 from leaderboard.errors import may_see_errors
+from leaderboard.hard import FAMILIES, FEWEST_FAMILIES, family_of
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from leaderboard.score import Score
@@ -82,32 +85,52 @@ class JudgeVerdicts:
         return row.provenance == "scored" or self.for_row(row) is not None
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the known verdicts on test of the rows from papers, by row id."""
+        """Return the known verdicts on test of the judges of the benchmark's paper, by row id."""
         found = {}
         for row in self._service.records.board().rows:
-            column = None if row.provenance == "scored" else self.for_row(row)
+            column = self.for_row(row) if row.provenance == "published" else None
             if column is not None:
                 found[row.id] = column.verdicts
         return found
 
-    def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return the row, with metrics computed from its verdicts if it is from a paper and they are known.
+    def families(self) -> Mapping[str, Sequence[BoardRow]]:
+        """Return the judges that define the Hard subset, by family; without public labels there are none.
 
-        Ranks stay those of the board. Labels without verdicts keep the printed metrics.
+        They are published rows with known verdicts, and submissions that a maintainer has verified. Nobody
+        can change the subset by sending a file under the name of a known judge.
+        """
+        if self._service.labels_for_public_figures() is None or self._service.suite.name != OFFICIAL:
+            return {}
+        found: dict[str, list[BoardRow]] = {family: [] for family in FAMILIES}
+        for row in self._service.records.board().rows:
+            family = family_of(row.judge)
+            if not family:
+                continue
+            if row.provenance == "scored":
+                is_member = "verified" in row.marks and is_best(row, LABEL)
+            else:
+                is_member = self.are_known(row)
+            if is_member:
+                found[family].append(row)
+        return {family: rows for family, rows in found.items() if rows}
+
+    def has_hard_subset(self) -> bool:
+        """Return whether enough families of judges are known."""
+        return len(self.families()) >= FEWEST_FAMILIES
+
+    def with_figures(self, row: BoardRow) -> BoardRow:
+        """Return the row, with metrics from its verdicts if only the dataset has them.
+
+        The board itself scores verdicts in files. Ranks stay those of the board. Labels without verdicts keep
+        the printed metrics.
         """
         labels = self._service.labels_for_public_figures()
         if labels is None or row.provenance == "scored":
             return row
         column = self.for_row(row)
-        if column is None:
+        if column is None or column.dataset_name is None:  # the board has the scores of files
             return row
-        computed = self._figures_of(row, column, labels)
-        scores = dict(row.labels)
-        for label, printed in row.labels.items():
-            found = computed.get(label)
-            if printed and found:
-                scores[label] = {**printed, **found, "intervals": "tasks", "note": ""}
-        return replace(row, protocol=STRICT, evidence="verdicts", labels=scores)
+        return with_verdict_scores(row, self._figures_of(row, column, labels))
 
     def splits(self) -> tuple[str, ...]:
         """Return the splits whose errors may be seen and whose labels are available."""
@@ -191,7 +214,7 @@ class JudgeVerdicts:
 
     def _figures_of(self, row: BoardRow, column: JudgeColumn, labels: LabelSet) -> Mapping[str, Score | None]:
         """Return the scores by label, cached because resampling takes a moment."""
-        key = (row.id, labels.version, column.dataset_name and self.version)
+        key = (row.id, labels.version, self.version)
         return self._figures.get(key, lambda: score_report(column.verdicts, labels)["labels"])
 
     def _in_dataset(self, split: str) -> Mapping[str, JudgeColumn]:

@@ -42,7 +42,7 @@ class Settings(BaseSettings):
         description="folder of the built dataset to show and judge; the sample is used if it does not exist",
     )
     paper_verdicts: Path | None = Field(
-        None, description="folder with the verdicts of the paper's judges, such as `aer-c.jsonl`"
+        None, description="folder with verdicts of published judges, such as `aer-c.jsonl`"
     )
     database_url: str | None = Field(
         None, description="SQLAlchemy URL of the database for records and uploads; by default a SQLite file"

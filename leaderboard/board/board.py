@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 from arb.core.vocabulary import LABELS
@@ -19,6 +20,7 @@ from leaderboard.board.rows import (
     BoardRow,
     Order,
     ScoredRecord,
+    VerdictScores,
     is_rankable,
     is_ranked_by_half,
     judge_of,
@@ -26,6 +28,7 @@ from leaderboard.board.rows import (
     published_row,
     ranking_order,
     scored_row,
+    with_verdict_scores,
 )
 from leaderboard.paper.published_files import PublishedRow
 from leaderboard.score import Cell, metric_of
@@ -162,16 +165,19 @@ def make_board(
     label_version: str | None,
     references: Sequence[BoardRow] = (),
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    verdict_scores: Mapping[str, VerdictScores] = MappingProxyType({}),
 ) -> Board:
     """Make the board of scored submissions and published rows under a label version.
 
     Rows are ordered by precision, then recall, then date. A judge is ranked by its best submission for each
-    label; its other rows, self-reported rows and references have no rank. Submissions that were scored under
-    another label version are left out; those with ``keeps_version`` stay, with a ``note`` that names it.
+    label. Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that
+    were scored under another label version are left out; those with ``keeps_version`` stay, with a ``note``
+    that names it.
 
     ``references`` are rows such as that of `leaderboard.labels.quality.ceiling_row`; each replaces the
     published row with the same id. ``labels_by_task`` has counts of labels (see `leaderboard.report`), which
-    are needed to rank rows with verdicts by other metrics than precision.
+    are needed to rank rows with verdicts by other metrics than precision. ``verdict_scores`` has the scores
+    of those published rows whose verdicts are known, by row id.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)
@@ -179,9 +185,15 @@ def make_board(
         record.id: scored_row(record, attempts[record.info.account, record.info.judge], label_version)
         for record in current
     }
-    rows |= {row.row_id: published_row(row) for row in published} | {row.id: row for row in references}
+    for row in map(published_row, published):
+        found = verdict_scores.get(row.id)
+        rows[row.id] = with_verdict_scores(row, found.labels) if found else row
+    rows |= {row.id: row for row in references}
     data = RankingData(
-        counts_by_task={record.id: record.counts_by_task for record in current},
+        counts_by_task={
+            **{record.id: record.counts_by_task for record in current},
+            **{row_id: found.counts_by_task for row_id, found in verdict_scores.items()},
+        },
         labels_by_task=labels_by_task or {},
         hidden={record.id: record.ranking for record in current if record.ranking is not None},
     )

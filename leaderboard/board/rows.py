@@ -7,7 +7,7 @@ figures are known, so their intervals are approximate.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from arb.core.judge_info import JudgeInfo
 from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
@@ -47,6 +47,13 @@ class ScoredRecord:
     def is_current(self, label_version: str | None) -> bool:
         """Return whether the record belongs on a board of these labels; if not, it waits to be re-scored."""
         return self.keeps_version or self.label_version == label_version
+
+
+class VerdictScores(NamedTuple):
+    """The scores of a published row's verdicts by label, and their counts (`leaderboard.report`)."""
+
+    labels: Mapping[str, Score | None]
+    counts_by_task: Mapping[str, Any]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,9 +153,14 @@ def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -
 
 
 def is_rankable(row: BoardRow) -> bool:
-    """Return whether a row may be ranked: it was scored here, or published for test and not tuned on it."""
-    is_published = row.provenance == "published" and row.split == "test" and row.is_comparable
-    return row.provenance == "scored" or is_published
+    """Return whether a row may be ranked: it was scored here, or published for test and not tuned on it.
+
+    What a judge's authors report is ranked only if anybody can recompute it from the verdicts.
+    """
+    is_checked = row.provenance == "published" or (
+        row.provenance == "self-reported" and row.evidence == "verdicts"
+    )
+    return row.provenance == "scored" or (is_checked and row.split == "test" and row.is_comparable)
 
 
 def published_row(row: PublishedRow) -> BoardRow:
@@ -160,6 +172,16 @@ def published_row(row: PublishedRow) -> BoardRow:
         protocol=row.protocol, split=row.split, n=row.n, evidence=row.evidence,
         labels={label: published_label(row.labels.get(label)) for label in LABELS},
     )  # fmt: skip
+
+
+def with_verdict_scores(row: BoardRow, scores: Mapping[str, Score | None]) -> BoardRow:
+    """Return a published row with metrics from its verdicts; labels without verdicts stay as printed."""
+    labels = dict(row.labels)
+    for label, printed in row.labels.items():
+        found = scores.get(label)
+        if printed and found:
+            labels[label] = {**printed, **found, "intervals": "tasks", "note": ""}
+    return replace(row, protocol=STRICT, evidence="verdicts", labels=labels)
 
 
 def ranking_order(row: BoardRow, cell: Cell | None, metric: str = "precision") -> Order:

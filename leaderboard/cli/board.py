@@ -164,7 +164,7 @@ def _unranked_reason(row: BoardRow, label: str) -> str:
         return "metric undefined" if is_best else "another submission of the judge is ranked"
     if row.is_comparable and row.split != "test":
         return "its source names no split, although its metrics fit only test"
-    return row.why_not_comparable or "reported by its authors"
+    return row.why_not_comparable or "reported by its authors without verdicts"
 
 
 def _name(row: BoardRow) -> str:

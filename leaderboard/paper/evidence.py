@@ -75,9 +75,10 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
     a judge of the paper.
     """
     published = {row.row_id: row for row in load_published_rows()}
+    of_paper = [row for row in published.values() if row.provenance == "published"]
     found, problems = {}, []
     for name, columns in (verdicts or {}).items():
-        row = row_named(name, tuple(published.values()))
+        row = row_named(name, of_paper)
         if row is None:
             problems.append(f"{name!r} is not a judge of the paper")
         else:
@@ -89,16 +90,15 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """Return the paper's row whose id, alias or judge is called ``name``, or None unless exactly one is.
+    """Return the row whose id, alias or judge is called ``name``, or None unless exactly one is.
 
     Case, spaces and punctuation are ignored.
     """
     wanted = _plain(name)
-    of_paper = [row for row in rows if row.provenance == "published"]
-    for row in of_paper:
+    for row in rows:
         if wanted in map(_plain, (row.row_id, *row.aliases)):
             return row
-    named = [row for row in of_paper if _plain(row.judge) == wanted]
+    named = [row for row in rows if _plain(row.judge) == wanted]
     return named[0] if len(named) == 1 else None
 
 

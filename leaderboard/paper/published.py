@@ -28,6 +28,7 @@ from leaderboard.paper.audit import (
 from leaderboard.paper.published_files import (
     INFERRED,
     PUBLISHED,
+    VERDICTS,
     PublishedCell,
     PublishedFiles,
     PublishedLabel,
@@ -45,7 +46,15 @@ NEVER: Final = "reference/never-successful"
 def load_published_rows(folder: Path = PUBLISHED) -> tuple[PublishedRow, ...]:
     """Read and audit all rows, ordered as in ``judges.csv``. Raises PublishedDataError with every problem."""
     files = read_published_files(folder)
-    return tuple(replace(row, labels=MappingProxyType(_labels(row, files))) for row in files.judges)
+    with_verdicts = {path.name.partition(".jsonl")[0] for path in (folder / VERDICTS).glob("*.jsonl.gz")}
+    return tuple(
+        replace(
+            row,
+            labels=MappingProxyType(_labels(row, files)),
+            has_verdicts=row.row_id.rpartition("/")[2] in with_verdicts,
+        )
+        for row in files.judges
+    )
 
 
 def _labels(row: PublishedRow, files: PublishedFiles) -> dict[str, PublishedLabel | None]:
@@ -107,7 +116,8 @@ def _read_cell(result: AuditResult, reading: Reading) -> PublishedCell:
     found = replace(_audited_cell(result), counts=counts, fits=1, bounds=(counts, counts))
     missing, lost = result.n - counts.n, result.positives - counts.positives
     if not missing:
-        return found
+        # The reading says which of several possible sets of counts is the right one.
+        return found if result.status == "unique" else replace(found, status="exact", note="")
     tp, fp, fn, _ = counts
     note = (
         f"a reading of the released judgments ({reading.source}) counts {counts.n:,} verdicts, {missing} "

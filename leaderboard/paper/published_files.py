@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
+VERDICTS: Final = "verdicts"
+"""The folder in ``published/`` with prediction files on test; the last part of a row's id is the name."""
 
 CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
@@ -112,6 +114,8 @@ class PublishedRow:
     source_url: str
     aliases: Annotated[tuple[str, ...], _SEPARATED]
     note: str
+    has_verdicts: bool = False
+    """Whether `VERDICTS` has the judge's verdicts. Not a column of the file."""
     labels: Mapping[str, PublishedLabel | None] = field(default_factory=lambda: MappingProxyType({}))
 
     @property
@@ -122,6 +126,8 @@ class PublishedRow:
     @property
     def evidence(self) -> str:
         """The key of `EVIDENCE` for the first label that has figures."""
+        if self.has_verdicts:
+            return "verdicts"
         found = next((label.overall for label in self.labels.values() if label), None)
         if found is None or found.status == "reported":
             return "reported"
@@ -172,7 +178,7 @@ Line = TypeVar("Line", bound="DataclassInstance")
 
 def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
     """Return (place, line) for each valid line of a CSV file, and add each wrong field to ``problems``."""
-    columns = [each.name for each in fields(line_type) if each.init and each.name != "labels"]
+    columns = [each.name for each in fields(line_type) if each.name not in ("has_verdicts", "labels")]
     if not path.is_file():
         problems.append(f"{path.name}: not found; it comes with the code, in {path.parent.name}/")
         return []

@@ -25,7 +25,8 @@ SITE: Final = "site"
 
 SUFFIXES: Final = frozenset(
     (
-        ".css", ".csv", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml", ".txt",
+        ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml",
+        ".txt",
         ".yaml",
     )
 )  # fmt: skip

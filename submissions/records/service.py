@@ -79,7 +79,7 @@ class RecordsService:
 
     @cached_property
     def _current(self) -> CurrentBoard:
-        return CurrentBoard(self._app.engine, BoardMaker(self._app))
+        return CurrentBoard(self._app.engine, BoardMaker(self._app, self.paper_verdicts))
 
     def board(self) -> Board:
         return self._current.get()
@@ -90,7 +90,7 @@ class RecordsService:
         If labels are private, only maintainers may see it, since it has figures that were not made public.
         """
         with snapshot(self._app.engine) as session:
-            return BoardMaker(self._app).make(session, label_version, is_current=False)
+            return BoardMaker(self._app, self.paper_verdicts).make(session, label_version, is_current=False)
 
     @property
     def latest_board(self) -> Board | None:
@@ -101,13 +101,13 @@ class RecordsService:
 
     @cached_property
     def paper_verdicts(self) -> Mapping[str, Predictions]:
-        """The verdicts in ARB_PAPER_VERDICTS by the id of the judge's row."""
+        """The verdicts of published judges, shipped or in ARB_PAPER_VERDICTS, by row id."""
         return read_paper_verdicts(self._app.settings, self._app.suite)
 
     def verdicts(self, row_id: str) -> Predictions:
         """Return the verdicts of a row of the board, in the order of ``suite.split("test")``.
 
-        They are read from the submitted file or, for a judge of the paper, from ARB_PAPER_VERDICTS. Do not
+        They are read from the submitted file or, for a published judge, from `paper_verdicts`. Do not
         show them if the suite's labels are private.
 
         Raises KeyError if this server has no file for the row, and VerdictsUnavailable if it is unreadable.

@@ -8,16 +8,20 @@ import threading
 import time
 from collections.abc import Hashable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from arb.core.predictions.table import Predictions
 from arb.core.suite import OFFICIAL
 from leaderboard.board.board import Board, BoardRow, ScoredRecord, make_board
+from leaderboard.board.rows import VerdictScores
+from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
-from leaderboard.report import labels_by_task
+from leaderboard.report import counts_by_task, labels_by_task, score_report
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_at
 from submissions.records import queries
@@ -37,15 +41,28 @@ class BoardState(NamedTuple):
     not_durable: frozenset[str]
 
 
+class FromLabels(NamedTuple):
+    """The arguments of `make_board` that are computed from the labels. Private labels give only counts."""
+
+    references: tuple[BoardRow, ...] = ()
+    labels_by_task: Mapping[str, Any] = MappingProxyType({})
+    verdict_scores: Mapping[str, VerdictScores] = MappingProxyType({})
+
+
+def _scores(verdicts: Predictions, labels: LabelSet) -> VerdictScores:
+    return VerdictScores(score_report(verdicts, labels)["labels"], counts_by_task(verdicts, labels))
+
+
 class BoardMaker:
     """A builder of a suite's boards, which caches the record of each score, since reading one is slow."""
 
-    def __init__(self, app: Resources) -> None:
-        self._app = app
+    def __init__(self, app: Resources, verdicts: Mapping[str, Predictions]) -> None:
+        """``verdicts`` are those of published rows, by row id."""
+        self._app, self._verdicts = app, verdicts
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """The record of each score by its id, with the status and names that it was made for."""
-        self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
+        self._from_labels: tuple[Hashable, FromLabels] = (None, FromLabels())
 
     def round(self) -> int:
         """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
@@ -71,15 +88,14 @@ class BoardMaker:
         owner, under any version.
         """
         labels = self._app.labels
-        references, by_task = self._of_labels(session, labels, version)
+        from_labels = self._of_labels(session, labels, version)
         by_version = self._app.suite.labels_are_public or not is_current
         return make_board(
             self._app.suite.name,
             self._records(session, version if by_version else None, by_version),
             self._published,
             version,
-            references,
-            by_task,
+            *from_labels,
         )
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
@@ -108,19 +124,21 @@ class BoardMaker:
         self._made = known
         return [known[score_id][1] for score_id in keys]
 
-    def _of_labels(
-        self, session: Session, labels: LabelStore, version: str | None
-    ) -> tuple[tuple[BoardRow, ...], Mapping[str, Any]]:
-        """Return the reference rows and the labels by task; both are empty if this version is not served."""
+    def _of_labels(self, session: Session, labels: LabelStore, version: str | None) -> FromLabels:
+        """Return what a board needs of the labels; it is empty if this version is not served."""
         if labels.test is None or labels.test.version != version:
-            return (), {}
+            return FromLabels()
         known = [found for found in (labels.dev, labels.test) if found is not None]
         source = self._source_of_reference(session, version)
         key = (*(found.version for found in known), *source)
         if self._from_labels[0] != key:
-            row = ceiling_row(known, *source) if self._app.suite.labels_are_public else None
-            self._from_labels = key, () if row is None else (row,), labels_by_task(labels.test)
-        return self._from_labels[1:]
+            by_task = labels_by_task(labels.test)
+            self._from_labels = key, FromLabels(labels_by_task=by_task)
+            if self._app.suite.labels_are_public:
+                row = ceiling_row(known, *source)
+                scores = {row_id: _scores(found, labels.test) for row_id, found in self._verdicts.items()}
+                self._from_labels = key, FromLabels(() if row is None else (row,), by_task, scores)
+        return self._from_labels[1]
 
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:
         """Return the date, the authors and the link of the reference row.

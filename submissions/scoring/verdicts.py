@@ -1,8 +1,9 @@
-"""Reads verdicts from the stored files of submissions, and of the paper's judges from ARB_PAPER_VERDICTS."""
+"""Reads verdicts from the stored files of submissions, and those of published judges from files."""
 
 import logging
 from collections.abc import Mapping
 from dataclasses import fields
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
@@ -15,13 +16,14 @@ from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite
-from leaderboard.paper.evidence import gather
+from leaderboard.paper.evidence import row_named
+from leaderboard.paper.published_files import PUBLISHED, VERDICTS, read_published_files
 from leaderboard.verdict_files import VerdictFileError, read_verdict_file
 from submissions.resources import Resources
 
 logger = logging.getLogger(__name__)
 
-VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet")
+VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet", ".gz")
 CACHE_BYTES: Final = 48_000_000
 """Size of the cache of verdicts. A thousand files fit, or one file with the longest reasoning."""
 
@@ -58,24 +60,32 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """Return the test verdicts in ARB_PAPER_VERDICTS by row id, which is the file's name without suffix.
+    """Return the test verdicts of published judges by row id, with what the judges wrote.
 
-    Unusable files are logged. The result is empty unless the folder is set and the suite is the official one.
+    They come with the code (`leaderboard/published/verdicts`) and from ARB_PAPER_VERDICTS, which wins. A
+    file's name without suffix names the judge. Unusable files are logged. Only the official suite has any.
     """
     found: dict[str, Predictions] = {}
-    if settings.paper_verdicts is None or suite.name != OFFICIAL:
+    if suite.name != OFFICIAL:
         return found
-    try:
-        paths = sorted(path for path in settings.paper_verdicts.iterdir() if path.suffix in VERDICT_FILES)
-    except OSError as error:
-        logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
-        return found
-    for path in paths:
+    rows = [row for row in read_published_files().judges if row.provenance != "reference"]
+    for folder in filter(None, (PUBLISHED / VERDICTS, settings.paper_verdicts)):
         try:
-            verdicts = read_verdict_file(path, suite, "test", settings.max_upload_bytes)
-            found |= gather(None, {path.stem: verdicts}).verdicts
-        except (VerdictFileError, ValueError) as problem:
-            logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
+            paths = sorted(path for path in folder.iterdir() if path.suffix in VERDICT_FILES)
+        except OSError as error:
+            logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
+            continue
+        for path in paths:
+            row = row_named(Path(path.name.removesuffix(".gz")).stem, rows)
+            if row is None:
+                logger.warning(
+                    "%s of ARB_PAPER_VERDICTS cannot be used: no published judge has this name", path.name
+                )
+                continue
+            try:
+                found[row.row_id] = read_verdict_file(path, suite, "test", settings.max_upload_bytes, True)
+            except VerdictFileError as problem:
+                logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
     return MappingProxyType(found)
 
 

@@ -1,5 +1,6 @@
 """Tests that every page shows the same about a judge, wherever its verdicts are stored."""
 
+import json
 import re
 from types import SimpleNamespace
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from arb.core.judge_info import declare
+from leaderboard.paper.published_files import read_published_files
 from space.pages.trajectories.dataset import Explorer
 from space.verdicts import JudgeVerdicts, _judgments
 from space.web.query import link_to
@@ -16,6 +18,7 @@ from tests.support.clocks import one_a_day
 from tests.support.space_app import local_client, private_service, public_with_three, send_three
 
 JUDGES = {"aer-c": "paper/aer-c", "nnetnav": "paper/nnetnav", "rule-based": "paper/rule-based"}
+SHIPPED = ["reported/webjudge-7b", "reported/webjudge-gpt-4o", "reported/webjudge-o4-mini"]
 
 
 @pytest.fixture(scope="module")
@@ -151,3 +154,54 @@ def test_where_labels_are_private_no_errors_are_given_and_no_figures_made(tmp_pa
     assert found.find(ids["Beta"], "test") is None
     assert found.splits() == ("dev",)
     assert np.all([found.with_figures(row) is row for row in service.records.board().rows])
+
+
+@pytest.mark.labels
+class TestTheShippedVerdictsOfWebJudge:
+    """What a Space shows of them without any setting."""
+
+    @pytest.fixture(scope="class")
+    def service(self, official_settings, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("shipped")
+        return SubmissionsApp(official_settings.model_copy(update={"state_dir": folder}))
+
+    @pytest.fixture(scope="class")
+    def client(self, service):
+        return local_client(service)
+
+    def test_their_counts_against_the_labels_are_those_of_the_readings(self, service):
+        readings = read_published_files().readings
+        for row_id in SHIPPED:
+            row, read = service.records.board().row(row_id), readings[row_id]["success"].counts
+            found = row.labels["success"]["overall"]
+            assert tuple(found[name] for name in ("tp", "fp", "fn", "tn")) == tuple(read)
+            assert (row.evidence, row.split, row.labels["success"]["intervals"]) == (
+                "verdicts", "test", "tasks",
+            )  # fmt: skip
+            assert row.labels["success"]["rank"] and len(row.labels["success"]["by_agent"]) == 4
+
+    @pytest.mark.shared
+    def test_they_are_the_authors_verdicts_trajectory_by_trajectory(self, service, files):
+        for row_id in SHIPPED:
+            lines = (files / f"{row_id.partition('/')[2]}.jsonl").read_text().splitlines()
+            known = {row["trajectory_id"]: row["success"] for row in map(json.loads, lines)}
+            verdicts = service.records.verdicts(row_id)
+            assert dict(zip(verdicts.trajectory_ids, verdicts.success.tolist(), strict=True)) == known
+
+    def test_a_comparison_is_paired_with_overlap_and_ensembles(self, client):
+        text = shown_text(page(client, "/compare", judges=SHIPPED))
+        assert "Every interval not marked with" in text or "Every interval is paired" in text
+        assert "Only 1st right" in text and "If all 3 must say yes" in text
+
+    def test_the_board_and_a_comparison_show_the_same_precision(self, client):
+        shown = re.findall(r"75\.7", page(client, "/compare", judges=SHIPPED))
+        assert shown and "75.7" in page(client, "/judge", id=SHIPPED[0])
+
+    def test_errors_come_with_what_the_judge_wrote(self, client):
+        # false positives of WebJudge-7B: 55, of 226 called successful
+        text = shown_text(page(client, "/errors", judge=SHIPPED[0], split="test", kind="fp"))
+        assert "55" in text and "Thoughts:" in text
+
+    def test_other_suites_have_none(self, tmp_path):
+        service, _ = public_with_three(tmp_path)
+        assert dict(service.records.paper_verdicts) == {}

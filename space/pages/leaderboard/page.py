@@ -12,6 +12,7 @@ from arb.core.cache import ByteCache
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
+from space.pages.leaderboard.hard import view_hard
 from space.pages.leaderboard.history import MOST_LINES, view_history
 from space.pages.leaderboard.plots import cost_plot, precision_recall_plot
 from space.pages.leaderboard.query import (
@@ -53,8 +54,15 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
     def choice_of(request: Request) -> tuple[Board, Options, LeaderboardQuery, list[str]]:
         board = service.records.board()
-        options = known.get(board.key, lambda: options_of(board))
+        key = (board.key, verdicts.version)
+        options = known.get(key, lambda: options_of(board, verdicts.has_hard_subset()))
         return board, options, *choice_in(request.url.query, options, len(board.rows))
+
+    def _values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
+        labels = service.labels_for_public_figures()
+        if choice.subset and labels is not None:
+            return {"hard": view_hard(board, choice, verdicts, labels), **address_values(choice)}
+        return {"hard": None, **choice_values(board, choice, _errors_behind(choice, verdicts))}
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def leaderboard(request: Request) -> Response:
@@ -67,7 +75,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
                 "facts": facts_of(service, board),
                 "options": options,
                 "refused": refused,
-                **choice_values(board, choice, _errors_behind(choice, verdicts)),
+                **_values(board, choice),
             }
 
         return pages.cached(request, key, "leaderboard/page.html", "Leaderboard", PATH, values)
@@ -100,23 +108,29 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
     }
 
 
+def address_values(choice: LeaderboardQuery) -> dict[str, Any]:
+    return {
+        "choice": choice,
+        "inputs": INPUTS,
+        "address": lambda **changes: address_of_choice(choice, **changes),
+    }
+
+
 def table_values(
     board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind, after: int = 0
 ) -> dict[str, Any]:
     return {
+        **address_values(choice),
         "errors_behind": errors_behind,
         "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
-        "choice": choice,
         "has_papers": any(row.provenance in ("published", "self-reported") for row in board.rows),
         "view": view_board(board, choice, after),
         "metric_titles": METRIC_TITLES,
         "lower_is_better": LOWER_IS_BETTER,
         "figure_name": figure_name,
-        "inputs": INPUTS,
         "cost_cell": cost_cell,
         "provenances": PROVENANCES,
         "marks": MARKS,
-        "address": lambda **changes: address_of_choice(choice, **changes),
         "after": after,
     }
 

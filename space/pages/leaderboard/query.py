@@ -40,6 +40,8 @@ class LeaderboardQuery:
     inputs: Collection[str] = ()
     sort: str = ""
     """The column to sort by, with ``-`` in front for descending order; empty: best first by ``figure``."""
+    subset: str = ""
+    """``hard`` for the Hard subset, else empty."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
 
@@ -48,7 +50,7 @@ Options = dict[str, dict[str, str]]
 """The titles of the values that a board offers, by query parameter and value."""
 
 
-def options_of(board: Board) -> Options:
+def options_of(board: Board, has_hard_subset: bool = False) -> Options:
     """Return the values by which a board can be filtered and sorted; values that no row has are left out."""
     judges = [row for row in board.rows if row.provenance != "reference"]
     inputs = sorted({row.inputs for row in judges} - {""})
@@ -64,6 +66,7 @@ def options_of(board: Board) -> Options:
         "agent": {agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
         "kind": {kind: kind for kind in sorted({row.kind for row in judges})},
         "inputs": {name: name for name in inputs},
+        "subset": {"hard": "Hard subset"} if has_hard_subset else {},
         "from": {name: title for name, title in PROVENANCES.items() if name in provenances},
         "sort": {sign + name: name for name in columns for sign in ("", "-")},
     }
@@ -84,9 +87,13 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
         QueryParam("every", "flag", False),
         QueryParam("sort", "one", "", ("", *options["sort"])),
+        QueryParam("subset", "one", "", ("", *options["subset"])),
         QueryParam("rows", "range", (1, PAGE_ROWS)),
     ]
     values, refused = choices_in(query, controls)
+    if values["subset"] and values["label"] != "success":  # of other labels, no families are known
+        values["subset"] = ""
+        refused.append("subset")
     choice = LeaderboardQuery(
         label=values["label"],
         figure=values["figure"],
@@ -97,6 +104,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         agent=values["agent"],
         inputs=tuple(sorted(values["inputs"])),
         sort=values["sort"],
+        subset=values["subset"],
         rows=widen(values["rows"], n_rows),
     )
     return choice, refused
@@ -127,6 +135,7 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
         "q": choice.search,
         "every": choice.every_submission,
         "sort": choice.sort,
+        "subset": choice.subset,
         **changes,
     }
     first, last = values.pop("rows", (1, PAGE_ROWS))

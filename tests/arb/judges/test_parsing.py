@@ -1,6 +1,8 @@
 """From replies to answers, and the probability of success where a reply has log-probabilities."""
 
+import json
 import math
+import re
 from functools import partial
 
 import pytest
@@ -22,6 +24,37 @@ def test_the_three_ways_of_answering_give_answers():
     assert found == Answer("ok", True, False, True, reasoning=TAGS)
     assert answer_of_status(Reply("Status: failure")) == Answer("ok", False, reasoning="Status: failure")
     assert answer_of_rating(Reply("Reward: 4")) == Answer("ok", True, reasoning="Reward: 4")
+
+
+@pytest.mark.shared
+def test_the_parser_reads_every_released_reply_of_webjudge_as_its_authors_did(shared):
+    """Of 1,536 replies, 1,284 are about test. One verdict of the authors differs from its reply.
+
+    17 of the 1,267 + 17 = 1,284 do not begin a line with the status: it follows the thoughts on their line.
+    """
+    folder = shared / "data" / "agent-reward-bench"
+    names = {"webjudge_7B": "7b", "webjudge_gpt4o": "gpt-4o", "webjudge_o4_mini": "o4-mini"}
+    verdicts = {}
+    for name in names.values():
+        lines = (folder / "verdicts" / f"webjudge-{name}.jsonl").read_text().splitlines()
+        for row in map(json.loads, lines):
+            verdicts[name, row["trajectory_id"]] = row["success"]
+    replies = [json.loads(line) for line in (folder / "replies" / "webjudge.jsonl").read_text().splitlines()]
+    without_line, agreeing, differing = 0, 0, []
+    for row in replies:
+        answer = answer_of_status(Reply(row["reply"]))
+        assert answer.state == "ok" and answer.success is not None
+        trajectory_id = f"{row['benchmark']}/{row['agent']}/{row['task_id']}"
+        known = verdicts.get((names[row["judge"]], trajectory_id))
+        if known is None:  # on dev
+            continue
+        without_line += not re.search(r"^\W*status:", row["reply"], re.IGNORECASE | re.MULTILINE)
+        if answer.success == known:
+            agreeing += 1
+        else:
+            differing.append((row["judge"], row["task_id"], row["reply"].rpartition("\n")[2]))
+    assert (len(replies), without_line, agreeing) == (1_536, 17, 1_283)
+    assert differing == [("webjudge_o4_mini", "webarena.677", "Status: success")]
 
 
 @pytest.mark.parametrize("state", ["refused", "too_long", "error"])

@@ -3,8 +3,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from leaderboard.board.board import Board, make_board
+from leaderboard.board.board import STRICT, Board, make_board
 from leaderboard.board.ranks import DESIGN_EFFECTS, Rank
+from leaderboard.board.rows import VerdictScores
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.paper.audit import Counts, audit_row
@@ -83,7 +84,7 @@ def test_several_counts_give_the_hull_of_all_their_intervals(published):
             for name, result in audit.cells.items():
                 row = published[row_id].labels[label]
                 shown = row.overall if name == "overall" else row.by_benchmark[name]
-                if shown is None or shown.status == "reported" or len(result.possible) < 2:
+                if shown is None or shown.status in ("reported", "exact") or len(result.possible) < 2:
                     continue
                 found = published_cell(shown)
                 for figure, other in (("precision", "fp"), ("recall", "fn")):
@@ -114,7 +115,7 @@ def test_rows_say_how_their_figures_came_about(judged, published):
     rows = {row.id: row for row in board.rows}
     described = {
         name: (row.protocol, row.split, row.n, row.evidence)
-        for name in ("mine", "paper/aer-c", "reported/72b-gui-judge", "reported/webjudge-7b")
+        for name in ("mine", "paper/aer-c", "reported/72b-gui-judge", "reported/world-state-model-7b")
         if (row := rows[name])
     }
     mine = rows["mine"].labels["success"]["overall"]["n"]
@@ -123,7 +124,7 @@ def test_rows_say_how_their_figures_came_about(judged, published):
         "first annotator; a trajectory without a judgment is left out", "test", 1106, "unique counts",
     )  # fmt: skip
     assert described["reported/72b-gui-judge"] == ("", "", None, "reported")
-    assert described["reported/webjudge-7b"][1:] == ("test (inferred)", 1106, "unique counts")
+    assert described["reported/world-state-model-7b"][1:] == ("test (inferred)", 1106, "unique counts")
     assert rows["reported/72b-gui-judge"].basis == (
         "metrics as reported; nothing is derived from them; split not named; protocol not named"
     )
@@ -148,6 +149,38 @@ def test_a_published_row_is_ranked_only_on_test_by_a_known_protocol_and_untuned(
     row = replace(published["paper/aer-c"], **changes)
     (shown,) = make_board("small", [], [row], "0123456789ab").rows
     assert (shown.labels["success"]["rank"] is not None) == shown.labels["success"]["best"] == ranked
+
+
+@pytest.mark.parametrize(
+    ("row_id", "changes", "ranked"),
+    [
+        ("reported/webjudge-7b", {}, True),
+        ("reported/webjudge-7b", {"has_verdicts": False}, False),
+        ("reported/webjudge-7b", {"split": "test (inferred)"}, False),
+        ("reported/agent-judge-structural", {}, False),
+    ],
+)
+def test_what_authors_report_is_ranked_only_if_its_verdicts_are_known(published, row_id, changes, ranked):
+    row = replace(published[row_id], **changes)
+    (shown,) = make_board("small", [], [row], "0123456789ab").rows
+    assert (shown.labels["success"]["rank"] is not None) == ranked
+
+
+def test_a_published_row_with_verdicts_is_scored_and_ranked_like_a_submission(judged, published):
+    """The same verdicts give the same cells and the same range of ranks, as a submission and as a row."""
+    records = [judged.record(name, judged.verdicts(n), judge=name) for name, n in (("good", 2), ("bad", 12))]
+    good, bad = records
+    positives = judged.labels.reshape(60, 2).sum(axis=1)  # two runs a task
+    by_task = {"success": np.stack([positives, 2 - positives], axis=1).tolist()}
+    submitted = make_board("small", records, (), "0123456789ab", labels_by_task=by_task)
+    scores = {"paper/aer-c": VerdictScores(good.report["labels"], good.counts_by_task)}
+    mixed = make_board("small", [bad], [published["paper/aer-c"]], "0123456789ab", (), by_task, scores)
+    row, twin = mixed.row("paper/aer-c"), submitted.row("good")
+    assert (row.evidence, row.protocol, row.provenance) == ("verdicts", STRICT, "published")
+    assert row.labels["success"] == twin.labels["success"]
+    for metric in ("precision", "recall"):
+        ranks = mixed.ranks("success", metric), submitted.ranks("success", metric)
+        assert ranks[0] == {"paper/aer-c": ranks[1]["good"], "bad": ranks[1]["bad"]}
 
 
 @pytest.mark.shared

@@ -25,16 +25,16 @@ def published():
     return load_published_rows()
 
 
-def test_published_rows_are_ranked_and_self_reported_and_reference_rows_are_not(judged, published):
+def test_published_rows_and_reports_with_verdicts_are_ranked_and_other_reports_and_references_are_not(
+    judged, published
+):
     board = board_of(judged.record("mine", judged.verdicts(10)), published=published)
-    ranked = {row.provenance for row in board.ranking("success") if row.labels["success"]["rank"]}
-    unranked = {
-        row.provenance for row in board.rows if row.labels["success"] and not row.labels["success"]["rank"]
-    }
-    assert ranked == {"scored", "published"}
-    assert unranked == {"self-reported", "reference"}
+    kinds = {(row.provenance, row.evidence == "verdicts"): row for row in board.rows}
+    ranked = {kind for kind, row in kinds.items() if row.labels["success"]["rank"]}
+    assert ranked == {("scored", True), ("published", False), ("self-reported", True)}
+    assert kinds.keys() - ranked == {("self-reported", False), ("reference", True)}
     places = [row.labels["success"]["rank"]["place"] for row in board.rows if row.labels["success"]["rank"]]
-    assert places == list(range(1, 15))  # 13 judges of the paper and ours
+    assert places == list(range(1, 18))  # 13 judges of the paper, WebJudge with three models, and ours
 
 
 def test_reference_rows_come_after_all_others(published):

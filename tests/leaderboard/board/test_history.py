@@ -68,7 +68,7 @@ def test_a_better_submission_without_a_better_place_is_a_change_that_stays():
 
 
 def test_what_is_not_ranked_has_no_history():
-    boast = replace(scored("Boast", "2025-01-01", 99), provenance="self-reported")
+    boast = replace(scored("Boast", "2025-01-01", 99), provenance="self-reported", evidence="unique counts")
     never = row("Never", label(cell(0, 0, 50, 50), None), date="2025-01-01T00:00:00+00:00")
     history = board_history(board(boast, never, second_annotator()), "success")
     assert (history.days, history.lines, history.changes) == ((), (), ())

@@ -52,9 +52,10 @@ def test_why_a_row_has_no_rank_stands_below(published):
     assert "Not ranked (evaluated on dev and test together): JEV-27B-VL." in text
     assert "Not ranked (reported without split or protocol): 72B-voting@4 Ensemble," in text
     assert (
-        "Not ranked (its source names no split, although its metrics fit only test): WebJudge (o4-mini),"
-        in text
+        "Not ranked (its source names no split, although its metrics fit only test): World-State-Model-7B "
+        "(run 2), World-State-Model-7B." in text
     )
+    assert "Not ranked (reported by its authors without verdicts): Structural baseline." in text
     assert "reported: metrics as reported; nothing is derived from them." in text
 
 

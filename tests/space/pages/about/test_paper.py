@@ -46,7 +46,7 @@ def test_verdict_files_of_the_maintainers_folder_are_counted_and_strange_ones_le
     )
     assert "Rule-based" in text
     assert "AER-C" not in text
-    assert "'grok' is not a judge of the paper" in caplog.text
+    assert "grok.jsonl of ARB_PAPER_VERDICTS cannot be used: no published judge has this name" in caplog.text
     assert "nnetnav.jsonl cannot be scored" in caplog.text
 
 

@@ -1,0 +1,92 @@
+"""The Hard subset: the trajectories that judges of several kinds get wrong.
+
+Judges of one family make similar errors, so each family has one vote: the majority of its judges, where a tie
+or no verdict counts as no. A trajectory is hard for a judge if at least `LEAST_WRONG` families other than the
+judge's own are wrong about it. Precision is no measure here: on trajectories that were chosen because others
+fail, a judge that always says yes would lead.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from leaderboard.board.ranks import DESIGN_EFFECTS
+from leaderboard.compare import vote
+from leaderboard.judge_precision.intervals import approximate_interval
+
+FAMILIES: Final = ("AER-C", "NNetNav", "Rule-based", "WebJudge")
+"""The families that vote. A judge belongs to a family if its name begins with that of the family."""
+FEWEST_FAMILIES: Final = 3
+"""Of fewer families, all of the others would have to be wrong about a trajectory."""
+LEAST_WRONG: Final = 2
+
+
+def family_of(judge: str) -> str:
+    """Return the family of a judge by its name, or an empty text. Case and punctuation are ignored."""
+    return next((family for family in FAMILIES if _plain(judge).startswith(_plain(family))), "")
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum())
+
+
+def family_votes(members: Mapping[str, Sequence[np.ndarray]]) -> dict[str, np.ndarray]:
+    """Return one vote per family, int8 of shape (n,), from the verdicts of its judges."""
+    return {family: vote(verdicts, len(verdicts) // 2 + 1) for family, verdicts in members.items()}
+
+
+def hard_for(family: str, votes: Mapping[str, np.ndarray], truth: np.ndarray) -> np.ndarray:
+    """Return whether each trajectory is hard for a judge of ``family`` (may be empty): bool of shape (n,).
+
+    A trajectory without a label is not hard.
+    """
+    wrong = np.zeros(len(truth), dtype=np.int64)
+    for name, voted in votes.items():
+        if name != family:
+            wrong += (voted == 1) != (truth == 1)
+    return (wrong >= LEAST_WRONG) & (truth >= 0)
+
+
+@dataclass(frozen=True)
+class Recall:
+    """How many of ``n`` trajectories with the same label a judge gets right."""
+
+    right: int
+    n: int
+
+    @property
+    def share(self) -> float | None:
+        return self.right / self.n if self.n else None
+
+
+@dataclass(frozen=True)
+class HardScore:
+    """A judge's recall on the successes and on the failures of a subset."""
+
+    successes: Recall
+    failures: Recall
+
+    @property
+    def mean(self) -> float | None:
+        """The mean of both recalls; None if the subset has only successes or only failures."""
+        ends = self.successes.share, self.failures.share
+        return None if ends[0] is None or ends[1] is None else (ends[0] + ends[1]) / 2
+
+    def intervals(self) -> tuple[list[float] | None, list[float] | None]:
+        """Return approximate 95 % intervals of both recalls."""
+        return (
+            approximate_interval(self.successes.right, self.successes.n, DESIGN_EFFECTS["recall"]),
+            approximate_interval(self.failures.right, self.failures.n, DESIGN_EFFECTS["tnr"]),
+        )
+
+
+def score_on(verdicts: np.ndarray, truth: np.ndarray, subset: np.ndarray) -> HardScore:
+    """Score verdicts on a subset (bool of shape (n,)). No verdict counts as no, as on the whole split."""
+    said_yes = verdicts == 1
+    successes, failures = subset & (truth == 1), subset & (truth == 0)
+    return HardScore(
+        Recall(int((said_yes & successes).sum()), int(successes.sum())),
+        Recall(int((~said_yes & failures).sum()), int(failures.sum())),
+    )

@@ -1,0 +1,108 @@
+"""The Hard subset as a filter of the leaderboard: recall on successes and on failures, without precision."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from arb.core.console import interval, percent
+from arb.core.predictions.table import Codes
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.hard import FAMILIES, HardScore, Recall, family_of, family_votes, hard_for, score_on
+from leaderboard.labels.labels import LabelSet
+from leaderboard.paper.published import SECOND_ANNOTATOR
+from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, chosen_rows
+from space.verdicts import LABEL, JudgeVerdicts
+from space.web.cells import FEW, TableCell
+
+
+@dataclass(frozen=True)
+class HardLine:
+    """A row of the board on its Hard subset; ``family`` is the family that is left out, or empty."""
+
+    row: BoardRow
+    family: str
+    mean: TableCell
+    recalls: tuple[TableCell, TableCell]
+    order: float
+
+
+@dataclass(frozen=True)
+class HardView:
+    """The board on the Hard subset, best first by the mean of both recalls.
+
+    ``families`` maps each family that votes to its rows, and ``absent`` has the other families. ``n_hard``
+    counts the trajectories on which at least two of all families are wrong. Of these, ``n_second`` have an
+    answer of a second annotator, which differs from the label on ``n_differing``. ``is_cut`` says whether
+    further judges were left out.
+    """
+
+    families: Mapping[str, Sequence[BoardRow]]
+    absent: tuple[str, ...]
+    n_hard: int
+    n_second: int
+    n_differing: int
+    lines: tuple[HardLine, ...]
+    references: tuple[HardLine, ...]
+    is_cut: bool
+
+
+def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, labels: LabelSet) -> HardView:
+    """Return the rows that fit the choice and whose verdicts are known, on their Hard subsets.
+
+    At most `PAGE_ROWS` judges are shown, because each one's file has to be read.
+    """
+    families = verdicts.families()
+    members: dict[str, list[Codes]] = {}
+    for family, rows in families.items():
+        columns = filter(None, map(verdicts.for_row, rows))  # a file may be unreadable
+        members[family] = [column.success for column in columns]
+    votes = family_votes({family: found for family, found in members.items() if found})
+    truth = labels.primary[LABEL]
+    chosen = np.array([choice.agent in ("", t.agent) for t in labels.trajectories], dtype=bool)
+    known = [row for row in chosen_rows(board, choice) if row.provenance != "reference"]
+    known = [row for row in known if verdicts.are_known(row)]
+    lines = []
+    for row in known[:PAGE_ROWS]:
+        column = verdicts.for_row(row)
+        if column is not None:
+            family = family_of(row.judge)
+            score = score_on(column.success, truth, hard_for(family, votes, truth) & chosen)
+            lines.append(_line(row, family, score))
+    hard = hard_for("", votes, truth) & chosen
+    second = labels.second[LABEL]
+    answered = hard & (second >= 0)
+    human = board.row(SECOND_ANNOTATOR)
+    return HardView(
+        families={family: families[family] for family in votes},
+        absent=tuple(family for family in FAMILIES if family not in votes),
+        n_hard=int(hard.sum()),
+        n_second=int(answered.sum()),
+        n_differing=int((answered & (second != truth)).sum()),
+        lines=tuple(sorted(lines, key=lambda line: (-line.order, line.row.judge, line.row.id))),
+        references=(_line(human, "", score_on(second, truth, answered)),) if human else (),
+        is_cut=len(known) > PAGE_ROWS,
+    )
+
+
+def _line(row: BoardRow, family: str, score: HardScore) -> HardLine:
+    of_successes, of_failures = score.intervals()
+    mean = score.mean
+    return HardLine(
+        row=row,
+        family=family,
+        mean=TableCell("–" if mean is None else percent(mean), mean),
+        recalls=(
+            _cell(score.successes, of_successes),
+            _cell(score.failures, of_failures),
+        ),
+        order=-1.0 if mean is None else mean,
+    )
+
+
+def _cell(recall: Recall, ends: list[float] | None) -> TableCell:
+    """Return a recall as a cell; its counts and 95 % interval are in ``hover``."""
+    counts = f"{recall.right} of {recall.n}"
+    hover = f"{counts} ({interval(ends)})" if ends else counts
+    share = recall.share
+    return TableCell("–" if share is None else percent(share), share, hover, recall.n < FEW)
