@@ -136,11 +136,11 @@ def validate(
     """
     columns = Columns(_several(id), _several(label), _several(verdict), group, (), weights)
     if verdicts is None:
-        read = read_one(_table(labels, "the table"), columns)
+        read = read_one(_named_table(labels, "the table"), columns)
     else:
         several = [verdicts] if isinstance(verdicts, str | Path | pd.DataFrame) else list(verdicts)
-        tables = [_table(each, f"judge {number}") for number, each in enumerate(several, start=1)]
-        read = read_several(_table(labels, "labels"), tables, columns)
+        tables = [_named_table(each, f"judge {number}") for number, each in enumerate(several, start=1)]
+        read = read_several(_named_table(labels, "labels"), tables, columns)
     report = validate_table(read)
     rows = []
     for found in report.judges:
@@ -159,7 +159,7 @@ def _several(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
 
 
-def _table(table: str | Path | pd.DataFrame, name: str) -> NamedTable:
+def _named_table(table: str | Path | pd.DataFrame, name: str) -> NamedTable:
     return NamedTable(name, table) if isinstance(table, pd.DataFrame) else read_table(Path(table))
 
 

@@ -15,6 +15,7 @@ from arb.core.lazy import lazy_imports
 
 with lazy_imports():
     from arb.core import files as core_files
+    from leaderboard import judge_names
     from leaderboard.success_rates import runs as agent_runs
     from leaderboard.validation import html, report, tables
 
@@ -126,7 +127,7 @@ def _read(
     if table is not None or labels is None or not verdicts:
         stop("give one table, or both --labels FILE and --verdicts FILE", BAD_INPUT)
     named = [tables.read_table(path) for path in verdicts]
-    names = tables.judge_names(verdicts)
+    names = judge_names.judge_names(verdicts)
     read = [replace(each, name=name) for each, name in zip(named, names, strict=True)]
     return tables.read_several(tables.read_table(labels), read, columns, threshold)
 

@@ -128,28 +128,6 @@ def read_table(path: Path) -> NamedTable:
         raise TableError(f"{path}: {error}") from error
 
 
-def judge_names(paths: Sequence[Path]) -> list[str]:
-    """Return a name for each file of verdicts: the judge in the run.json next to it, else the file's stem.
-
-    Files that are called predictions are named by their folder. Equal names get their folder's name too.
-    """
-    names = []
-    for path in paths:
-        found = None
-        if (path.parent / "run.json").is_file():
-            try:
-                found = json.loads((path.parent / "run.json").read_bytes())["judge"]["name"]
-            except (ValueError, KeyError, TypeError, OSError):
-                found = None
-        folder = path.resolve().parent.name
-        names.append(found if isinstance(found, str) else folder if path.stem == "predictions" else path.stem)
-    counts = Counter(names)
-    return [
-        name if counts[name] == 1 else f"{name} ({path.resolve().parent.name}/{path.name})"
-        for name, path in zip(names, paths, strict=True)
-    ]
-
-
 def parse_table(content: bytes) -> pd.DataFrame:
     """Return the table in a file's content: Parquet, JSON, JSONL, or CSV with any separator.
 

@@ -11,7 +11,6 @@ from leaderboard.validation.tables import (
     NamedTable,
     TableError,
     as_answer,
-    judge_names,
     parse_table,
     read_one,
     read_several,
@@ -117,13 +116,3 @@ def test_columns_that_could_be_meant_are_named():
 def test_what_is_no_table_is_refused_in_one_sentence(content, message):
     with pytest.raises(ValueError, match=message):
         parse_table(content)
-
-
-def test_judges_are_named_by_their_run_else_by_their_folder_or_file(tmp_path):
-    for folder in ("one", "two"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "predictions.jsonl").touch()
-    (tmp_path / "one" / "run.json").write_text('{"judge": {"name": "WebJudge"}}')
-    paths = [tmp_path / "one/predictions.jsonl", tmp_path / "two/predictions.jsonl", tmp_path / "mine.csv"]
-    assert judge_names(paths) == ["WebJudge", "two", "mine"]
-    assert len(set(judge_names([paths[1], tmp_path / "three" / "two.csv"]))) == 2
