@@ -41,7 +41,8 @@ RunsOption = Annotated[
     Path, typer.Option(help="Read recorded runs from this folder or log file (see README for formats).")
 ]
 WorkersOption = Annotated[
-    int | None, typer.Option(min=1, help="Use this many processes (default: one per processor, at most 4).")
+    int | None,
+    typer.Option(min=1, max=64, help="Use this many processes (default: one per processor, at most 4)."),
 ]
 AllowMissingOption = Annotated[
     list[str] | None,
