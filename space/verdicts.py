@@ -5,8 +5,9 @@ every trajectory, else those of its file in ARB_PAPER_VERDICTS. On dev, only the
 errors are given only if they may be seen: on dev, and on test if the labels are public.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Hashable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from arb.core.cache import ByteCache
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
+from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
 from leaderboard.errors import may_see_errors
@@ -69,6 +71,11 @@ class JudgeVerdicts:
         opened = self._dataset()
         return opened.version if opened else ""
 
+    @property
+    def mark(self) -> Hashable:
+        """Like `version`, but it opens no dataset."""
+        return self._explorer.mark
+
     def for_row(self, row: BoardRow) -> JudgeColumn | None:
         """Return the verdicts of a row on the whole test split, or None if they are not known."""
         if row.provenance != "scored":
@@ -82,13 +89,16 @@ class JudgeVerdicts:
         return row.provenance == "scored" or self.for_row(row) is not None
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the known verdicts on test of the rows from papers, by row id."""
-        found = {}
-        for row in self._service.records.board().rows:
-            column = None if row.provenance == "scored" else self.for_row(row)
-            if column is not None:
-                found[row.id] = column.verdicts
-        return found
+        """Return the known verdicts on test of the rows from papers, by row id.
+
+        The board is made from them, so they are found without it.
+        """
+        published = self._published
+        carried = self._in_dataset("test").items() if published else ()
+        complete = {
+            judge: each.verdicts for judge, each in carried if each.is_complete and judge in published
+        }
+        return {**self._service.records.paper_verdicts, **complete}
 
     def with_figures(self, row: BoardRow) -> BoardRow:
         """Return the row, with metrics computed from its verdicts if it is from a paper and they are known.
@@ -198,11 +208,14 @@ class JudgeVerdicts:
         opened = self._dataset()
         if opened is None:
             return {}
-        on_board = frozenset(
-            row.id for row in self._service.records.board().rows if row.provenance != "scored"
-        )
-        key = (split, opened.version, on_board)
-        return self._carried.get(key, lambda: self._read_dataset(opened, split, on_board))
+        key = (split, opened.version)
+        return self._carried.get(key, lambda: self._read_dataset(opened, split, self._published))
+
+    @cached_property
+    def _published(self) -> frozenset[str]:
+        """The ids of the board's rows from papers whose verdicts a dataset may have."""
+        is_official = self._service.suite.name == OFFICIAL
+        return frozenset(row_id for _, row_id in judge_names().values()) if is_official else frozenset()
 
     def _read_dataset(
         self, opened: OpenedDataset, split: str, on_board: Collection[str]

@@ -24,6 +24,7 @@ from leaderboard.board.rows import (
     judge_of,
     order_on_board,
     published_row,
+    rank_in,
     ranking_order,
     scored_row,
 )
@@ -121,8 +122,7 @@ class Board:
     def _make_ranks(self, label: str, metric: str) -> Ranks:
         best = [row for row in self._rows_with(label) if row.score(label)["best"]]
         if metric == "precision":
-            stored = {row.id: row.score(label)["rank"] for row in best}
-            return {row_id: Rank(**rank) if rank else None for row_id, rank in stored.items()}
+            return {row.id: rank_in(row.score(label)) for row in best}
         by_half = [row.id for row in best if is_ranked_by_half(row, label)]
         return {**rank_rows(self.rows, label, metric, self._ranking_data), **dict.fromkeys(by_half)}
 
@@ -162,6 +162,7 @@ def make_board(
     label_version: str | None,
     references: Sequence[BoardRow] = (),
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
+    published_counts: Mapping[str, Mapping[str, Sequence[Sequence[int]]]] | None = None,
 ) -> Board:
     """Make the board of scored submissions and published rows under a label version.
 
@@ -171,7 +172,9 @@ def make_board(
 
     ``references`` are rows such as that of `leaderboard.labels.quality.ceiling_row`; each replaces the
     published row with the same id. ``labels_by_task`` has counts of labels (see `leaderboard.report`), which
-    are needed to rank rows with verdicts by other metrics than precision.
+    are needed to rank rows with verdicts by other metrics than precision. ``published_counts`` has the counts
+    by task (see `leaderboard.report`) of published rows whose verdicts are known, by row id; they are ranked
+    by them, as on the page Compare.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)
@@ -181,7 +184,7 @@ def make_board(
     }
     rows |= {row.row_id: published_row(row) for row in published} | {row.id: row for row in references}
     data = RankingData(
-        counts_by_task={record.id: record.counts_by_task for record in current},
+        counts_by_task={**(published_counts or {}), **{each.id: each.counts_by_task for each in current}},
         labels_by_task=labels_by_task or {},
         hidden={record.id: record.ranking for record in current if record.ranking is not None},
     )

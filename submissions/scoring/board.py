@@ -6,8 +6,9 @@ only if the labels are public.
 
 import threading
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from math import inf
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sqlalchemy import Engine
@@ -17,12 +18,13 @@ from arb.core.suite import OFFICIAL
 from leaderboard.board.board import Board, BoardRow, ScoredRecord, make_board
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
-from leaderboard.report import labels_by_task
+from leaderboard.report import counts_by_task, labels_by_task
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_at
 from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.resources import Resources
+from submissions.scoring.verdicts import PaperVerdicts
 
 AWAY_SECONDS: Final = 2.0
 """After the database did not answer, the last board is served for this long without asking it again."""
@@ -35,17 +37,31 @@ class BoardState(NamedTuple):
     sequence: int
     round: int
     not_durable: frozenset[str]
+    verdicts: Hashable
+
+
+class _FromLabels(NamedTuple):
+    """What a board has from the labels: references, and counts by task that must not leave the server."""
+
+    references: tuple[BoardRow, ...] = ()
+    labels_by_task: Mapping[str, Any] = MappingProxyType({})
+    published_counts: Mapping[str, Any] = MappingProxyType({})
 
 
 class BoardMaker:
     """A builder of a suite's boards, which caches the record of each score, since reading one is slow."""
 
-    def __init__(self, app: Resources) -> None:
-        self._app = app
+    def __init__(self, app: Resources, known_verdicts: Callable[[], PaperVerdicts]) -> None:
+        self._app, self._known_verdicts = app, known_verdicts
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """The record of each score by its id, with the status and names that it was made for."""
-        self._from_labels: tuple[Hashable, tuple[BoardRow, ...], Mapping[str, Any]] = (None, (), {})
+        self._from_labels: tuple[Hashable, _FromLabels] = (None, _FromLabels())
+
+    @property
+    def mark(self) -> Hashable:
+        """A value that changes whenever the known verdicts of judges from papers may have changed."""
+        return self._known_verdicts().mark
 
     def round(self) -> int:
         """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
@@ -57,7 +73,8 @@ class BoardMaker:
         if app.labels.is_older_than(versions_at(session, app.suite.name)):
             app.forget_labels()  # another replica, or a command, published a set
         version = app.label_version or queries.fullest_label_version(session, app.suite.name)
-        return BoardState(version, queries.state_of_board(session), self.round(), self._not_durable(session))
+        sequence, not_durable = queries.state_of_board(session), self._not_durable(session)
+        return BoardState(version, sequence, self.round(), not_durable, self.mark)
 
     def _not_durable(self, session: Session) -> frozenset[str]:
         """Return the ids of submissions that have no row yet, because their records could still be lost."""
@@ -71,15 +88,16 @@ class BoardMaker:
         owner, under any version.
         """
         labels = self._app.labels
-        references, by_task = self._of_labels(session, labels, version)
+        known = self._of_labels(session, labels, version)
         by_version = self._app.suite.labels_are_public or not is_current
         return make_board(
             self._app.suite.name,
             self._records(session, version if by_version else None, by_version),
             self._published,
             version,
-            references,
-            by_task,
+            known.references,
+            known.labels_by_task,
+            known.published_counts,
         )
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
@@ -108,19 +126,23 @@ class BoardMaker:
         self._made = known
         return [known[score_id][1] for score_id in keys]
 
-    def _of_labels(
-        self, session: Session, labels: LabelStore, version: str | None
-    ) -> tuple[tuple[BoardRow, ...], Mapping[str, Any]]:
-        """Return the reference rows and the labels by task; both are empty if this version is not served."""
-        if labels.test is None or labels.test.version != version:
-            return (), {}
-        known = [found for found in (labels.dev, labels.test) if found is not None]
+    def _of_labels(self, session: Session, labels: LabelStore, version: str | None) -> _FromLabels:
+        """Return what is computed from labels; all of it is empty if this version is not served."""
+        test = labels.test
+        if test is None or test.version != version:
+            return _FromLabels()
+        known = [found for found in (labels.dev, test) if found is not None]
         source = self._source_of_reference(session, version)
-        key = (*(found.version for found in known), *source)
+        key = (*(found.version for found in known), *source, self.mark)
         if self._from_labels[0] != key:
-            row = ceiling_row(known, *source) if self._app.suite.labels_are_public else None
-            self._from_labels = key, () if row is None else (row,), labels_by_task(labels.test)
-        return self._from_labels[1:]
+            row, counts = None, {}
+            if self._app.suite.labels_are_public:
+                row = ceiling_row(known, *source)
+                of_papers = self._known_verdicts().of_papers() if self._published else {}
+                counts = {row_id: counts_by_task(found, test) for row_id, found in of_papers.items()}
+            references = () if row is None else (row,)
+            self._from_labels = key, _FromLabels(references, labels_by_task(test), counts)
+        return self._from_labels[1]
 
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:
         """Return the date, the authors and the link of the reference row.
@@ -143,7 +165,7 @@ class CurrentBoard:
         self._engine, self._maker = engine, maker
         self._changes = Changes(engine)
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None
+        self._seen: Hashable = None
         self._cached: tuple[BoardState, Board] | None = None
         self._away_until = -inf
 
@@ -184,10 +206,10 @@ class CurrentBoard:
         cached = self._cached
         return cached and cached[1]
 
-    def _now(self) -> tuple[int, int] | None:
+    def _now(self) -> Hashable:
         """Return a value that changes whenever the board may have changed, or None on PostgreSQL."""
         changes = self._changes.seen()
-        return None if changes is None else (changes, self._maker.round())
+        return None if changes is None else (changes, self._maker.round(), self._maker.mark)
 
     def _read(self) -> tuple[BoardState, Board]:
         with snapshot(self._engine) as session:

@@ -1,10 +1,10 @@
 """Reads verdicts from the stored files of submissions, and of the paper's judges from ARB_PAPER_VERDICTS."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -24,6 +24,17 @@ logger = logging.getLogger(__name__)
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet")
 CACHE_BYTES: Final = 48_000_000
 """Size of the cache of verdicts. A thousand files fit, or one file with the longest reasoning."""
+
+
+class PaperVerdicts(Protocol):
+    """A source of the verdicts on test of judges from papers."""
+
+    @property
+    def mark(self) -> Hashable:
+        """A value that changes when the verdicts may have changed; fast enough for an event loop."""
+
+    def of_papers(self) -> Mapping[str, Predictions]:
+        """Return the known verdicts in the order of ``suite.split("test")``, by row id."""
 
 
 class VerdictsUnavailable(Exception):

@@ -4,13 +4,13 @@ from collections import Counter
 from collections.abc import Sequence
 
 from arb.core.console import percent
-from arb.core.vocabulary import BENCHMARK_TITLES
+from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
-from space.pages.rows import figure_name, overall_of, ranked_rows
+from space.pages.rows import overall_of, ranked_rows
 from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
@@ -44,7 +44,7 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
     group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
     # A row with a rank has the metric that it is ranked by.
     first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
-    within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
+    within = f"{100 * abs(first - last):.1f} points of {metric_name(figure)}"
     return (
         f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, are within {within} of "
         f"each other. The test set cannot rank them: each could be anywhere from rank {low} to {high}."
@@ -54,7 +54,7 @@ def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> st
 def _first(row: BoardRow, label: str, figure: str) -> str:
     cell = overall_of(row, label)
     if figure != "precision":
-        return f"{short_name(row)} leads with {figure_name(figure)} {percent(metric_of(cell or {}, figure))}."
+        return f"{short_name(row)} leads with {metric_name(figure)} {percent(metric_of(cell or {}, figure))}."
     if cell is None or cell["precision"] is None or cell["recall"] is None:
         return ""
     return (
