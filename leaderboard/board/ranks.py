@@ -428,8 +428,8 @@ class RankingData:
     """Data needed for ranking in addition to the rows. It reveals labels, so it must not leave the server.
 
     ``counts_by_task`` has [TP, FP] of every task, by row id and label, for rows whose verdicts are known.
-    ``labels_by_task`` has [positives, negatives] of every task, by label. ``hidden`` has the cells of the hidden half of the tasks, by row id
-    and label, for rows that are ranked by it.
+    ``labels_by_task`` has [positives, negatives] of every task, by label. ``hidden`` has the cells of the
+    hidden half of the tasks, by row id and label, for rows that are ranked by it.
     """
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

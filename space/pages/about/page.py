@@ -12,7 +12,7 @@ from fastapi import APIRouter, Request, Response
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import metric_name
 from dataset_script.card import PAPER_BIBTEX
-from leaderboard.board.ranks import DESIGN_EFFECTS
+from leaderboard.board.ranks import DESIGN_EFFECTS, TESTED_TOGETHER
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from space.pages.maintain.page import describe_epsilon
 from space.services import Services
@@ -45,6 +45,7 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
         "n_resamples": N_RESAMPLES,
         "confidence": round(100 * CONFIDENCE),
         "few": FEW,
+        "tested_together": TESTED_TOGETHER,
         "design_effects": {metric_name(name): effect for name, effect in DESIGN_EFFECTS.items()},
         "max_upload_bytes": service.settings.max_upload_bytes,
         "board_digest": service.records.board().digest,
