@@ -159,10 +159,10 @@ def metric_samples(
     totals = resampled_counts(counts.reshape(n_tasks, -1), n_resamples, seed=0)
     columns = list(np.moveaxis(totals.reshape(n_resamples, n_judges, n_counts), 2, 0))
     columns += [np.zeros_like(columns[0])] * (4 - n_counts)
-    shown = metric_values(metric, *columns)
+    values = metric_values(metric, *columns)
     compared = compared_value(metric, *columns)
     # Of a judge that is never wrong, the resamples do not measure an error.
-    is_constant = np.fmax.reduce(shown) == np.fmin.reduce(shown)
+    is_constant = np.fmax.reduce(values) == np.fmin.reduce(values)
     compared[:, is_constant] = compared[0, is_constant]
     return list(compared.T)
 
@@ -463,8 +463,8 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
 
 
 def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.ndarray | None) -> Contender:
-    shown = metric_of(cell, metric)
-    if shown is None:
+    printed = metric_of(cell, metric)
+    if printed is None:
         raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
     counts = _counts_of(cell)
     interval = interval_of(cell, metric) if metric in FIGURES else counts and count_interval(metric, *counts)
@@ -475,10 +475,10 @@ def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.
     elif counts:
         value = float(compared_value(metric, *counts))
     else:
-        value = compared_share(metric, shown)
+        value = compared_share(metric, printed)
     if metric not in LOWER_IS_BETTER:
-        return Contender(value, ends, samples, shown)
-    return Contender(-value, ends and [-ends[1], -ends[0]], None if samples is None else -samples, -shown)
+        return Contender(value, ends, samples, printed)
+    return Contender(-value, ends and [-ends[1], -ends[0]], None if samples is None else -samples, -printed)
 
 
 def _counts_of(cell: Cell) -> tuple[int, int, int, int] | None:

@@ -5,9 +5,10 @@ Everything is read-only. Only the row groups of one trajectory are read at a tim
 
 import hashlib
 import logging
+import os
 import threading
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -103,15 +104,17 @@ class Folder:
 
     def __init__(self, path: Path, suite: Suite | None = None) -> None:
         self._path, self._suite = path, suite
+        self._manifest = str(path / MANIFEST)
         self._lock = threading.Lock()
         self._opened: tuple[tuple[int, int] | None, OpenedDataset] | None = None
 
     def mark(self) -> tuple[int, int] | None:
         """Return a value that changes when the dataset is rebuilt, or None if there is none now."""
-        with suppress(OSError):
-            stat = (self._path / MANIFEST).stat()
-            return (stat.st_mtime_ns, stat.st_size)
-        return None
+        try:
+            stat = os.stat(self._manifest)  # noqa: PTH116 - a tenth of the time of a path's, in every request
+        except OSError:
+            return None
+        return (stat.st_mtime_ns, stat.st_size)
 
     def now(self) -> OpenedDataset:
         """Return the current dataset; raise TrajectoriesUnavailable if it could never be opened."""
