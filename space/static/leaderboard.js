@@ -5,8 +5,8 @@ document.addEventListener("click", (event) => {
   if (figures) figures.setAttribute("aria-pressed", String(table.classList.toggle("all-figures")));
 });
 
-// A rank opens a note on pointing, focus and tap: it names the judges from which the row is separated. Escape, a tap
-// elsewhere and scrolling close it; the pointer may move onto it.
+// A rank opens a note on pointing, focus and tap: it names the judges from which the row is separated. Escape and a tap
+// elsewhere close it; the pointer may move onto it.
 (() => {
   let note = null;
   let owner = null;
@@ -35,17 +35,22 @@ document.addEventListener("click", (event) => {
     note.className = "rank-note";
     note.setAttribute("role", "tooltip");
     const listed = (words, numbers) => numbers.length ? [`${words} ${numbers.map((number) => names[number]).join(", ")}.`] : [];
-    const place = Number(button.dataset.place) - 1;
+    const own = Number(button.dataset.place) - 1;
     const lines = [
       `${button.getAttribute("aria-label").replace(":", " is the")}.`,
-      ...listed("Better than", apart.filter((number) => number > place)),
-      ...listed("Worse than", apart.filter((number) => number < place)),
+      ...listed("Better than", apart.filter((number) => number > own)),
+      ...listed("Worse than", apart.filter((number) => number < own)),
     ];
     for (const line of lines) note.append(Object.assign(document.createElement("p"), { textContent: line }));
     document.body.append(note);
     button.setAttribute("aria-describedby", note.id);
-    const at = button.getBoundingClientRect();
+    place();
+  }
+
+  function place() {
+    const at = owner.getBoundingClientRect();
     const below = window.innerHeight - at.bottom;
+    if (below < 0 || at.top < 0) return close();
     note.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - note.offsetWidth - 8))}px`;
     note.style.top = `${below > note.offsetHeight + 8 ? at.bottom : Math.max(8, at.top - note.offsetHeight)}px`;
   }
@@ -61,7 +66,7 @@ document.addEventListener("click", (event) => {
   });
   document.addEventListener("focusout", (event) => { if (event.target === owner) close(); });
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
-  document.addEventListener("scroll", (event) => { if (event.target !== note) close(); }, true);
+  document.addEventListener("scroll", () => { if (owner) place(); }, true);
   document.addEventListener("htmx:beforeSwap", close);
 })();
 
