@@ -42,7 +42,7 @@ document.addEventListener("click", (event) => {
       ...listed("Worse than", apart.filter((number) => number < own)),
     ];
     for (const line of lines) note.append(Object.assign(document.createElement("p"), { textContent: line }));
-    document.body.append(note);
+    button.closest("main").append(note);
     button.setAttribute("aria-describedby", note.id);
     place();
   }
