@@ -6,7 +6,7 @@ label of a trajectory.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Final
 
@@ -126,6 +126,11 @@ class Comparison:
     def against_first(self) -> tuple[Pair, ...]:
         return tuple(pair for pair in self.pairs if pair.first == 0)
 
+    def comparable(self) -> tuple[Pair, ...]:
+        """Return the pairs whose rows can both be compared; the other pairs have no differences."""
+        can_be = [entrant.row.is_comparable for entrant in self.entrants]
+        return tuple(pair for pair in self.pairs if can_be[pair.first] and can_be[pair.second])
+
 
 def compare(
     entrants: Sequence[Entrant],
@@ -136,8 +141,9 @@ def compare(
 ) -> Comparison:
     """Compare two to five entrants on ``label`` by a metric in `COMPARED_METRICS`.
 
-    If ``labels`` is None, every pair is compared by the intervals in its rows. Raises ValueError for too few
-    or too many entrants, an unknown metric, or an entrant that does not answer the label.
+    If ``labels`` is None, every pair is compared by the intervals in its rows. A pair with a row that cannot
+    be compared has no differences. Raises ValueError for too few or too many entrants, an unknown metric, or
+    an entrant that does not answer the label.
     """
     _check(entrants, label, figure)
     verdicts: dict[int, np.ndarray] = {}
@@ -154,9 +160,11 @@ def compare(
     pairs = []
     for first, second in combinations(range(len(entrants)), 2):
         if paired_cells is not None and {first, second} <= verdicts.keys():
-            pairs.append(_paired(entrants, (first, second), label, figure, paired_cells))
+            pair = _paired(entrants, (first, second), label, figure, paired_cells)
         else:
-            pairs.append(_approximate(entrants, (first, second), label, figure))
+            pair = _approximate(entrants, (first, second), label, figure)
+        can_be = entrants[first].row.is_comparable and entrants[second].row.is_comparable
+        pairs.append(pair if can_be else _without_differences(pair))
     return Comparison(label, figure, tuple(entrants), tuple(pairs), tuple(verdicts), votes, how_many_fooled)
 
 
@@ -231,6 +239,18 @@ def _paired(
         paired.shared_errors(first, second, paired_cells.truth),
     )
     return Pair(*places, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
+
+
+def _without_differences(pair: Pair) -> Pair:
+    """Return the pair with both judges' metrics, but without differences and intervals."""
+
+    def metrics(found: Mapping[str, paired.Difference]) -> dict[str, paired.Difference]:
+        return {name: paired.Difference(each.first, each.second) for name, each in found.items()}
+
+    (overall,) = metrics({"overall": pair.overall}).values()
+    return replace(
+        pair, overall=overall, by_benchmark=metrics(pair.by_benchmark), by_agent=metrics(pair.by_agent)
+    )
 
 
 def _cell(row: BoardRow, label: str, group: str, name: str) -> Cell | None:

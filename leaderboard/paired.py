@@ -113,7 +113,7 @@ def approximate_difference(first: Cell | None, second: Cell | None, figure: str 
     """Return the difference of two cells in a metric, with an interval computed from their intervals.
 
     The interval is None if one of the cells has no interval. The board tests all pairs together, so it may
-    tie two judges that are separated here. Source: Newcombe 1998, method 10 (hybrid score).
+    not separate two judges that differ here. Source: Newcombe 1998, method 10 (hybrid score).
     """
     one = None if first is None else metric_of(first, figure)
     other = None if second is None else metric_of(second, figure)

@@ -54,8 +54,10 @@ class Score(TypedDict):
     """A judge's cells for one label: over all trajectories, by benchmark and by agent.
 
     The other fields exist only in rows of a board. ``intervals`` says how the intervals were computed.
-    ``rank`` has the keys place, low and high. ``best`` marks the row that represents its judge. ``ranked_by``
-    is present if the rank comes from hidden figures.
+    ``rank`` has the keys place, low and high. ``n_separated`` and ``separated_from`` say from which other
+    ranked rows the row is separated (see `leaderboard.board.ranks.Rank`); they are None without a rank.
+    ``best`` marks the row that represents its judge. ``ranked_by`` is present if the rank comes from hidden
+    figures.
     """
 
     overall: Cell
@@ -64,6 +66,8 @@ class Score(TypedDict):
     intervals: NotRequired[Literal["tasks", "approximate"] | None]
     note: NotRequired[str]
     rank: NotRequired[dict[str, int] | None]
+    n_separated: NotRequired[int | None]
+    separated_from: NotRequired[list[str] | None]
     best: NotRequired[bool]
     ranked_by: NotRequired[str]
 

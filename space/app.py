@@ -129,6 +129,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     counts = RequestCounts(settings, metrics, uploads)
     queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
     services = Services(service, Explorer(settings, service), counts.files, queue)
+    service.records.known_verdicts = services.verdicts  # so that the board ranks by them, as Compare compares
     has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)

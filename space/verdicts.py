@@ -5,8 +5,9 @@ every trajectory, else those of its file (shipped, or in ARB_PAPER_VERDICTS). On
 verdicts. Single errors are given only if they may be seen: on dev, and on test if the labels are public.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from typing import Any, Final
 
@@ -72,6 +73,11 @@ class JudgeVerdicts:
         opened = self._dataset()
         return opened.version if opened else ""
 
+    @property
+    def mark(self) -> Hashable:
+        """Like `version`, but it opens no dataset."""
+        return self._explorer.mark
+
     def for_row(self, row: BoardRow) -> JudgeColumn | None:
         """Return the verdicts of a row on the whole test split, or None if they are not known."""
         if row.provenance != "scored":
@@ -85,13 +91,16 @@ class JudgeVerdicts:
         return row.provenance == "scored" or self.for_row(row) is not None
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the known verdicts on test of the judges of the benchmark's paper, by row id."""
-        found = {}
-        for row in self._service.records.board().rows:
-            column = self.for_row(row) if row.provenance == "published" else None
-            if column is not None:
-                found[row.id] = column.verdicts
-        return found
+        """Return the known verdicts on test of the rows from papers, by row id.
+
+        The board is made from them, so they are found without it.
+        """
+        published = self._published
+        carried = self._in_dataset("test").items() if published else ()
+        complete = {
+            judge: each.verdicts for judge, each in carried if each.is_complete and judge in published
+        }
+        return {**self._service.records.paper_verdicts, **complete}
 
     def families(self) -> Mapping[str, Sequence[BoardRow]]:
         """Return the judges that define the Hard subset, by family; without public labels there are none.
@@ -221,11 +230,14 @@ class JudgeVerdicts:
         opened = self._dataset()
         if opened is None:
             return {}
-        on_board = frozenset(
-            row.id for row in self._service.records.board().rows if row.provenance != "scored"
-        )
-        key = (split, opened.version, on_board)
-        return self._carried.get(key, lambda: self._read_dataset(opened, split, on_board))
+        key = (split, opened.version)
+        return self._carried.get(key, lambda: self._read_dataset(opened, split, self._published))
+
+    @cached_property
+    def _published(self) -> frozenset[str]:
+        """The ids of the board's rows from papers whose verdicts a dataset may have."""
+        is_official = self._service.suite.name == OFFICIAL
+        return frozenset(row_id for _, row_id in judge_names().values()) if is_official else frozenset()
 
     def _read_dataset(
         self, opened: OpenedDataset, split: str, on_board: Collection[str]

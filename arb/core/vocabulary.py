@@ -105,6 +105,13 @@ METRIC_TITLES: Final = MappingProxyType(
 
 LOWER_IS_BETTER: Final = frozenset({"fpr"})
 
+
+def metric_name(metric: str) -> str:
+    """Return a metric's name as used within a sentence: ``precision``, ``F1``."""
+    title = METRIC_TITLES[metric]
+    return title if title.isupper() else title.lower()
+
+
 JUDGE_KINDS: Final = ("LLM judge", "Trained judge", "Ensemble", "Rule-based", "Human", "Other")
 JUDGE_INPUTS: Final = (
     "tree",

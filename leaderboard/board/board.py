@@ -26,6 +26,7 @@ from leaderboard.board.rows import (
     judge_of,
     order_on_board,
     published_row,
+    rank_in,
     ranking_order,
     scored_row,
     with_verdict_scores,
@@ -124,8 +125,7 @@ class Board:
     def _make_ranks(self, label: str, metric: str) -> Ranks:
         best = [row for row in self._rows_with(label) if row.score(label)["best"]]
         if metric == "precision":
-            stored = {row.id: row.score(label)["rank"] for row in best}
-            return {row_id: Rank(**rank) if rank else None for row_id, rank in stored.items()}
+            return {row.id: rank_in(row.score(label)) for row in best}
         by_half = [row.id for row in best if is_ranked_by_half(row, label)]
         return {**rank_rows(self.rows, label, metric, self._ranking_data), **dict.fromkeys(by_half)}
 

@@ -10,7 +10,7 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +21,7 @@ from arb.core.console import interval, percent
 from arb.core.files import new_folder
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.ranks import Rank
+from leaderboard.board.rows import rank_in, why_not_ranked
 from leaderboard.judge_precision import intervals
 from leaderboard.score import interval_of, metric_of
 
@@ -48,6 +48,7 @@ DESCRIPTION = (
     "attempts", "test_labels_used", "file_sha256", "protocol", "split", "evidence",
 )  # fmt: skip
 RANK = ("place", "low", "high")
+SEPARATED = ("n_separated", "separated_from")
 FIGURES = (
     "n", "positives", "tp", "fp", "fn", "tn", "no_verdict", "coverage", "precision", "recall", "f1",
     "accuracy", "npv", "tnr", "kappa", "fpr", "balanced_accuracy",
@@ -57,8 +58,9 @@ FIGURES = (
 def board_to_csv(board: Board) -> str:
     """Return the board as CSV, with one line per label and row, the best rows first.
 
-    A line has the rank, the description, overall figures, intervals, and precision by benchmark. Metrics are
-    fractions. Unknown values are empty.
+    A line has the rank, the description, overall figures, intervals, precision by benchmark, and the ids of
+    the rows from which the row is separated, with semicolons between. Metrics are fractions. Unknown values
+    are empty.
     """
     scores = (score for row in board.rows for score in row.labels.values() if score)
     ordered = sorted({name for score in scores for name in score["by_benchmark"]})
@@ -66,7 +68,7 @@ def board_to_csv(board: Board) -> str:
     writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
     ends = [f"{metric}_ci_{end}" for metric in intervals.FIGURES for end in ("low", "high")]
     writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *ends,
-                     *(f"precision_{name}" for name in ordered), "note"])  # fmt: skip
+                     *(f"precision_{name}" for name in ordered), "note", *SEPARATED])  # fmt: skip
     for label in LABELS:
         for row in board.ranking(label):
             score = row.score(label)
@@ -77,7 +79,9 @@ def board_to_csv(board: Board) -> str:
             for metric in intervals.FIGURES:
                 cells += interval_of(overall, metric) or (None, None)
             cells += [metric_of(score["by_benchmark"].get(name, {}), "precision") for name in ordered]
-            writer.writerow([*cells, inert("; ".join(filter(None, (row.note, score["note"]))))])
+            note = inert("; ".join(filter(None, (row.note, score["note"]))))
+            apart = inert("; ".join(score.get("separated_from") or ()))
+            writer.writerow([*cells, note, score.get("n_separated"), apart])
     return output.getvalue()
 
 
@@ -97,7 +101,7 @@ def site_files(board: Board) -> dict[str, bytes]:
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
     files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
     for row in board.rows:
-        files[pages[row.id]] = _render("judge.html", board=board, root="../", row=row)
+        files[pages[row.id]] = _render("judge.html", board=board, root="../", row=row, pages=pages)
     return {
         **{path: html.encode() for path, html in files.items()},
         "site.css": (FOLDER / "site.css").read_bytes(),
@@ -128,13 +132,9 @@ def _environment() -> Environment:
     environment.globals.update(
         percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
-        few=FEW_POSITIVES, places=_places,
+        few=FEW_POSITIVES, rank_in=rank_in, why_not_ranked=why_not_ranked,
     )  # fmt: skip
     return environment
-
-
-def _places(rank: Mapping[str, int] | None) -> str:
-    return Rank(**rank).range_text() if rank else ""
 
 
 def _render(template: str, **values: Any) -> str:

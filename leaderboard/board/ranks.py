@@ -95,11 +95,17 @@ class Contender:
 
 @dataclass(frozen=True)
 class Rank:
-    """A row's ``place`` on the board, and the range of places, ``low`` to ``high``, that the data allow."""
+    """A row's ``place`` on the board, and the range of places, ``low`` to ``high``, that the data allow.
+
+    The row is separated from ``n_separated`` other ranked rows. ``separated_from`` has their ids, best first,
+    or is None if they are not listed. Two rows can be separated although their ranges overlap.
+    """
 
     place: int
     low: int
     high: int
+    n_separated: int = 0
+    separated_from: tuple[str, ...] | None = None
 
     def range_text(self, separator: str = " to ") -> str:
         """Return the range as text, such as "2 to 5", or "3" if it is a single place."""
@@ -394,28 +400,36 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
     return above, below
 
 
-def rank_contenders(contenders: Sequence[Contender]) -> list[Rank]:
+def rank_contenders(contenders: Sequence[Contender], ids: Sequence[str] | None = None) -> list[Rank]:
     """Return the rank of each contender; ``contenders`` are in the order of the board, best first.
 
     A row's range begins after the rows that are separated above it, and ends before those separated below
-    it. So rows that are not separated share places.
+    it. ``ids`` are the names for ``separated_from``, which is None without them and on large boards.
     """
     n = len(contenders)
-    if n > TESTED_TOGETHER:
+    pairs = separated_pairs(contenders) if n <= TESTED_TOGETHER else None
+    if pairs is None:
         above, below = count_separated(contenders)
     else:
-        separated = separated_pairs(contenders)
-        above, below = separated.sum(axis=0), separated.sum(axis=1)
-    return [Rank(place + 1, int(above[place]) + 1, n - int(below[place])) for place in range(n)]
+        above, below = pairs.sum(axis=0), pairs.sum(axis=1)
+    found = []
+    for place in range(n):
+        names = None
+        if pairs is not None and ids is not None:
+            apart = np.flatnonzero(pairs[place] | pairs[:, place]).tolist()
+            names = tuple(ids[other] for other in apart)
+        better, worse = int(above[place]), int(below[place])
+        found.append(Rank(place + 1, better + 1, n - worse, better + worse, names))
+    return found
 
 
 @dataclass(frozen=True, repr=False)
 class RankingData:
     """Data needed for ranking in addition to the rows. It reveals labels, so it must not leave the server.
 
-    ``counts_by_task`` has [TP, FP] of every task, by row id and label. ``labels_by_task`` has [positives,
-    negatives] of every task, by label. ``hidden`` has the cells of the hidden half of the tasks, by row id
-    and label, for rows that are ranked by it.
+    ``counts_by_task`` has [TP, FP] of every task, by row id and label, for rows whose verdicts are known.
+    ``labels_by_task`` has [positives, negatives] of every task, by label. ``hidden`` has the cells of the
+    hidden half of the tasks, by row id and label, for rows that are ranked by it.
     """
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -424,7 +438,11 @@ class RankingData:
 
 
 def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric."""
+    """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric.
+
+    If rows are ranked by a hidden half of the tasks, the ranks do not list which rows are separated, because
+    that would reveal more about the half.
+    """
     labelled = data.labels_by_task.get(label)
     counts = {}
     for name in cells:
@@ -440,7 +458,8 @@ def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: Ranking
     contenders = [
         _contender(cell, metric, counts.get(name), samples.get(name)) for name, cell in cells.items()
     ]
-    return dict(zip(cells, rank_contenders(contenders), strict=True))
+    ids = None if data.hidden else list(cells)
+    return dict(zip(cells, rank_contenders(contenders, ids), strict=True))
 
 
 def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.ndarray | None) -> Contender:

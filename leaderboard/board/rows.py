@@ -7,14 +7,14 @@ figures are known, so their intervals are approximate.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypedDict
 
 from arb.core.judge_info import JudgeInfo
-from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER
+from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER, metric_name
 from leaderboard.board.ranks import Rank
 from leaderboard.paper.published import SPLIT_TITLES, published_label
 from leaderboard.paper.published_files import INFERRED, PublishedRow
-from leaderboard.score import Cell, Score, metric_of
+from leaderboard.score import Cell, Ends, Score, interval_of, metric_of
 
 STRICT: Final = "strict: no verdict counts as no"
 """The protocol of rows that were scored here."""
@@ -96,9 +96,10 @@ class BoardRow(JudgeInfo):
         """
         labels: dict[str, Score | None] = {}
         for label, found in self.labels.items():
-            rank = ranks[label].get(self.id)
-            ranked = None if rank is None else dict(vars(rank))
-            labels[label] = found and {**found, "best": self.id in ranks[label], "rank": ranked}
+            if found:
+                described = _described(ranks[label].get(self.id))
+                found = {**found, "best": self.id in ranks[label], **described}
+            labels[label] = found
         return replace(self, labels=labels)
 
     @property
@@ -116,6 +117,15 @@ class BoardRow(JudgeInfo):
         is_known = self.protocol and self.split in ("test", INFERRED)
         return "" if is_known else "reported without split or protocol"
 
+    def interval(self, cell: Cell | None, metric: str) -> Ends:
+        """Return the 95 % interval to show next to other rows, or None if the row cannot be compared."""
+        return interval_of(cell, metric) if cell and self.is_comparable else None
+
+    @property
+    def needs(self) -> str:
+        """What the judge needs apart from the recorded trajectory, in words; empty if nothing."""
+        return "needs the environment's reward" if self.inputs == "reward" else ""
+
     @property
     def is_comparable(self) -> bool:
         """Whether the judge was evaluated on test by a named protocol, and not tuned on test."""
@@ -128,6 +138,30 @@ class BoardRow(JudgeInfo):
         n = "" if self.n is None else f"{self.n:,} trajectories"
         protocol = self.protocol or "protocol not named"
         return "; ".join(filter(None, (EVIDENCE[self.evidence], split, n, protocol)))
+
+
+class _RankFields(TypedDict):
+    rank: dict[str, int] | None
+    n_separated: int | None
+    separated_from: list[str] | None
+
+
+def _described(rank: Rank | None) -> _RankFields:
+    """Return a rank as the fields of a `Score`; `rank_in` reads them."""
+    if rank is None:
+        return {"rank": None, "n_separated": None, "separated_from": None}
+    places = {"place": rank.place, "low": rank.low, "high": rank.high}
+    names = None if rank.separated_from is None else list(rank.separated_from)
+    return {"rank": places, "n_separated": rank.n_separated, "separated_from": names}
+
+
+def rank_in(score: Score) -> Rank | None:
+    """Return the rank that is stored in a score of a board, or None if the row has no rank."""
+    rank, listed = score.get("rank"), score.get("separated_from")
+    if not rank:
+        return None
+    names = None if listed is None else tuple(listed)
+    return Rank(rank["place"], rank["low"], rank["high"], score.get("n_separated") or 0, names)
 
 
 def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -> BoardRow:
@@ -205,6 +239,26 @@ def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
     if score is None:
         return {}
     return score["by_agent"] if group == "by_agent" else score["by_benchmark"]
+
+
+def why_not_ranked(row: BoardRow, label: str, metric: str, is_best: bool) -> str:
+    """Return why a row has no rank by a metric, in words that fit after "not ranked: ".
+
+    ``is_best`` is whether the row represents its judge, so that it is one of `Board.ranks`.
+    """
+    if row.provenance == "reference":
+        return "a reference, not a judge"
+    if row.why_not_comparable:
+        return row.why_not_comparable
+    if row.provenance == "scored" and not is_best:
+        return "another submission of the judge is ranked"
+    if is_ranked_by_half(row, label) and metric != "precision":
+        return "ranked only by precision, on a hidden half of the tasks"
+    if not is_rankable(row):
+        no_split = "its source names no split, although its metrics fit only test"
+        return no_split if row.split != "test" else "reported by its authors"
+    is_known = row.score(label)["overall"]["tp"] is not None
+    return f"its {metric_name(metric)} is {'undefined' if is_known else 'not known'}"
 
 
 def judge_of(row: BoardRow) -> tuple[str, str]:

@@ -11,7 +11,7 @@ import typer
 from arb.core.cli import JsonOption, plain_console, stop
 from arb.core.console import interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES
+from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES, metric_name
 
 with lazy_imports():
     from rich import box
@@ -22,6 +22,7 @@ with lazy_imports():
     from leaderboard.board import board as boards
     from leaderboard.board import every_eval_ever
     from leaderboard.board import export as exports
+    from leaderboard.board import rows as board_rows
     from leaderboard.paper import published
 
 if TYPE_CHECKING:
@@ -125,17 +126,18 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     ranks = board.ranks(label, metric)
     for row in rows:
         cell, rank = row.score(label)["overall"], ranks.get(row.id)
-        texts = ["" if rank is None else rank.range_text(), printable(_name(row))]
-        texts += [percent(scores.metric_of(cell, metric)), interval(scores.interval_of(cell, metric))]
+        texts = ["not ranked" if rank is None else rank.range_text(), printable(_name(row))]
+        texts += [percent(scores.metric_of(cell, metric)), interval(row.interval(cell, metric))]
         texts += [percent(scores.metric_of(cell, name)) for name in others]
         if is_wide:
             texts += ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence]
         table.add_row(*texts)
     console.print(table)
-    name = METRIC_TITLES[metric]
-    name = name if name.isupper() else name.lower()
-    console.print(f"Judges are ranked by {name}. A range covers every rank that the data allow.")
-    for line in (*_evidence(rows, is_wide), *_unranked(rows, label, ranks)):
+    console.print(
+        f"Judges are ranked by {metric_name(metric)}. A range covers every rank that the data allow. Two "
+        "judges whose ranges overlap can still be separated: see separated_from in --json and --csv."
+    )
+    for line in (*_evidence(rows, is_wide), *_needs(rows), *_unranked(rows, label, metric, ranks)):
         console.print(line)
 
 
@@ -148,23 +150,23 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
             yield f"{name}: {meaning}{names}."
 
 
-def _unranked(rows: Sequence[BoardRow], label: str, ranks: Mapping[str, Rank | None]) -> Iterator[str]:
+def _needs(rows: Sequence[BoardRow]) -> Iterator[str]:
+    for row in rows:
+        if row.needs:
+            yield f"{printable(row.judge)} {row.needs}."
+
+
+def _unranked(
+    rows: Sequence[BoardRow], label: str, metric: str, ranks: Mapping[str, Rank | None]
+) -> Iterator[str]:
     """Yield a line for each reason why rows have no rank, with the judges concerned."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
-        if ranks.get(row.id) is None and row.provenance != "reference":
-            reasons.setdefault(_unranked_reason(row, label), []).append(row.judge)
+        if ranks.get(row.id) is None:
+            reason = board_rows.why_not_ranked(row, label, metric, row.id in ranks)
+            reasons.setdefault(reason, []).append(row.judge)
     for reason, judges in reasons.items():
         yield f"Not ranked ({reason}): {printable(', '.join(judges))}."
-
-
-def _unranked_reason(row: BoardRow, label: str) -> str:
-    if row.provenance == "scored":
-        is_best = row.score(label)["best"]
-        return "metric undefined" if is_best else "another submission of the judge is ranked"
-    if row.is_comparable and row.split != "test":
-        return "its source names no split, although its metrics fit only test"
-    return row.why_not_comparable or "reported by its authors without verdicts"
 
 
 def _name(row: BoardRow) -> str:

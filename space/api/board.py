@@ -77,7 +77,8 @@ def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     if row is None or score is None:
         return None
     overall: Mapping[str, Any] = score["overall"]
-    found = {"row": row.id, "rank": score.get("rank"), **{name: overall[name] for name in METRICS}}
+    ranked = {name: score.get(name) for name in ("rank", "n_separated", "separated_from")}
+    found = {"row": row.id, **ranked, **{name: overall[name] for name in METRICS}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 

@@ -3,7 +3,6 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from arb.core.vocabulary import METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.score import Cell
@@ -49,9 +48,3 @@ def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
     """Return the names that have a title in the order of the titles, then the remaining names sorted."""
     known = [name for name in titles if name in names]
     return [*known, *sorted(set(names) - set(known))]
-
-
-def figure_name(figure: str) -> str:
-    """Return a metric's name as used within a sentence: ``precision``, ``F1``."""
-    title = METRIC_TITLES[figure]
-    return title if title.isupper() else title.lower()

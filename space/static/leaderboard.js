@@ -5,6 +5,71 @@ document.addEventListener("click", (event) => {
   if (figures) figures.setAttribute("aria-pressed", String(table.classList.toggle("all-figures")));
 });
 
+// A rank opens a note on pointing, focus and tap: it names the judges from which the row is separated. Escape and a tap
+// elsewhere close it; the pointer may move onto it.
+(() => {
+  let note = null;
+  let owner = null;
+
+  function close() {
+    note?.remove();
+    owner?.removeAttribute("aria-describedby");
+    note = owner = null;
+  }
+
+  function numbersIn(spans) {
+    return spans.split(" ").filter(Boolean).flatMap((span) => {
+      const [low, high = low] = span.split("-").map(Number);
+      return Array.from({ length: high - low + 1 }, (_, step) => low + step);
+    });
+  }
+
+  function open(button) {
+    if (owner === button) return;
+    close();
+    owner = button;
+    const names = JSON.parse(button.closest("table").dataset.ranked ?? "[]");
+    const apart = names.length ? numbersIn(button.dataset.apart ?? "") : [];
+    note = document.createElement("div");
+    note.id = "rank-note";
+    note.className = "rank-note";
+    note.setAttribute("role", "tooltip");
+    const listed = (words, numbers) => numbers.length ? [`${words} ${numbers.map((number) => names[number]).join(", ")}.`] : [];
+    const own = Number(button.dataset.place) - 1;
+    const lines = [
+      `${button.getAttribute("aria-label").replace(":", " is the")}.`,
+      ...listed("Better than", apart.filter((number) => number > own)),
+      ...listed("Worse than", apart.filter((number) => number < own)),
+    ];
+    for (const line of lines) note.append(Object.assign(document.createElement("p"), { textContent: line }));
+    button.closest("main").append(note);
+    button.setAttribute("aria-describedby", note.id);
+    place();
+  }
+
+  function place() {
+    const at = owner.getBoundingClientRect();
+    const below = window.innerHeight - at.bottom;
+    if (below < 0 || at.top < 0) return close();
+    note.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - note.offsetWidth - 8))}px`;
+    note.style.top = `${below > note.offsetHeight + 8 ? at.bottom : Math.max(8, at.top - note.offsetHeight)}px`;
+  }
+
+  for (const kind of ["pointerover", "focusin", "click"])
+    document.addEventListener(kind, (event) => {
+      const button = event.target.closest?.("#board-table .range");
+      if (button) open(button);
+      else if (owner && document.activeElement !== owner && !note.contains(event.target)) close();
+    });
+  document.addEventListener("pointerdown", (event) => {
+    if (owner && !owner.contains(event.target) && !note.contains(event.target)) close();
+  });
+  document.addEventListener("focusout", (event) => { if (event.target === owner) close(); });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  document.addEventListener("scroll", () => { if (owner) place(); }, true);
+  document.addEventListener("htmx:beforeSwap", close);
+})();
+
 // A bar shows how many judges are ticked.
 (() => {
   const MOST = 5;

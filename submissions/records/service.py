@@ -14,7 +14,12 @@ from submissions.records.database import Event, snapshot
 from submissions.records.event_log import FIGURE_KINDS, events_of_submission
 from submissions.resources import Resources
 from submissions.scoring.board import BoardMaker, CurrentBoard
-from submissions.scoring.verdicts import read_paper_verdicts, read_stored_verdicts, verdict_cache
+from submissions.scoring.verdicts import (
+    PaperVerdicts,
+    read_paper_verdicts,
+    read_stored_verdicts,
+    verdict_cache,
+)
 
 
 class RecordsService:
@@ -23,6 +28,8 @@ class RecordsService:
     def __init__(self, app: Resources) -> None:
         self._app = app
         self._verdict_cache = verdict_cache()
+        self.known_verdicts: PaperVerdicts = _OfFiles(self)
+        """The verdicts that rank judges from papers; the Space adds those in its dataset."""
 
     @cached_property
     def leak(self) -> LeakBudget:
@@ -79,7 +86,7 @@ class RecordsService:
 
     @cached_property
     def _current(self) -> CurrentBoard:
-        return CurrentBoard(self._app.engine, BoardMaker(self._app, self.paper_verdicts))
+        return CurrentBoard(self._app.engine, BoardMaker(self._app, lambda: self.known_verdicts))
 
     def board(self) -> Board:
         return self._current.get()
@@ -90,7 +97,8 @@ class RecordsService:
         If labels are private, only maintainers may see it, since it has figures that were not made public.
         """
         with snapshot(self._app.engine) as session:
-            return BoardMaker(self._app, self.paper_verdicts).make(session, label_version, is_current=False)
+            maker = BoardMaker(self._app, lambda: self.known_verdicts)
+            return maker.make(session, label_version, is_current=False)
 
     @property
     def latest_board(self) -> Board | None:
@@ -122,6 +130,18 @@ class RecordsService:
         if submission is None:
             raise KeyError(submission_id)
         return read_stored_verdicts(self._app, submission.file_sha256, submission.split)
+
+
+class _OfFiles:
+    """The verdicts in ARB_PAPER_VERDICTS only."""
+
+    mark = None
+
+    def __init__(self, records: RecordsService) -> None:
+        self._records = records
+
+    def of_papers(self) -> Mapping[str, Predictions]:
+        return self._records.paper_verdicts
 
 
 def _figures_through(events: Sequence[Event]) -> int:

@@ -6,7 +6,7 @@ only if the labels are public.
 
 import threading
 import time
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from math import inf
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
@@ -27,6 +27,7 @@ from submissions.labels.versions import LabelStore, versions_at
 from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.resources import Resources
+from submissions.scoring.verdicts import PaperVerdicts
 
 AWAY_SECONDS: Final = 2.0
 """After the database did not answer, the last board is served for this long without asking it again."""
@@ -39,6 +40,7 @@ class BoardState(NamedTuple):
     sequence: int
     round: int
     not_durable: frozenset[str]
+    verdicts: Hashable
 
 
 class FromLabels(NamedTuple):
@@ -56,13 +58,17 @@ def _scores(verdicts: Predictions, labels: LabelSet) -> VerdictScores:
 class BoardMaker:
     """A builder of a suite's boards, which caches the record of each score, since reading one is slow."""
 
-    def __init__(self, app: Resources, verdicts: Mapping[str, Predictions]) -> None:
-        """``verdicts`` are those of published rows, by row id."""
-        self._app, self._verdicts = app, verdicts
+    def __init__(self, app: Resources, known_verdicts: Callable[[], PaperVerdicts]) -> None:
+        self._app, self._known_verdicts = app, known_verdicts
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """The record of each score by its id, with the status and names that it was made for."""
         self._from_labels: tuple[Hashable, FromLabels] = (None, FromLabels())
+
+    @property
+    def mark(self) -> Hashable:
+        """A value that changes whenever the known verdicts of published rows may have changed."""
+        return self._known_verdicts().mark
 
     def round(self) -> int:
         """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
@@ -74,7 +80,8 @@ class BoardMaker:
         if app.labels.is_older_than(versions_at(session, app.suite.name)):
             app.forget_labels()  # another replica, or a command, published a set
         version = app.label_version or queries.fullest_label_version(session, app.suite.name)
-        return BoardState(version, queries.state_of_board(session), self.round(), self._not_durable(session))
+        sequence, not_durable = queries.state_of_board(session), self._not_durable(session)
+        return BoardState(version, sequence, self.round(), not_durable, self.mark)
 
     def _not_durable(self, session: Session) -> frozenset[str]:
         """Return the ids of submissions that have no row yet, because their records could still be lost."""
@@ -126,17 +133,19 @@ class BoardMaker:
 
     def _of_labels(self, session: Session, labels: LabelStore, version: str | None) -> FromLabels:
         """Return what a board needs of the labels; it is empty if this version is not served."""
-        if labels.test is None or labels.test.version != version:
+        test = labels.test
+        if test is None or test.version != version:
             return FromLabels()
-        known = [found for found in (labels.dev, labels.test) if found is not None]
+        known = [found for found in (labels.dev, test) if found is not None]
         source = self._source_of_reference(session, version)
-        key = (*(found.version for found in known), *source)
+        key = (*(found.version for found in known), *source, self.mark)
         if self._from_labels[0] != key:
-            by_task = labels_by_task(labels.test)
+            by_task = labels_by_task(test)
             self._from_labels = key, FromLabels(labels_by_task=by_task)
             if self._app.suite.labels_are_public:
                 row = ceiling_row(known, *source)
-                scores = {row_id: _scores(found, labels.test) for row_id, found in self._verdicts.items()}
+                of_papers = self._known_verdicts().of_papers() if self._published else {}
+                scores = {row_id: _scores(found, test) for row_id, found in of_papers.items()}
                 self._from_labels = key, FromLabels(() if row is None else (row,), by_task, scores)
         return self._from_labels[1]
 
@@ -161,7 +170,7 @@ class CurrentBoard:
         self._engine, self._maker = engine, maker
         self._changes = Changes(engine)
         self._lock = threading.Lock()
-        self._seen: tuple[int, int] | None = None
+        self._seen: Hashable = None
         self._cached: tuple[BoardState, Board] | None = None
         self._away_until = -inf
 
@@ -202,10 +211,10 @@ class CurrentBoard:
         cached = self._cached
         return cached and cached[1]
 
-    def _now(self) -> tuple[int, int] | None:
+    def _now(self) -> Hashable:
         """Return a value that changes whenever the board may have changed, or None on PostgreSQL."""
         changes = self._changes.seen()
-        return None if changes is None else (changes, self._maker.round())
+        return None if changes is None else (changes, self._maker.round(), self._maker.mark)
 
     def _read(self) -> tuple[BoardState, Board]:
         with snapshot(self._engine) as session:

@@ -1,11 +1,11 @@
 """Reads verdicts from the stored files of submissions, and those of published judges from files."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 
@@ -26,6 +26,17 @@ logger = logging.getLogger(__name__)
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet", ".gz")
 CACHE_BYTES: Final = 48_000_000
 """Size of the cache of verdicts. A thousand files fit, or one file with the longest reasoning."""
+
+
+class PaperVerdicts(Protocol):
+    """A source of the verdicts on test of judges from papers."""
+
+    @property
+    def mark(self) -> Hashable:
+        """A value that changes when the verdicts may have changed; fast enough for an event loop."""
+
+    def of_papers(self) -> Mapping[str, Predictions]:
+        """Return the known verdicts in the order of ``suite.split("test")``, by row id."""
 
 
 class VerdictsUnavailable(Exception):

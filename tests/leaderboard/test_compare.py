@@ -1,5 +1,6 @@
 """Comparisons of rows with and without verdicts; boards from synthetic records."""
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -49,6 +50,19 @@ def test_every_vote_is_scored_as_a_judge_of_its_own_would_be(entrants, small_lab
         )
         assert found.cells["by_benchmark"] == expected.pop("by_benchmark")
         assert found.cells["overall"] == expected
+
+
+def test_a_pair_with_a_row_that_cannot_be_compared_has_no_difference(entrants, small_labels):
+    careful, hasty, right = entrants.values()
+    tuned = Entrant(replace(hasty.row, provenance="self-reported", test_labels_used=True), hasty.verdicts)
+    found = compare([careful, tuned, right], small_labels, "success", n_resamples=300)
+    assert [(pair.first, pair.second) for pair in found.comparable()] == [(0, 2)]
+    for pair in found.pairs:
+        for each in (pair.overall, *pair.by_benchmark.values(), *pair.by_agent.values()):
+            if pair not in found.comparable():
+                assert (each.value, each.interval, each.basis, each.favours) == (None, None, None, 0)
+    assert found.pairs[0].overall.first == careful.row.score("success")["overall"]["precision"]
+    assert found.pairs[0].runs is not None  # how often both say the same compares no metrics
 
 
 @pytest.fixture(scope="module")

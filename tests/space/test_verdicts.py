@@ -114,6 +114,46 @@ def public(tmp_path):
     return public_with_three(tmp_path)
 
 
+@pytest.mark.labels
+@pytest.mark.shared
+def test_a_paper_row_is_ranked_by_its_verdicts_so_that_board_and_compare_agree(
+    official_settings, files, tmp_path
+):
+    found = []
+    for name, folder in (("without", None), ("with", files)):
+        updates = {"state_dir": tmp_path / name, "paper_verdicts": folder}
+        service = SubmissionsApp(official_settings.model_copy(update=updates))
+        found.append(service.records.board().ranks("success")["paper/rule-based"].separated_from)
+    # The two judges' precisions are correlated over tasks, which their counts do not show.
+    assert "paper/aer-c" not in found[0] and "paper/aer-c" in found[1]
+    text = shown_text(page(local_client(service), "/compare", judges=["paper/rule-based", "paper/aer-c"]))
+    assert "Rule-based (reward) is better than AER-C (caption) overall" in text
+    assert "does not separate" not in text
+
+
+def test_the_board_is_made_again_when_the_known_verdicts_change(public):
+    service, _ = public
+    source = SimpleNamespace(mark=1, of_papers=dict)
+    service.records.known_verdicts = source
+    first = service.records.board()
+    assert service.records.board() is first and service.records.cached_board() is first
+    source.mark = 2
+    assert service.records.cached_board() is None
+    assert service.records.board() is not first
+
+
+def test_a_dataset_gives_the_board_only_whole_columns_of_published_judges(
+    official_settings, tmp_path, monkeypatch
+):
+    service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
+    ids = [t.trajectory_id for t in service.suite.split("test")]
+    whole = [{"trajectory_id": name, "judge": "aerc", "success": 1} for name in ids]
+    part = [{"trajectory_id": name, "judge": "aerv", "success": 1} for name in ids[:9]]
+    other = [{"trajectory_id": name, "judge": "somebody", "success": 1} for name in ids]
+    found = verdicts_of(service, [*whole, *part, *other], monkeypatch)
+    assert list(found.of_papers()) == ["paper/aer-c"]
+
+
 def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
     """Return the verdicts of the Space, with ``carried`` as the dataset's judgments on test, if any."""
     found = JudgeVerdicts(service, Explorer(service.settings, service))

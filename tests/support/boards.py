@@ -11,13 +11,15 @@ def cell(tp=0, fp=0, fn=0, tn=0, no_verdict=0, ci=None, **changes) -> dict:
     return {**found, "precision_ci": ci, "recall_ci": None, "f1_ci": None, **changes}
 
 
-def label(overall: dict, rank=None, best=True, note="", **by_benchmark) -> dict:
-    """What a row holds of one label; ``rank`` is (place, low, high)."""
+def label(overall: dict, rank=None, best=True, note="", apart=None, **by_benchmark) -> dict:
+    """What a row holds of one label; ``rank`` is (place, low, high), ``apart`` the ids that it lists."""
     return {
         "overall": overall,
         "by_benchmark": {name.replace("_", "+"): found for name, found in by_benchmark.items()},
         "by_agent": {},
         "rank": rank and dict(zip(("place", "low", "high"), rank, strict=True)),
+        "n_separated": None if rank is None else len(apart or ()),
+        "separated_from": apart,
         "best": best,
         "intervals": "tasks",
         "note": note,

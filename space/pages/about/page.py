@@ -10,11 +10,11 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.suite import OFFICIAL
+from arb.core.vocabulary import metric_name
 from dataset_script.card import PAPER_BIBTEX
-from leaderboard.board.ranks import DESIGN_EFFECTS
+from leaderboard.board.ranks import DESIGN_EFFECTS, TESTED_TOGETHER
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from space.pages.maintain.page import describe_epsilon
-from space.pages.rows import figure_name
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
@@ -45,7 +45,8 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
         "n_resamples": N_RESAMPLES,
         "confidence": round(100 * CONFIDENCE),
         "few": FEW,
-        "design_effects": {figure_name(name): effect for name, effect in DESIGN_EFFECTS.items()},
+        "tested_together": TESTED_TOGETHER,
+        "design_effects": {metric_name(name): effect for name, effect in DESIGN_EFFECTS.items()},
         "max_upload_bytes": service.settings.max_upload_bytes,
         "board_digest": service.records.board().digest,
         "versions": tuple((package, version(package)) for package in PACKAGES),

@@ -234,7 +234,7 @@ def _effect_on_training(row: BoardRow, label: str) -> FinetuningEffect | None:
     tp, fp, fn, tn = cell["tp"], cell["fp"], cell["fn"], cell["tn"]
     if tp is None or fp is None or fn is None or tn is None:
         return None
-    return rejection_finetuning(tp, fp, fn, tn, cell["precision_ci"])
+    return rejection_finetuning(tp, fp, fn, tn, row.interval(cell, "precision"))
 
 
 def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:

@@ -7,7 +7,14 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
-from arb.core.vocabulary import BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.vocabulary import (
+    BENCHMARK_SHORT_TITLES,
+    BENCHMARK_TITLES,
+    LABEL_TITLES,
+    LABELS,
+    METRIC_TITLES,
+    metric_name,
+)
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS
@@ -23,7 +30,7 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.rows import figure_name, in_order, ranked_rows
+from space.pages.rows import in_order, ranked_rows
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
@@ -114,7 +121,10 @@ def _values(
     return common | {
         **view,
         "heading": heading,
-        "sentences": [pair_sentence(found, pair, names) for pair in found.against_first()],
+        "sentences": [
+            (pair_sentence(found, pair, names), board_sentence(board, found, pair, names))
+            for pair in found.against_first()
+        ],
         "letters": "ABCDE",
         "metric_titles": METRIC_TITLES,
         "short_titles": BENCHMARK_SHORT_TITLES,
@@ -196,7 +206,7 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     """Return one sentence: which judge is better overall, and on which benchmarks it is better or worse."""
     first, second = names[pair.first], names[pair.second]
-    figure, value, interval = figure_name(found.figure), pair.overall.value, pair.overall.interval
+    figure, value, interval = metric_name(found.figure), pair.overall.value, pair.overall.interval
     for name, place in ((first, pair.first), (second, pair.second)):
         if why := found.entrants[place].row.why_not_comparable:
             return f"{first} and {second} cannot be compared: {name} is {why}."
@@ -233,28 +243,55 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}."
 
 
+def board_sentence(board: Board, found: Comparison, pair: Pair, names: Sequence[str]) -> str:
+    """Return a sentence that explains why the board's test of a pair differs from the page's, if it does.
+
+    The sentence is empty if both agree, or if the board does not list which judges are separated.
+    """
+    ranks = board.ranks(found.label, found.figure)
+    rank, other = (ranks.get(found.entrants[place].row.id) for place in (pair.first, pair.second))
+    if rank is None or other is None or rank.separated_from is None:
+        return ""
+    is_separated = found.entrants[pair.second].row.id in rank.separated_from
+    if is_separated == (pair.overall.favours != 0):
+        return ""
+    first, second, metric = names[pair.first], names[pair.second], metric_name(found.figure)
+    n_ranked = sum(each is not None for each in ranks.values())
+    verb = "separates" if is_separated else "does not separate"
+    head = f"The board {verb} {first} and {second} by {metric}"
+    if is_separated or n_ranked == 2:
+        return f"{head}: its test is computed in another way than the interval on this page."
+    return (
+        f"{head}: it tests all {n_ranked * (n_ranked - 1) // 2:,} pairs of its judges at once and needs a "
+        "larger difference, while this page tests one pair at a time."
+    )
+
+
 def basis_sentence(found: Comparison) -> str:
     """Return sentences on which intervals are paired over tasks, which are only approximate, and why."""
-    paired = sum(pair.is_paired for pair in found.pairs)
-    if paired == len(found.pairs):
+    pairs = found.comparable()
+    if not pairs:
+        return "Judges that cannot be compared have no differences and no intervals."
+    paired = sum(pair.is_paired for pair in pairs)
+    if paired == len(pairs):
         bases = set()
-        for pair in found.pairs:
+        for pair in pairs:
             bases |= {each.basis for each in (*pair.by_benchmark.values(), *pair.by_agent.values())}
         which = "Every interval not marked with ≈" if "approximate" in bases else "Every interval"
         return f"{which} is paired: the judges are compared on the same resamples of tasks."
-    without = sum(pair.runs is None for pair in found.pairs)
+    without = sum(pair.runs is None for pair in pairs)
     reasons = ["the verdicts of both judges are not known"] if without else []
-    if len(found.pairs) - without > paired:
+    if len(pairs) - without > paired:
         reasons.append("a metric is the same in every resample")
     how = (
         f"If {' or '.join(reasons)}, the two judges' separate intervals are combined. The "
         "result is approximate, and wider than a paired interval (hollow dots)."
     )
     if not paired:
-        which = "interval" if without == len(found.pairs) else "overall interval"
+        which = "interval" if without == len(pairs) else "overall interval"
         return f"No {which} here is paired. {how}"
     are = "is" if paired == 1 else "are"
-    return f"Of {len(found.pairs)} pairs, {paired} {are} compared on the same tasks (filled dots). {how}"
+    return f"Of {len(pairs)} pairs, {paired} {are} compared on the same tasks (filled dots). {how}"
 
 
 def vote_sentence(found: Comparison, names: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from leaderboard.board.rows import parts_of
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import Difference
-from leaderboard.score import Cell, interval_of, metric_of
+from leaderboard.score import Cell, metric_of
 from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis, distinct_names, metric_cell
 
@@ -48,7 +48,7 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
     for row in rows:
         cell = overall_of(row, found.label)
         if cell is not None:
-            ends += [metric_of(cell, found.figure), *(interval_of(cell, found.figure) or ())]
+            ends += [metric_of(cell, found.figure), *(row.interval(cell, found.figure) or ())]
         benchmarks |= parts_of(row, found.label, "by_benchmark").keys()
     names = distinct_names(rows)
     groups = _groups(found)

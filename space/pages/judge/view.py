@@ -6,7 +6,8 @@ from typing import Final
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.rows import parts_of
+from leaderboard.board.ranks import Rank
+from leaderboard.board.rows import parts_of, why_not_ranked
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import Cell, Score, interval_of, metric_of
 from space.pages.rows import in_order, overall_of
@@ -23,7 +24,10 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A judge's row on its page, for one label. ``human`` is the second annotator's overall cell."""
+    """A judge's row on its page, for one label. ``human`` is the second annotator's overall cell.
+
+    ``better`` and ``worse`` are the rows that the board separates above it and below it, if they are listed.
+    """
 
     row: BoardRow
     label: str
@@ -32,6 +36,10 @@ class JudgeView:
     axes: Mapping[str, Axis]
     human: Cell | None
     n_ranked: int
+    rank: Rank | None
+    better: tuple[BoardRow, ...]
+    worse: tuple[BoardRow, ...]
+    why_not_ranked: str
     submissions: tuple[BoardRow, ...]
 
     @property
@@ -52,6 +60,10 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     found = row.labels.get(label)
     if not found:
         return None
+    ranks = board.ranks(label)
+    rank = ranks.get(row.id)
+    places = {row_id: other.place for row_id, other in ranks.items() if other}
+    apart = [board.rows[board.places[other]] for other in (rank and rank.separated_from) or ()]
     human = board.row(SECOND_ANNOTATOR)
     reference = overall_of(human, label) if human else None
     sections: list[Section] = [("", (("All trajectories", found["overall"], {}),))]
@@ -67,7 +79,11 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
         sections=tuple(sections),
         axes={metric: _axis(found, reference, metric) for metric in ON_AN_AXIS},
         human=reference,
-        n_ranked=sum(rank is not None for rank in board.ranks(label).values()),
+        n_ranked=len(places),
+        rank=rank,
+        better=tuple(other for other in apart if rank and places[other.id] < rank.place),
+        worse=tuple(other for other in apart if rank and places[other.id] > rank.place),
+        why_not_ranked="" if rank else why_not_ranked(row, label, "precision", row.id in ranks),
         submissions=_submissions(board, row),
     )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.cache import ByteCache
-from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.hard import view_hard
@@ -26,7 +26,7 @@ from space.pages.leaderboard.query import (
 )
 from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
-from space.pages.rows import INPUTS, figure_name
+from space.pages.rows import INPUTS
 from space.services import Services
 from space.verdicts import LABEL, JudgeVerdicts
 from space.web.cells import MARKS, cost_cell
@@ -127,7 +127,8 @@ def table_values(
         "view": view_board(board, choice, after),
         "metric_titles": METRIC_TITLES,
         "lower_is_better": LOWER_IS_BETTER,
-        "figure_name": figure_name,
+        "metric_name": metric_name,
+        "inputs": INPUTS,
         "cost_cell": cost_cell,
         "provenances": PROVENANCES,
         "marks": MARKS,

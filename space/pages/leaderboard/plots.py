@@ -14,12 +14,11 @@ from typing import Final
 import numpy as np
 
 from arb.core.console import interval, percent
-from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
 from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_of
-from space.pages.rows import figure_name
 from space.web.cells import short_name
 
 WIDTH, HEIGHT = 600, 400
@@ -172,7 +171,7 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
     for figure in figures:
         ends = interval_of(cell_of(row, choice) or {}, figure) if figure == figures[0] else None
         bounds = f" ({interval(ends)})" if ends else ""
-        lines.append(f"{figure_name(figure)} {percent(figure_of(row, choice, figure))}{bounds}")
+        lines.append(f"{metric_name(figure)} {percent(figure_of(row, choice, figure))}{bounds}")
     return "\n".join(lines)
 
 
@@ -240,7 +239,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
             (to_pixels(0, share(tick), window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom, top)
         ),
         front=f"{path}H{WIDTH}",
-        figure=figure_name(figure),
+        figure=metric_name(figure),
         n_left_out=len(judges) - len(drawn),
     )
 

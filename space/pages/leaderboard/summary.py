@@ -4,25 +4,26 @@ from collections import Counter
 from collections.abc import Sequence
 
 from arb.core.console import percent
-from arb.core.vocabulary import BENCHMARK_TITLES
+from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
-from space.pages.rows import figure_name, overall_of, ranked_rows
+from space.pages.rows import overall_of, ranked_rows
 from space.web.cells import CALLED, short_name
 
 POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
 
 
 def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
-    """Return up to four sentences: on ties, the first row, the smallest benchmark and the human reference."""
+    """Return up to five sentences: on ranks, the first row, the smallest benchmark and the reference."""
     ranked = ranked_rows(board, label, figure)
     if not ranked:
         return ["No judge has a rank for this label yet."]
     found = [
-        _tie(ranked, label, figure),
+        _separated([rank for _, rank in ranked]),
+        _open_ranks(ranked),
         _first(ranked[0][0], label, figure),
         _smallest_benchmark([row for row, _ in ranked], label),
         _human(board, label),
@@ -30,31 +31,35 @@ def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
     return [sentence for sentence in found if sentence]
 
 
-def _tie(ranked: Sequence[tuple[BoardRow, Rank]], label: str, figure: str) -> str:
-    """Return a sentence on the largest group of tied judges, or on how many ranks are not settled."""
-    if len(ranked) < 2:
+def _separated(ranks: Sequence[Rank]) -> str:
+    """Return a sentence on how many pairs of judges are separated."""
+    n = len(ranks)
+    if n < 2:
         return ""
+    pairs, separated = n * (n - 1) // 2, sum(rank.n_separated for rank in ranks) // 2
+    if separated == pairs:
+        return f"The test set separates {'the two' if n == 2 else f'all {n:,}'} judges from each other."
+    if not separated:
+        return f"The test set separates no two of the {n:,} judges."
+    return f"The test set separates {separated:,} of the {pairs:,} pairs of judges."
+
+
+def _open_ranks(ranked: Sequence[tuple[BoardRow, Rank]]) -> str:
+    """Return a sentence on the range of ranks that most judges have; empty if no two judges have the same."""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)
-    if all(low == high for low, high in ranges):
-        return "No two judges here are tied."
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:
-        open_places = sum(low < high for low, high in ranges)
-        return f"{open_places} of {len(ranked)} judges are tied with other judges."
-    group = [row for row, rank in ranked if (rank.low, rank.high) == (low, high)]
-    # A row with a rank has the metric that it is ranked by.
-    first, last = (metric_of(overall_of(row, label) or {}, figure) or 0.0 for row in (group[0], group[-1]))
-    within = f"{100 * abs(first - last):.1f} points of {figure_name(figure)}"
+        return ""
+    first = next(row for row, rank in ranked if (rank.low, rank.high) == (low, high))
     return (
-        f"{size} judges, from {short_name(group[0])} to {short_name(group[-1])}, are within {within} of "
-        f"each other. The test set cannot rank them: each could be anywhere from rank {low} to {high}."
+        f"{size:,} judges, {short_name(first)} among them, could each have any rank from {low:,} to {high:,}."
     )
 
 
 def _first(row: BoardRow, label: str, figure: str) -> str:
     cell = overall_of(row, label)
     if figure != "precision":
-        return f"{short_name(row)} leads with {figure_name(figure)} {percent(metric_of(cell or {}, figure))}."
+        return f"{short_name(row)} leads with {metric_name(figure)} {percent(metric_of(cell or {}, figure))}."
     if cell is None or cell["precision"] is None or cell["recall"] is None:
         return ""
     return (

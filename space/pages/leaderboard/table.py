@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
-from leaderboard.board.board import Board, BoardRow
-from leaderboard.board.ranks import Rank
-from leaderboard.board.rows import parts_of
+from leaderboard.board.board import Board, BoardRow, Ranks
+from leaderboard.board.ranks import TESTED_TOGETHER, Rank
+from leaderboard.board.rows import parts_of, why_not_ranked
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from leaderboard.score import interval_of, metric_of
+from leaderboard.score import metric_of
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
@@ -20,16 +20,25 @@ from space.pages.leaderboard.query import (
     widen,
 )
 from space.pages.rows import in_order
-from space.web.cells import Axis, Span, TableCell, cost_cell, metric_cell, noise_on_board
+from space.web.cells import Axis, Span, TableCell, cost_cell, distinct_names, metric_cell, noise_on_board
+
+RANK_WIDTH = "ranked"
+"""The longest word of "not ranked", which the column has room for."""
 
 
 @dataclass(frozen=True)
 class ViewRow:
-    """A row of the table with its metrics formatted."""
+    """A row of the table with its metrics formatted.
+
+    ``apart`` has the indexes in `BoardView.ranked` of the rows from which it is separated, as `spans` writes
+    them. ``why_not_ranked`` is empty if the row has a rank.
+    """
 
     row: BoardRow
     rank: Rank | None
     rank_text: str
+    apart: str
+    why_not_ranked: str
     main: TableCell
     interval: Span | None
     others: tuple[TableCell, ...]
@@ -42,7 +51,8 @@ class BoardView:
 
     ``parts`` maps each benchmark, or each agent if the reader chose one, to the short and long title of its
     column. ``row_range`` has the numbers of the first and the last row shown, out of ``n_rows`` that fit the
-    choice. ``human`` is the place of the second annotator on the axis.
+    choice. ``human`` is the place of the second annotator on the axis. ``ranked`` has the names of the ranked
+    judges by rank, or is empty if the board does not list which are separated.
     """
 
     choice: LeaderboardQuery
@@ -56,6 +66,8 @@ class BoardView:
     human: float | None
     widths: Mapping[str, float]
     """The widths, in rem, of columns whose longest text may be in a row that is not shown yet."""
+    n_ranked: int = 0
+    ranked: tuple[str, ...] = ()
     has_costs: bool = False
     has_attempts: bool = False
     noise: str = ""
@@ -69,6 +81,11 @@ class BoardView:
             return f"{self.n_rows:,} {one if self.n_rows == 1 else many}"
         numbers = f"{last:,}" if first == 1 else f"{first:,} to {last:,}"
         return f"{numbers} of {self.n_rows:,} {many}"
+
+    @property
+    def is_tested_by_steps(self) -> bool:
+        """Whether the ranks come from the step-down test, which is too slow for large boards."""
+        return self.n_ranked <= TESTED_TOGETHER
 
     @property
     def before(self) -> tuple[int, int] | None:
@@ -108,8 +125,12 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     first, last = widen(choice.rows, len(judges))
     last = min(last, len(judges))
 
+    by_rank = sorted((rank.place, row_id) for row_id, rank in ranks.items() if rank)
+    numbers = {row_id: number for number, (_, row_id) in enumerate(by_rank)}
+    are_listed = any(rank.separated_from is not None for rank in ranks.values() if rank)
+
     def view(rows: Sequence[BoardRow]) -> tuple[ViewRow, ...]:
-        return tuple(_view_row(row, ranks.get(row.id), choice, others, tuple(parts), axis) for row in rows)
+        return tuple(_view_row(row, ranks, numbers, choice, others, tuple(parts), axis) for row in rows)
 
     references = view(chosen[len(judges) :])
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
@@ -123,7 +144,9 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         references=references,
         axis=axis,
         human=human.dot if human and not human.off else None,
-        widths=_widths(judges, [_rank_text(ranks.get(row.id)) for row in judges]),
+        widths=_widths(judges, [rank.range_text("–") for rank in ranks.values() if rank]),
+        n_ranked=len(by_rank),
+        ranked=distinct_names([board.rows[board.places[row_id]] for row_id in numbers]) if are_listed else (),
         has_costs=any(row.cost for row in judges),
         has_attempts=any(row.attempts for row in judges),
         noise=noise_on_board(judges, choice.label),
@@ -145,21 +168,22 @@ def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
     """Return an axis in whole tens of percent that fits every value and interval of these rows."""
     values: list[float | None] = []
     for row in rows:
-        interval = interval_of(cell_of(row, choice) or {}, choice.figure)
+        interval = row.interval(cell_of(row, choice), choice.figure)
         values += [figure_of(row, choice, choice.figure), *(interval or ())]
     return Axis.around(values)
 
 
 def _widths(rows: Sequence[BoardRow], ranks: Sequence[str]) -> dict[str, float]:
     """Return the widths of columns for their longest text, at about half a rem per character."""
-    longest_rank = max(map(len, ranks), default=0)
+    longest_rank = max(map(len, (*ranks, RANK_WIDTH)))
     longest_cost = max((len(cost_cell(row.cost).text) for row in rows), default=0)
     return {"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)}
 
 
 def _view_row(
     row: BoardRow,
-    rank: Rank | None,
+    ranks: Ranks,
+    numbers: Mapping[str, int],
     choice: LeaderboardQuery,
     others: Sequence[str],
     parts: Sequence[str],
@@ -168,12 +192,16 @@ def _view_row(
     main = cell_of(row, choice)
     interval = None
     if main:
-        interval = axis.span(metric_of(main, choice.figure), interval_of(main, choice.figure))
+        interval = axis.span(metric_of(main, choice.figure), row.interval(main, choice.figure))
+    rank = ranks.get(row.id)
+    apart = [numbers[other] for other in (rank and rank.separated_from) or ()]
     by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
         rank=rank,
-        rank_text=_rank_text(rank),
+        rank_text=rank.range_text("–") if rank else "",
+        apart=spans(apart),
+        why_not_ranked="" if rank else why_not_ranked(row, choice.label, choice.figure, row.id in ranks),
         main=metric_cell(main, choice.figure, choice.label),
         interval=interval,
         others=tuple(metric_cell(main, name, choice.label) for name in others),
@@ -181,5 +209,12 @@ def _view_row(
     )
 
 
-def _rank_text(rank: Rank | None) -> str:
-    return rank.range_text("–") if rank else ""
+def spans(numbers: Sequence[int]) -> str:
+    """Return ascending numbers in a short form: ``0-3 7`` for 0, 1, 2, 3 and 7."""
+    found: list[list[int]] = []
+    for number in numbers:
+        if found and number == found[-1][1] + 1:
+            found[-1][1] = number
+        else:
+            found.append([number, number])
+    return " ".join(str(low) if low == high else f"{low}-{high}" for low, high in found)

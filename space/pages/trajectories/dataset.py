@@ -5,8 +5,9 @@ Everything is read-only. Only the row groups of one trajectory are read at a tim
 
 import hashlib
 import logging
+import os
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -103,15 +104,23 @@ class Folder:
 
     def __init__(self, path: Path, suite: Suite | None = None) -> None:
         self._path, self._suite = path, suite
+        self._manifest = str(path / MANIFEST)
         self._lock = threading.Lock()
-        self._opened: tuple[tuple[int, int], OpenedDataset] | None = None
+        self._opened: tuple[tuple[int, int] | None, OpenedDataset] | None = None
+
+    def mark(self) -> tuple[int, int] | None:
+        """Return a value that changes when the dataset is rebuilt, or None if there is none now."""
+        try:
+            stat = os.stat(self._manifest)  # noqa: PTH116 - a tenth of the time of a path's, in every request
+        except OSError:
+            return None
+        return (stat.st_mtime_ns, stat.st_size)
 
     def now(self) -> OpenedDataset:
         """Return the current dataset; raise TrajectoriesUnavailable if it could never be opened."""
         with self._lock:
             try:
-                stat = (self._path / MANIFEST).stat()
-                mark = (stat.st_mtime_ns, stat.st_size)
+                mark = self.mark()
                 if self._opened is None or self._opened[0] != mark:
                     self._opened = (mark, self._open())
             except (OSError, SourceError, ValueError, KeyError) as reason:
@@ -179,6 +188,11 @@ class Explorer:
             RESIZED_BYTES, lambda picture: len(picture.content) + 200
         )
         self._counted: ByteCache[VoteCounts] = ByteCache(4, lambda _: 1)
+
+    @property
+    def mark(self) -> Hashable:
+        """A value that changes when a dataset is rebuilt; it takes microseconds, unlike `datasets`."""
+        return tuple(folder.mark() for folder in self._folders)
 
     @property
     def served(self) -> Suite:

@@ -330,7 +330,10 @@ def test_each_metric_ranks_by_itself(judged):
     for metric in ("recall", "npv", "accuracy"):
         assert order(board, metric=metric)[0] == "eager", metric
         assert board.ranks("success", metric)["eager"].place == 1
-    assert board.ranks("success")["careful"] == Rank(**rank_of(board, "careful"))
+    stored = board.row("careful").score("success")
+    assert board.ranks("success")["careful"] == Rank(
+        **stored["rank"], n_separated=1, separated_from=tuple(stored["separated_from"])
+    )
 
 
 def test_the_submission_that_stands_for_a_judge_is_the_best_by_the_metric(judged):
@@ -349,10 +352,47 @@ def test_rows_with_verdicts_are_paired_by_other_metrics_where_labels_are_at_hand
     positives = judged.labels.reshape(60, 2).sum(axis=1)  # two runs a task
     by_task = {"success": np.stack([positives, 2 - positives], axis=1).tolist()}
     paired = make_board("small", records, (), version, labels_by_task=by_task)
-    assert paired.ranks("success", "tnr")["more"] == Rank(2, 2, 2)
+    assert paired.ranks("success", "tnr")["more"] == Rank(2, 2, 2, 1, ("few",))
     # by their intervals alone they cannot be told apart
-    assert board_of(*records).ranks("success", "tnr")["more"] == Rank(2, 1, 2)
+    assert board_of(*records).ranks("success", "tnr")["more"] == Rank(2, 1, 2, 0, ())
     assert paired.to_bytes() == board_of(*records).to_bytes()
+
+
+def test_a_row_from_a_paper_is_ranked_by_its_verdicts_if_they_are_known(judged):
+    # ten false positives more on the same runs: precision is never better on any resample
+    few, more = (judged.record(name, judged.verdicts(n, seed=3)) for name, n in (("few", 10), ("more", 20)))
+    version = few.report["label_version"]
+    printed = replace(
+        board_of(more).row("more"), id="paper/more", provenance="published", account="", protocol="printed"
+    )
+    counted = make_board("small", [few], (), version, [printed])
+    known = make_board(
+        "small", [few], (), version, [printed],
+        verdict_scores={"paper/more": VerdictScores({}, more.counts_by_task)},
+    )
+    both = board_of(few, more)
+    found = [board.ranks("success")["few"] for board in (counted, known, both)]
+    # By its counts, its error is taken as independent of that of the other judge.
+    assert [rank.n_separated for rank in found] == [0, 1, 1]
+    assert found[1].separated_from == ("paper/more",)
+    assert "counts_by_task" not in repr(known)
+
+
+def test_a_board_lists_the_rows_that_are_separated_in_its_json_and_reads_them_again(judged):
+    records = [judged.record("best", judged.verdicts(0)), judged.record("worst", judged.verdicts(30))]
+    board = board_of(*records)
+    again = Board.from_bytes(board.to_bytes())
+    for row_id, other in (("best", "worst"), ("worst", "best")):
+        score = again.row(row_id).score("success")
+        assert (score["n_separated"], score["separated_from"]) == (1, [other])
+    assert again.ranks("success") == board.ranks("success")
+
+
+def test_ranks_by_a_hidden_half_do_not_list_who_is_separated(judged):
+    records = [judged.record("best", judged.verdicts(0)), judged.record("worst", judged.verdicts(30))]
+    hidden = replace(records[0], ranking={"success": records[0].report["labels"]["success"]["overall"]})
+    board = board_of(hidden, records[1])
+    assert {rank.separated_from for rank in board.ranks("success").values()} == {None}
 
 
 def test_what_ranks_stand_on_is_in_no_text_of_a_board(judged):

@@ -89,7 +89,7 @@ def board() -> Board:
     found = label(
         # TP 30, FP 10: precision 0.75; recall 30 / 50 = 0.6
         cell(tp=30, fp=10, fn=20, tn=40, ci=[0.6, 0.85]), rank=(1, 1, 2),
-        webarena=cell(tp=3, fp=1, fn=4, tn=2),
+        webarena=cell(tp=3, fp=1, fn=4, tn=2), apart=["paper/../x"],
     )  # fmt: skip
     rows = (
         row("Ours", found, id="0123456789ab", marks=("verified",)),
@@ -124,6 +124,22 @@ def test_every_row_is_in_the_table_with_its_metrics(board):
     assert '<tr class="reference">' in html
     # 7 positive labels on WebArena: marked, with the count.
     assert 'class="few" title="7 positive labels"' in html
+
+
+def test_a_row_says_from_whom_it_is_separated_or_why_it_has_no_rank(board):
+    files = site_files(board)
+    ours = re.sub(r"<[^>]*>|\s+", " ", files["judges/0123456789ab.html"].decode())
+    assert "Rank 1 to 2, separated from 1 judge: &lt;script&gt;" in re.sub(" +", " ", ours)
+    index = files["index.html"].decode()
+    assert "<td>not ranked<small>a reference, not a judge</small></td>" in index
+    assert (
+        "<p>Not ranked: a reference, not a judge.</p>"
+        in files[f"judges/{page_name('reference/yes')}.html"].decode()
+    )
+    lines = list(csv.DictReader(io.StringIO(files["board.csv"].decode())))
+    assert [(line["n_separated"], line["separated_from"]) for line in lines] == [
+        ("1", "paper/../x"), ("0", ""), ("", ""),
+    ]  # fmt: skip
 
 
 def test_what_strangers_wrote_is_text_and_no_script_is_anywhere(board):

@@ -121,15 +121,20 @@ def test_contenders_never_defined_on_the_same_resample_are_not_separated():
 
 
 def test_a_rank_is_a_place_and_the_places_that_the_intervals_leave_open():
-    found = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.75, 0.50)])
+    found = rank_contenders([unpaired(p) for p in (0.90, 0.88, 0.75, 0.50)], "abcd")
     # .13 apart by .05 * sqrt(2) is 1.96 * .13 / .0707 = 3.6 standard errors; four rows need about 2.6
-    assert found == [Rank(1, 1, 2), Rank(2, 1, 2), Rank(3, 3, 3), Rank(4, 4, 4)]
+    assert found == [
+        Rank(1, 1, 2, 2, ("c", "d")),
+        Rank(2, 1, 2, 2, ("c", "d")),
+        Rank(3, 3, 3, 3, ("a", "b", "d")),
+        Rank(4, 4, 4, 3, ("a", "b", "c")),
+    ]
 
 
-def test_ties_need_not_be_groups_a_row_can_tie_with_both_its_neighbours():
+def test_rows_can_be_separated_although_their_ranges_overlap():
     found = rank_contenders([unpaired(p) for p in (0.80, 0.75, 0.70)])
-    # 80 and 75 tie, 75 and 70 tie (1.4 standard errors), 80 and 70 do not (2.8, where three rows need 2.34)
-    assert found == [Rank(1, 1, 2), Rank(2, 1, 3), Rank(3, 2, 3)]
+    # 80 and 75 are 1.4 standard errors apart, and 75 and 70; 80 and 70 are 2.8, where three rows need 2.34
+    assert found == [Rank(1, 1, 2, 1), Rank(2, 1, 3, 0), Rank(3, 2, 3, 1)]
 
 
 def test_rows_that_are_not_separated_share_one_range():
@@ -300,7 +305,7 @@ def test_a_large_board_separates_a_pair_by_its_difference_over_its_standard_erro
         spread = np.sqrt(np.mean((errors[place] - errors) ** 2, axis=1))
         n_above = np.sum(values - values[place] > critical_value(256) * spread)
         n_below = np.sum(values[place] - values > critical_value(256) * spread)
-        assert found[name] == Rank(place + 1, n_above + 1, len(values) - n_below)
+        assert found[name] == Rank(place + 1, n_above + 1, len(values) - n_below, n_above + n_below, None)
     assert any(rank.low > 1 for rank in found.values())
 
 

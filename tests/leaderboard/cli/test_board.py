@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import replace
 from typing import get_args, get_type_hints
 
@@ -46,8 +47,19 @@ def test_the_published_board_is_printed_with_ranks_intervals_and_evidence():
     )
 
 
+def test_a_row_without_a_rank_says_so_and_one_that_cannot_be_compared_has_no_interval(published):
+    lines = printed(published).splitlines()
+    table = lines[4 : next(n for n, line in enumerate(lines) if n > 4 and not line.strip())]
+    assert len(table) == len(published.rows)
+    assert all(re.match(r" (not ranked|\d+( to \d+)?) ", line) for line in table)
+    tuned = next(line for line in table if "Hunter-Seeker" in line)
+    assert tuned.startswith(" not ranked") and " to " not in tuned
+
+
 def test_why_a_row_has_no_rank_stands_below(published):
     text = " ".join(printed(published).split())
+    assert "Rule-based needs the environment's reward." in text
+    assert "Not ranked (a reference, not a judge): Second annotator, Always successful" in text
     assert "Not ranked (tuned on test): Hunter-Seeker." in text
     assert "Not ranked (evaluated on dev and test together): JEV-27B-VL." in text
     assert "Not ranked (reported without split or protocol): 72B-voting@4 Ensemble," in text

@@ -119,8 +119,8 @@ def test_a_board_that_could_not_be_made_is_tried_again(engine):
             raise outcome
         return outcome
 
-    state = BoardState(None, 0, 0, frozenset())
-    maker = SimpleNamespace(state=lambda session: state, make=make, round=lambda: 0)
+    state = BoardState(None, 0, 0, frozenset(), None)
+    maker = SimpleNamespace(state=lambda session: state, make=make, round=lambda: 0, mark=None)
     board = CurrentBoard(engine, maker)
     with pytest.raises(ValueError, match="no"):
         board.get()

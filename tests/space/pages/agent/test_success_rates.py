@@ -62,6 +62,20 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     assert (round(rule_based.wrong, 1), round(rule_based.lost, 1)) == (162.4, 659.9)
 
 
+@pytest.mark.labels
+def test_a_judge_that_cannot_be_compared_has_no_interval_in_the_table_on_training(
+    official_settings, tmp_path
+):
+    service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path / "state"}))
+    _, kept = view_training(service.records.board().ranking("success"))
+    intervals = {row.id: effect.wrong_interval for row, _, effect in kept}
+    assert intervals["reported/hunter-seeker"] is None and intervals["paper/rule-based"]
+    html = page_at(service, "/rates")
+    line = html[html.index('id="rates-training"') :].partition("Hunter-Seeker")[2].partition("</tr>")[0]
+    assert "cannot be compared: tuned on test" in line
+    assert '<i class="' not in line
+
+
 def test_experts_are_not_shown_where_the_labels_are_hidden(service):
     with_rules(service, is_public=False)
     text = shown_text(page_at(service, "/rates"))

@@ -111,7 +111,9 @@ def test_the_basis_tells_paired_intervals_from_approximate_ones():
     paired = pair(BETTER, found_runs=runs())
     counts = pair(difference(0.1, (0.05, 0.2), "approximate"), second=2)
     assert basis_sentence(comparison(paired)).startswith("Every interval is paired")
-    assert basis_sentence(comparison(counts)).startswith("No interval here is paired. If the verdicts")
+    assert basis_sentence(comparison(counts, names="ABC")).startswith(
+        "No interval here is paired. If the verdicts"
+    )
     same = pair(difference(0.1, (0.05, 0.2), "approximate"), found_runs=runs())
     assert basis_sentence(comparison(same)).startswith("No overall interval here is paired. If a metric is")
     assert basis_sentence(comparison(paired, counts, names="ABC")).startswith("Of 2 pairs, 1 is compared")

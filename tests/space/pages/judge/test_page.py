@@ -92,7 +92,7 @@ def test_every_submission_of_the_judge_is_a_link(public):
     second = send(service, verdicts(service.suite, misses=5), judge="Alpha").submission_id
     html = page_of(service, second)
     assert f'<a href="/judge?id={ids["Alpha"]}">' in html
-    assert "The board ranks another submission of this judge." in html
+    assert "It is not ranked: another submission of the judge is ranked." in html
     assert "2 scored" in shown_text(html)
 
 

@@ -167,10 +167,10 @@ def test_a_row_that_cannot_be_compared_says_so_beside_its_name():
     found = label(cell(9, 1, 1, 9))
     unknown = row("A", found, "self-reported", split=None, protocol=None)
     text = shown_text(table_html(board(unknown), LeaderboardQuery()))
-    assert "LLM judge · tree · not comparable" in text
+    assert "not ranked" in text
+    assert "LLM judge · tree · reported without split or protocol" in text
     tuned = row("A", found, "published", test_labels_used=True)
-    assert "LLM judge · tree · test labels used" in shown_text(table_html(board(tuned), LeaderboardQuery()))
-    assert "not comparable" not in shown_text(table_html(board(row("A", found)), LeaderboardQuery()))
+    assert "LLM judge · tree · tuned on test" in shown_text(table_html(board(tuned), LeaderboardQuery()))
 
 
 # More rows than the page opens with

@@ -98,41 +98,46 @@ def test_dates_stand_clear_of_each_other_and_days_in_their_order(days):
     assert all(b - a >= DATE_WIDTH for a, b in pairwise(places))
 
 
-def ranked(name: str, precision: int, rank, **changes):
+def ranked(name: str, precision: int, rank, apart=(), **changes):
     """A judge with this precision of 100 called, 150 positives, and a small benchmark."""
     overall = cell(precision, 100 - precision, 150 - precision, 50)
     return row(
-        name, label(overall, rank, assistantbench=cell(2, 1, 3, 40), webarena=cell(30, 2, 20, 60)), **changes
+        name,
+        label(
+            overall, rank, apart=list(apart), assistantbench=cell(2, 1, 3, 40), webarena=cell(30, 2, 20, 60)
+        ),
+        **changes,
     )
 
 
-def test_the_largest_tie_is_told_with_its_ends_its_width_and_its_places():
+def test_the_pairs_and_the_range_that_most_judges_have_are_told():
     found = sentences(
         board(
-            ranked("Alpha", 90, (1, 1, 1)), ranked("Beta", 80, (2, 2, 4)), ranked("Gamma", 77, (3, 2, 4)),
-            ranked("Delta", 74, (4, 2, 4), inputs=""),
+            ranked("Alpha", 90, (1, 1, 1), ("Beta", "Gamma", "Delta")),
+            ranked("Beta", 80, (2, 2, 4), ("Alpha",)),
+            ranked("Gamma", 77, (3, 2, 4), ("Alpha",)), ranked("Delta", 74, (4, 2, 4), ("Alpha",), inputs=""),
         ),
         "success",
     )  # fmt: skip
-    assert found[0] == (
-        "3 judges, from Beta (tree) to Delta, are within 6.0 points of precision of each other. The test "
-        "set cannot rank them: each could be anywhere from rank 2 to 4."
-    )
+    # 4 judges: 4 * 3 / 2 = 6 pairs
+    assert found[:2] == [
+        "The test set separates 3 of the 6 pairs of judges.",
+        "3 judges, Beta (tree) among them, could each have any rank from 2 to 4.",
+    ]
 
 
 def test_judges_that_are_all_separated_are_said_to_be():
-    judges = [ranked("A", 90, (1, 1, 1)), ranked("B", 50, (2, 2, 2))]
-    assert sentences(board(*judges), "success")[0] == "No two judges here are tied."
+    judges = [ranked("A", 90, (1, 1, 1), "B"), ranked("B", 50, (2, 2, 2), "A")]
+    assert sentences(board(*judges), "success")[0] == "The test set separates the two judges from each other."
+    judges = [ranked("A", 90, (1, 1, 3)), ranked("B", 89, (2, 1, 3)), ranked("C", 88, (3, 1, 3))]
+    assert sentences(board(*judges), "success")[0] == "The test set separates no two of the 3 judges."
 
 
-def test_ranges_that_overlap_without_being_the_same_are_not_called_separated():
-    # A and B tie, B and C tie, A and C do not: every range is another one.
-    judges = [
-        ranked("A", 90, (1, 1, 2)),
-        ranked("B", 80, (2, 1, 3)),
-        ranked("C", 70, (3, 2, 3)),
-    ]
-    assert sentences(board(*judges), "success")[0] == "3 of 3 judges are tied with other judges."
+def test_a_pair_is_counted_although_its_ranges_overlap():
+    judges = [ranked("A", 90, (1, 1, 2), "C"), ranked("B", 80, (2, 1, 3)), ranked("C", 70, (3, 2, 3), "A")]
+    found = sentences(board(*judges), "success")
+    assert found[0] == "The test set separates 1 of the 3 pairs of judges."
+    assert "could each have any rank" not in found[1]
 
 
 def test_the_first_judge_is_told_in_words_of_its_figures():

@@ -4,9 +4,11 @@ import re
 from dataclasses import replace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from space.pages.leaderboard.query import LeaderboardQuery, options_of
-from space.pages.leaderboard.table import view_board
+from space.pages.leaderboard.table import spans, view_board
 from space.web.cells import cost_cell
 from tests.support.boards import board, cell, label, row, second_annotator
 from tests.support.leaderboard_client import table_html
@@ -177,8 +179,9 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     assert judges(recall) == ["B", "A", "C"]
     assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
     html = table_html(found, LeaderboardQuery(figure="recall"))
-    assert 'title="rank 1 by recall, not tied"' in html
-    assert 'title="Rank by recall. A range is a tie.' in html
+    # B is better than A, and than C: 71 to 87 % lies above 32 to 48 %
+    assert 'aria-label="1: rank by recall, separated from 2 of 2 other judges">1</button>' in html
+    assert 'title="Rank by recall. A range covers every place that the data allow."' in html
     lowest = view_board(found, LeaderboardQuery(figure="fpr"))
     assert judges(lowest) == ["A", "C", "B"]  # the fewest false alarms first
     # A first click sorts from the lowest.
@@ -206,8 +209,10 @@ def test_a_published_row_that_cannot_be_compared_says_why_it_has_no_rank():
     found = board(row("A", label(cell(9, 1, 1, 9)), "published", split=None, protocol=None))
     (line,) = view_board(found, LeaderboardQuery()).rows
     assert line.rank_text == ""
-    hover = re.search('title="not ranked: ([^"]*)"', table_html(found, LeaderboardQuery()))
-    assert "protocol not named" in hover[1]
+    html = table_html(found, LeaderboardQuery())
+    assert re.search(r'<td class="rank[^>]*>not ranked</td>', html)
+    why = re.search('<em title="([^"]*)">reported without split or protocol</em>', html)
+    assert "protocol not named" in why[1]
 
 
 def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three):
@@ -230,15 +235,53 @@ def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
 
 
 @pytest.mark.parametrize(
-    ("rank", "text", "hover"),
+    ("apart", "text", "data", "words"),
     [
-        ((1, 1, 1), "1", "rank 1 by precision, not tied"),
-        ((3, 2, 9), "2–9", "rank 3 by precision; tied: its true rank may be anywhere from 2 to 9"),
+        (["B", "C"], "1", 'data-place="1" data-apart="1-2"', "separated from 2 of 2 other judges"),
+        (["C"], "1–2", 'data-place="1" data-apart="2"', "separated from 1 of 2 other judges"),
+        ([], "1–3", 'data-place="1"', "separated from 0 of 2 other judges"),
     ],
 )
-def test_a_rank_is_a_place_or_the_range_that_is_left_open(rank, text, hover):
-    html = table_html(board(row("A", label(cell(9, 1, 1, 9), rank))), LeaderboardQuery())
-    assert f'title="{hover}" data-heading="Rank">{text}</td>' in html
+def test_a_rank_is_a_button_that_says_from_whom_the_row_is_separated(apart, text, data, words):
+    rank = (1, 1, 3 - len(apart))
+    first = row("A", label(cell(9, 1, 1, 9), rank, apart=apart))
+    others = [row(name, label(cell(8, 2, 1, 9), (2, 1, 3), apart=[])) for name in "BC"]
+    html = table_html(board(first, *others), LeaderboardQuery())
+    label_of_it = f'aria-label="{text}: rank by precision, {words}"'
+    assert f'<button type="button" class="range" {data} {label_of_it}>{text}</button>' in html
+    assert """data-ranked='["A (tree)", "B (tree)", "C (tree)"]'""" in html
+
+
+def test_a_board_that_lists_no_pairs_says_from_how_many_a_row_is_separated():
+    first = row("A", label(cell(9, 1, 1, 9), (1, 1, 2)))
+    html = table_html(board(first, row("B", label(cell(8, 2, 1, 9), (2, 1, 2)))), LeaderboardQuery())
+    assert "data-ranked" not in html and "data-apart" not in html
+    assert "see from how many judges its row is separated" in html
+
+
+@given(st.sets(st.integers(0, 40)))
+def test_numbers_are_written_as_spans_and_none_is_lost(numbers):
+    found = []
+    for span in spans(sorted(numbers)).split():
+        low, _, high = span.partition("-")
+        found += range(int(low), int(high or low) + 1)
+    assert found == sorted(numbers)
+    assert spans([0, 1, 2, 3, 7]) == "0-3 7"
+
+
+def test_a_row_that_needs_a_reward_says_so():
+    html = table_html(
+        board(row("Rules", label(cell(9, 1, 1, 9), (1, 1, 1)), inputs="reward")), LeaderboardQuery()
+    )
+    assert "needs the environment&#39;s reward" in html
+
+
+def test_a_row_that_cannot_be_compared_has_a_dot_and_no_interval():
+    found = label(cell(9, 1, 1, 9, ci=[0.6, 0.95]))
+    tuned = row("A", found, "self-reported", test_labels_used=True)
+    (line,) = view_board(board(tuned), LeaderboardQuery()).rows
+    assert line.interval.width == 0
+    assert line.why_not_ranked == "tuned on test"
 
 
 # The axis
