@@ -25,8 +25,8 @@ SITE: Final = "site"
 
 SUFFIXES: Final = frozenset(
     (
-        ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml", ".txt",
-        ".yaml",
+        ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml",
+        ".txt", ".yaml",
     )
 )  # fmt: skip
 NOT_NEEDED: Final = frozenset(
