@@ -90,7 +90,8 @@ def drawn_board(seed: int, n_scored: int, n_counted: int, n_known: int, spread: 
     reported = [printed(name, "self-reported", **changes)[0] for name, changes in UNRANKED.items()]
     references = [*(paper for paper, _ in papers), *reported, second_annotator()]
     scores = {
-        paper.id: VerdictScores({}, counts_by_task(known[paper.id], labels)) for paper, _ in papers[n_counted:]
+        paper.id: VerdictScores({}, counts_by_task(known[paper.id], labels))
+        for paper, _ in papers[n_counted:]
     }
     board = make_board(
         "small", records, (), labels.version, references, labels_by_task(labels), verdict_scores=scores

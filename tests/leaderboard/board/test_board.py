@@ -367,7 +367,11 @@ def test_a_row_from_a_paper_is_ranked_by_its_verdicts_if_they_are_known(judged):
     )
     counted = make_board("small", [few], (), version, [printed])
     known = make_board(
-        "small", [few], (), version, [printed],
+        "small",
+        [few],
+        (),
+        version,
+        [printed],
         verdict_scores={"paper/more": VerdictScores({}, more.counts_by_task)},
     )
     both = board_of(few, more)
