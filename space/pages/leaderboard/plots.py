@@ -54,6 +54,8 @@ MARGIN: Final = 0.04
 """The room below the lowest and above the highest value of an axis, as a fraction."""
 FREE_SHARE: Final = 0.12
 """The share of the logarithmic cost axis that is reserved for judges that cost nothing."""
+ARROW, ARROW_HEIGHT = 24, 5
+"""The reach of the arrow at a lower bound, in pixels from its point."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
 MOST_TICKS: Final = 7
 
@@ -151,15 +153,22 @@ def precision_recall_plot(
     bottom = max(0.0, min((point.low for point in points), default=0.0) - MARGIN)
     window = (left, bottom)
     steps = sorted(to_pixels(point.x, point.y, window) for point in points if point.row.id in front)
-    path = f"M0,{steps[0][1]:g}H{steps[0][0]:g}" if steps else ""
+    path = f"M{steps[0][0]:g},{steps[0][1]:g}" if steps else ""
     return PlotView(
         name="precision-recall",
         titles=("Recall, %", "Precision, %"),
-        marks=marks_of(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
+        marks=marks_of(
+            points,
+            window,
+            lambda row: _hover(row, choice, ("precision", "recall", "f1")),
+            # The line goes down from each point, and then to the right.
+            [(x - 2, y, x + 2, low) for (x, y), (_, low) in pairwise(steps)]
+            + [(x, y - 2, right, y + 2) for (x, _), (right, y) in pairwise(steps)],
+        ),
         x_ticks=tuple((to_pixels(tick, 1, window)[0], f"{100 * tick:.0f}") for tick in round_ticks(left)),
         y_ticks=tuple((to_pixels(1, tick, window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom)),
         lines=tuple(filter(None, (_iso_line(value, window) for value in ISO_F1))),
-        front=path + "".join(f"V{y:g}H{x:g}" for x, y in steps[1:]) + (f"V{HEIGHT}" if steps else ""),
+        front=path + "".join(f"V{y:g}H{x:g}" for x, y in steps[1:]),
     )
 
 
@@ -246,7 +255,9 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     window = (0.0, 0.0)
     steps = [to_pixels(points[number].x, points[number].y, window) for number in front]
     path = "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
-    placed = marks_of(points, window, hover, _along(steps))
+    bounds_at = [to_pixels(p.x, p.y, window) for p, bound in zip(points, bounds, strict=True) if bound]
+    arrows = [(x, y - ARROW_HEIGHT, x + ARROW, y + ARROW_HEIGHT) for x, y in bounds_at]
+    placed = marks_of(points, window, hover, [*_along(steps), *arrows])
     return PlotView(
         name="cost-quality",
         titles=("US dollars per 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
