@@ -31,7 +31,7 @@ def client(service) -> TestClient:
 
 def names(html: str) -> list[str]:
     """The judges of the table, from the top."""
-    return re.findall(r'class="name" href="[^"]*">([^<]*)<', html)
+    return re.findall(r'class="name" href="[^"]*"[^>]*>([^<(]*[^<( ])(?: \([^<]*\))?<', html)
 
 
 # What an address chooses
@@ -167,9 +167,9 @@ def test_a_row_that_cannot_be_compared_says_so_beside_its_name():
     found = label(cell(9, 1, 1, 9))
     unknown = row("A", found, "self-reported", split=None, protocol=None)
     text = shown_text(table_html(board(unknown), LeaderboardQuery()))
-    assert "LLM judge · tree · not comparable" in text
+    assert "LLM judge · not comparable" in text
     tuned = row("A", found, "published", test_labels_used=True)
-    assert "LLM judge · tree · test labels used" in shown_text(table_html(board(tuned), LeaderboardQuery()))
+    assert "LLM judge · test labels used" in shown_text(table_html(board(tuned), LeaderboardQuery()))
     assert "not comparable" not in shown_text(table_html(board(row("A", found)), LeaderboardQuery()))
 
 
