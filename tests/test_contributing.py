@@ -81,18 +81,18 @@ def test_a_column_is_shown_and_sorts_the_board(copy):
         "a column of the board",
         heading=(
             "space/templates/leaderboard/table.html",
-            '{{ heading("date", "Source", "from", "Sort by date") }}\n',
-            '{{ heading("model", "Model", "model") }}\n',
+            '{{ heading("date", "Source", "from", "Sort by date") }}{% endif %}\n',
+            '{{ heading("authors", "Authors", "authors") }}\n',
         ),
         cell=(
             "space/templates/leaderboard/row.html",
             "{{ row.attempts or '' }}</td>{% endif %}\n",
-            '<td class="model">{{ row.model }}</td>\n',
+            '<td class="authors">{{ row.authors }}</td>\n',
         ),
         key=(
             "space/pages/leaderboard/query.py",
             '    "judge": lambda row: row.judge.casefold(),\n',
-            '    "model": lambda row: row.model.casefold() or None,\n',
+            '    "authors": lambda row: row.authors.casefold() or None,\n',
         ),
     )
     code = """
@@ -103,11 +103,11 @@ def test_a_column_is_shown_and_sorts_the_board(copy):
 
         settings = Settings(state_dir="state", labels="none", suite="agent-reward-bench")
         client = TestClient(create_app(settings))
-        (address,) = re.findall(r'id="sort-model" href="([^"]*)"', client.get("/").text)
+        (address,) = re.findall(r'id="sort-authors" href="([^"]*)"', client.get("/").text)
         answer = client.get(address.replace("&amp;", "&"))
-        models = re.findall(r'<td class="model">([^<]*)</td>', answer.text)
-        models = [model.casefold() for model in models if model]
-        print(answer.status_code, len(models) > 5, models == sorted(models, reverse="sort=-" in address))
+        authors = re.findall(r'<td class="authors">([^<]*)</td>', answer.text.split('class="references"')[0])
+        authors = [each.casefold() for each in authors if each]
+        print(answer.status_code, len(authors) > 5, authors == sorted(authors, reverse="sort=-" in address))
     """
     assert copy.python(code).split() == ["200", "True", "True"]
 

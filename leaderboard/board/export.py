@@ -45,7 +45,8 @@ def inert(value: Any) -> Any:
 
 DESCRIPTION = (
     "id", "judge", "account", "kind", "inputs", "model", "authors", "link", "date", "provenance", "source",
-    "attempts", "test_labels_used", "file_sha256", "protocol", "split", "evidence",
+    "attempts", "test_labels_used", "file_sha256", "protocol", "split", "evidence", "maker", "weights",
+    "licence", "model_link",
 )  # fmt: skip
 RANK = ("place", "low", "high")
 SEPARATED = ("n_separated", "separated_from")
@@ -68,7 +69,8 @@ def board_to_csv(board: Board) -> str:
     writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
     ends = [f"{metric}_ci_{end}" for metric in intervals.FIGURES for end in ("low", "high")]
     writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *ends,
-                     *(f"precision_{name}" for name in ordered), "note", *SEPARATED])  # fmt: skip
+                     *(f"precision_{name}" for name in ordered), "usd_per_1000", "usd_is_at_least",
+                     "note", *SEPARATED])  # fmt: skip
     for label in LABELS:
         for row in board.ranking(label):
             score = row.score(label)
@@ -79,6 +81,8 @@ def board_to_csv(board: Board) -> str:
             for metric in intervals.FIGURES:
                 cells += interval_of(overall, metric) or (None, None)
             cells += [metric_of(score["by_benchmark"].get(name, {}), "precision") for name in ordered]
+            cost = row.cost or {}
+            cells += [cost.get("usd_per_1000"), bool(cost.get("is_at_least")) if cost else None]
             note = inert("; ".join(filter(None, (row.note, score["note"]))))
             apart = inert("; ".join(score.get("separated_from") or ()))
             writer.writerow([*cells, note, score.get("n_separated"), apart])

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 from arb.core.judge_info import JudgeInfo
 from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER, metric_name
 from leaderboard.board.ranks import Rank
+from leaderboard.paper.models import model_fields, read_costs
 from leaderboard.paper.published import SPLIT_TITLES, published_label
 from leaderboard.paper.published_files import INFERRED, PublishedRow
 from leaderboard.score import Cell, Ends, Score, interval_of, metric_of
@@ -63,7 +64,10 @@ class BoardRow(JudgeInfo):
     ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
     ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` (the number of trajectories) say how the
     figures were measured; they are empty or None if the source does not say. ``evidence`` is a key of
-    `arb.core.vocabulary.EVIDENCE`. ``cost`` is the result of `leaderboard.costs.cost_of`.
+    `arb.core.vocabulary.EVIDENCE`. ``cost`` is the result of `leaderboard.costs.cost_of`; for
+    published rows it also has ``is_at_least`` (whether some calls are not counted) and ``basis``.
+    ``maker``, ``weights`` ("open", "closed", "open and closed"), ``licence`` and ``model_link`` describe the
+    model as in `leaderboard.paper.models`, and are empty if unknown.
     """
 
     id: str
@@ -78,7 +82,11 @@ class BoardRow(JudgeInfo):
     file_sha256: str | None = None
     note: str = ""
     labels: Mapping[str, Score | None]
-    cost: Mapping[str, float | int] | None = None
+    cost: Mapping[str, Any] | None = None
+    maker: str = ""
+    weights: str = ""
+    licence: str = ""
+    model_link: str = ""
     marks: tuple[str, ...] = ()
     """Set by maintainers: ``verified`` (reproduced by others), ``labels exposed`` (test labels leaked)."""
 
@@ -180,7 +188,7 @@ def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -
         **vars(record.info), id=record.id, date=record.submitted_at, provenance="scored",
         source="scored here", attempts=attempts, file_sha256=record.file_sha256,
         protocol=STRICT, split="test", n=n, evidence="verdicts", labels=labels,
-        cost=record.report.get("cost"),
+        cost=record.report.get("cost"), **model_fields(record.info.model),
         marks=("verified",) * record.is_verified + ("labels exposed",) * record.is_label_exposed,
         note="" if version == label_version else f"scored under label version {version}",
     )  # fmt: skip
@@ -198,6 +206,7 @@ def is_rankable(row: BoardRow) -> bool:
 
 
 def published_row(row: PublishedRow) -> BoardRow:
+    cost = read_costs().get(row.row_id)
     return BoardRow(
         id=row.row_id, judge=row.judge, kind=row.kind, inputs=row.inputs, model=row.model or "",
         authors=row.authors or "", link=row.source_url, test_labels_used=row.test_labels_used,
@@ -205,6 +214,7 @@ def published_row(row: PublishedRow) -> BoardRow:
         note="; ".join(filter(None, (row.group and f"{row.group} judge in the paper", row.note))),
         protocol=row.protocol, split=row.split, n=row.n, evidence=row.evidence,
         labels={label: published_label(row.labels.get(label)) for label in LABELS},
+        cost=cost.as_cost() if cost else None, **model_fields(row.model or ""),
     )  # fmt: skip
 
 

@@ -7,7 +7,6 @@ from typing import Final
 
 from arb.core.vocabulary import (
     AGENT_TITLES,
-    BENCHMARK_SHORT_TITLES,
     BENCHMARK_TITLES,
     BENCHMARKS,
     LABEL_TITLES,
@@ -44,7 +43,7 @@ def table_1(records: Records) -> PaperTable:
         title="Judges on success: overall, and precision by benchmark",
         headings=("Category", "Judge"),
         groups=(("Overall", 3), ("Precision", len(BENCHMARKS))),
-        columns=("Precision", "Recall", "F1", *(BENCHMARK_SHORT_TITLES[b] for b in BENCHMARKS)),
+        columns=("Precision", "Recall", "F1", *(BENCHMARK_TITLES[b] for b in BENCHMARKS)),
         rows=tuple(rows),
         remarks=_missing_judgment(records),
     )

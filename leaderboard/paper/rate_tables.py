@@ -6,7 +6,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 from typing import Final
 
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES, BENCHMARKS
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.paper.audit import OVERALL
 from leaderboard.paper.evidence import NO_FILE, POLICY, Records
 from leaderboard.paper.published_files import PUBLISHED
@@ -107,7 +107,7 @@ def table_3(records: Records) -> PaperTable:
         "Success rates of agents on three benchmarks",
         ("Agent",),
         tuple((name, len(IN_TABLE_3)) for name in TITLES.values()),
-        tuple(BENCHMARK_SHORT_TITLES[b] for b in IN_TABLE_3) * 3,
+        tuple(BENCHMARK_TITLES[b] for b in IN_TABLE_3) * 3,
         tuple(rows),
         _remarks(records, by_whom["expert"]),
     )

@@ -46,6 +46,7 @@ document.addEventListener("htmx:afterRequest", (event) => {
   const describe = (menu) => {
     const texts = [...menu.querySelectorAll("input:checked")].map((field) => field.nextElementSibling.textContent);
     const shown = menu.querySelector(".menu-text");
+    if (!shown) return; // a menu that only has a name
     shown.textContent = texts.length === 0 ? shown.dataset.everything : texts.length === 1 ? texts[0] : `${texts[0]} +${texts.length - 1}`;
   };
   const close = (event) => {

@@ -116,3 +116,36 @@ document.addEventListener("click", (event) => {
   });
   document.addEventListener("htmx:afterSettle", tick); // keeps judges ticked in a new table
 })();
+
+// On a touch screen, a tap shows what pointing shows: the title of a cell or a word, and a point's name and metrics
+// with a link to its judge. A tap elsewhere, scrolling and Escape close it.
+(() => {
+  let note = null;
+  const close = () => { note?.remove(); note = null; };
+  const isTouch = (event) => event.pointerType ? event.pointerType === "touch" : matchMedia("(hover: none)").matches;
+
+  document.addEventListener("click", (event) => {
+    if (note?.contains(event.target)) return;
+    close();
+    if (!isTouch(event)) return;
+    const point = event.target.closest?.(".board-plot .point, .history-line");
+    const titled = point ?? (event.target.closest?.("a, button, input, label, select, summary") ? null : event.target.closest?.("#board [title]"));
+    if (!titled) return;
+    if (point) event.preventDefault();
+    note = document.createElement("div");
+    note.className = "tap-note";
+    note.setAttribute("role", "status");
+    document.body.append(note);
+    for (const line of (point ? point.querySelector("title").textContent : titled.title).split("\n"))
+      note.append(Object.assign(document.createElement("p"), { textContent: line }));
+    if (point?.href?.baseVal)
+      note.append(Object.assign(document.createElement("a"), { href: point.href.baseVal, textContent: "Open the judge's page" }));
+    const at = (point?.querySelector(".mark, circle") ?? titled).getBoundingClientRect();
+    note.style.left = `${Math.max(8, Math.min(at.left, window.innerWidth - note.offsetWidth - 8))}px`;
+    const isBelow = window.innerHeight - at.bottom > note.offsetHeight + 16;
+    note.style.top = `${isBelow ? at.bottom + 8 : Math.max(8, at.top - note.offsetHeight - 8)}px`;
+  });
+  document.addEventListener("keydown", (event) => { if (event.key === "Escape") close(); });
+  document.addEventListener("scroll", close, true);
+  document.addEventListener("htmx:beforeSwap", close);
+})();

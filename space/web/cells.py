@@ -79,11 +79,18 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
     }[figure]
 
 
-def cost_cell(cost: Mapping[str, float | int] | None) -> TableCell:
-    """Return the cost of 1,000 trajectories as a cell. It is empty if the judge's file has no costs."""
+def cost_cell(cost: Mapping[str, Any] | None) -> TableCell:
+    """Return the cost of 1,000 trajectories as a cell. It is empty if no cost is known.
+
+    A lower bound begins with ≥; the hover text says what is not counted.
+    """
     if not cost:
         return TableCell("", None)
     dollars, rows, of = (cost[name] for name in ("usd_per_1000", "rows", "of"))
+    if cost.get("basis"):
+        at_least = "at least so many " if cost["is_at_least"] else ""
+        hover = f"{at_least}US dollars per 1,000 trajectories, from {rows:,} of {of:,}: {cost['basis']}"
+        return TableCell(f"{'≥ ' if at_least else ''}{dollars:,.2f}", dollars, hover)
     known = "every row" if rows == of else f"{rows:,} of {of:,} rows"
     return TableCell(
         f"{dollars:,.2f}", dollars, f"US dollars per 1,000 trajectories, from {known} of its file"
@@ -98,8 +105,15 @@ ORIGINS: Final[Mapping[str, str]] = {
 
 
 def short_name(row: BoardRow) -> str:
-    """Return the judge and what it sees: ``GPT-4o (tree)``."""
-    return f"{row.judge} ({row.inputs})" if row.inputs else row.judge
+    """Return the name of a row's judge on every page."""
+    return judge_name(row.judge, row.inputs)
+
+
+def judge_name(judge: str, inputs: str) -> str:
+    """Return a judge's name with what it sees: ``GPT-4o (tree)``, ``WebJudge (o4-mini, all screenshots)``."""
+    if not inputs:
+        return judge
+    return f"{judge[:-1]}, {inputs})" if judge.endswith(")") else f"{judge} ({inputs})"
 
 
 def origin(row: BoardRow) -> str:

@@ -26,6 +26,7 @@ from arb.core.console import NOT_DEFINED, interval, percent
 from arb.core.suites.profile import SuiteProfile
 from arb.core.vocabulary import BENCHMARK_TITLES
 from space.operations.security import POLICY, content_policy, script_hashes
+from space.web.cells import short_name
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse, StaticAssets
@@ -52,7 +53,7 @@ def _environment() -> Environment:
         "outcome": {True: "success", False: "failure", None: "unsure"}.get,
         "benchmark_title": lambda name: BENCHMARK_TITLES.get(name, name),
     }
-    environment.globals["link_to"] = link_to
+    environment.globals |= {"link_to": link_to, "short_name": short_name}
     return environment
 
 

@@ -38,13 +38,15 @@ def test_the_board_shows_the_papers_thirteen_judges_with_the_figures_of_its_firs
 def test_a_heading_sorts_as_numbers_both_ways_and_filters_stay(page, space):
     page.goto(space.url + "/?kind=LLM%20judge&from=published")
     before = len(column(page, "WorkArena"))
-    page.get_by_role("link", name="Work", exact=True).click()
+    page.get_by_role("link", name="WorkArena", exact=True).click()
     page.wait_for_url("**/?kind=LLM%20judge&from=published&sort=-workarena")
     page.wait_for_selector("th[aria-sort=descending]")
     falling = [float(text) for text in column(page, "WorkArena")]
     assert len(falling) == before
     assert falling == sorted(falling, reverse=True)
-    page.get_by_role("link", name="Work ↓").or_(page.get_by_role("link", name="Work", exact=True)).click()
+    page.get_by_role("link", name="WorkArena ↓").or_(
+        page.get_by_role("link", name="WorkArena", exact=True)
+    ).click()
     page.wait_for_url("**/?kind=LLM%20judge&from=published&sort=workarena")
     page.wait_for_selector("th[aria-sort=ascending]")
     assert [float(text) for text in column(page, "WorkArena")] == sorted(falling)

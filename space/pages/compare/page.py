@@ -7,14 +7,7 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
-from arb.core.vocabulary import (
-    BENCHMARK_SHORT_TITLES,
-    BENCHMARK_TITLES,
-    LABEL_TITLES,
-    LABELS,
-    METRIC_TITLES,
-    metric_name,
-)
+from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS
@@ -127,7 +120,6 @@ def _values(
         ],
         "letters": "ABCDE",
         "metric_titles": METRIC_TITLES,
-        "short_titles": BENCHMARK_SHORT_TITLES,
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
         "metric_cell": metric_cell,

@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any, Final
 
 from leaderboard.board.history import History, RankLine
+from space.web.cells import short_name
 
 MOST_LINES: Final = 10
 MOST_CHANGES: Final = 8
@@ -77,7 +78,7 @@ def _drawn(line: RankLine, across: dict[str, float], last_day: str, deepest: int
         path += f"H{x - 2 * bend:g}C{x - bend:g},{before:g} {x - bend:g},{y:g} {x:g},{y:g}"
     end = (across[last_day], points[-1][1])
     ranks = ", ".join(f"{place} from {_day(day)}" for day, place in line.places[-6:])
-    hover = f"{line.row.judge}: rank {ranks}"
+    hover = f"{short_name(line.row)}: rank {ranks}"
     return {"row": line.row, "path": f"{path}H{end[0]:g}", "start": points[0], "end": end, "hover": hover}
 
 

@@ -3,15 +3,18 @@
 The page opens with the first rows; a script requests the following rows from ``/board/rows``.
 """
 
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
+from markupsafe import Markup
 
 from arb.core.cache import ByteCache
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
+from leaderboard.paper.models import WEIGHTS
 from space.pages.leaderboard.hard import view_hard
 from space.pages.leaderboard.history import MOST_LINES, view_history
 from space.pages.leaderboard.plots import cost_plot, precision_recall_plot
@@ -23,6 +26,8 @@ from space.pages.leaderboard.query import (
     choice_in,
     chosen_rows,
     options_of,
+    other_order,
+    usual_order,
 )
 from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
@@ -99,9 +104,10 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsBehind) -> dict[str, Any]:
     """Return the template's values that depend on the choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
+    table = table_values(board, choice, errors_behind)
     return {
-        **table_values(board, choice, errors_behind),
-        "plot": precision_recall_plot(rows, choice),
+        **table,
+        "plot": precision_recall_plot(rows, choice, table["view"].front),
         "costs": cost_plot(rows, choice),
         "sentences": sentences(board, choice.label, choice.figure),
         "ranks": view_history(board_history(board, choice.label, MOST_LINES)),
@@ -130,10 +136,19 @@ def table_values(
         "metric_name": metric_name,
         "inputs": INPUTS,
         "cost_cell": cost_cell,
+        "weights": WEIGHTS,
+        "breakable": breakable,
+        "usual_order": lambda name: usual_order(name, choice),
+        "other_order": other_order,
         "provenances": PROVENANCES,
         "marks": MARKS,
         "after": after,
     }
+
+
+def breakable(title: str) -> Markup:
+    """Return a title that may break into lines before capitals within it: ``Visual<wbr>Web<wbr>Arena``."""
+    return Markup("<wbr>").join(re.split(r"(?<=[a-z])(?=[A-Z])", title))
 
 
 def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:

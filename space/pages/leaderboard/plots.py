@@ -1,11 +1,10 @@
 """The leaderboard's two plots: precision against recall, and the chosen metric against cost.
 
-The first plot has lines of equal F1, the second the Pareto front. Points, intervals and names are geometry in
+Both have the Pareto front, and the first has lines of equal F1. Points, intervals and names are geometry in
 pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed where it covers nothing else.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil, floor, log
@@ -19,7 +18,7 @@ from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
 from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_of
-from space.web.cells import short_name
+from space.web.cells import cost_cell, short_name
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
@@ -54,6 +53,8 @@ MARGIN: Final = 0.04
 """The room below the lowest and above the highest value of an axis, as a fraction."""
 FREE_SHARE: Final = 0.12
 """The share of the logarithmic cost axis that is reserved for judges that cost nothing."""
+ARROW, ARROW_HEIGHT = 24, 5
+"""The reach of the arrow at a lower bound, in pixels from its point."""
 TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
 MOST_TICKS: Final = 7
 
@@ -87,7 +88,10 @@ class NamePlace:
 
 @dataclass(frozen=True)
 class Mark:
-    """A judge: its point and interval in pixels, its name if there is room, and its hover text."""
+    """A judge: its point and interval in pixels, its name if there is room, and its hover text.
+
+    ``is_at_least`` says that the judge belongs further to the right, because its cost is a lower bound.
+    """
 
     row_id: str
     x: float
@@ -97,6 +101,7 @@ class Mark:
     group: str
     hover: str
     label: NamePlace | None = None
+    is_at_least: bool = False
 
 
 @dataclass(frozen=True)
@@ -124,10 +129,13 @@ class PlotView:
         return len(self.marks) > CROWD
 
 
-def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView:
+def precision_recall_plot(
+    rows: Sequence[BoardRow], choice: LeaderboardQuery, front: Collection[str] = ()
+) -> PlotView:
     """Return the plot of precision against recall for the chosen rows, with 95 % intervals.
 
-    Judges that are not comparable are left out, as are all references except the human one.
+    Judges that are not comparable are left out, as are all references except the human one. ``front`` has the
+    ids of the judges on the precision-recall front, which a line joins.
     """
     drawn: list[tuple[BoardRow, float, float]] = []
     for row in rows:
@@ -136,20 +144,30 @@ def precision_recall_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) ->
         if row.is_comparable and is_judge_or_human and recall is not None and precision is not None:
             drawn.append((row, recall, precision))
     points = []
-    for (row, recall, precision), name in zip(drawn, _names([row for row, _, _ in drawn]), strict=True):
+    for row, recall, precision in drawn:
         low, high = _ends(row, choice, "precision", precision)
         order = {"reference": 0, "scored": 1}.get(row.provenance, 2)
-        points.append(Point(row, recall, precision, low, high, name, order))
+        points.append(Point(row, recall, precision, low, high, short_name(row), order))
     left = max(0.0, min((point.x for point in points), default=0.0) - 2 * MARGIN)
     bottom = max(0.0, min((point.low for point in points), default=0.0) - MARGIN)
     window = (left, bottom)
+    steps = sorted(to_pixels(point.x, point.y, window) for point in points if point.row.id in front)
+    path = f"M{steps[0][0]:g},{steps[0][1]:g}" if steps else ""
     return PlotView(
         name="precision-recall",
         titles=("Recall, %", "Precision, %"),
-        marks=marks_of(points, window, lambda row: _hover(row, choice, ("precision", "recall", "f1"))),
+        marks=marks_of(
+            points,
+            window,
+            lambda row: _hover(row, choice, ("precision", "recall", "f1")),
+            # The line goes down from each point, and then to the right.
+            [(x - 2, y, x + 2, low) for (x, y), (_, low) in pairwise(steps)]
+            + [(x, y - 2, right, y + 2) for (x, _), (right, y) in pairwise(steps)],
+        ),
         x_ticks=tuple((to_pixels(tick, 1, window)[0], f"{100 * tick:.0f}") for tick in round_ticks(left)),
         y_ticks=tuple((to_pixels(1, tick, window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom)),
         lines=tuple(filter(None, (_iso_line(value, window) for value in ISO_F1))),
+        front=path + "".join(f"V{y:g}H{x:g}" for x, y in steps[1:]),
     )
 
 
@@ -159,15 +177,9 @@ def _ends(row: BoardRow, choice: LeaderboardQuery, figure: str, value: float) ->
     return low, high
 
 
-def _names(rows: Sequence[BoardRow]) -> list[str]:
-    """Return the rows' names; a name that several rows share is followed by what the judge sees."""
-    counts = Counter(row.judge for row in rows)
-    return [short_name(row) if counts[row.judge] > 1 else row.judge for row in rows]
-
-
 def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> str:
     """Return the hover text of a judge: its name and metrics, the first metric with its interval."""
-    lines = [f"{row.judge} · {row.inputs}" if row.inputs else row.judge]
+    lines = [short_name(row)]
     for figure in figures:
         ends = interval_of(cell_of(row, choice) or {}, figure) if figure == figures[0] else None
         bounds = f" ({interval(ends)})" if ends else ""
@@ -210,35 +222,50 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     ends = [_ends(row, choice, figure, value) for row, value in zip(drawn, values, strict=True)]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     bottom, top = max(least - MARGIN, min(0.0, least)), min(most + MARGIN, 1.0)
-    scale, front = _CostScale.around(costs), _pareto_front(costs, values, figure in LOWER_IS_BETTER)
+    bounds = [bool(row.cost and row.cost.get("is_at_least")) for row in drawn]
+    exact = [number for number, is_bound in enumerate(bounds) if not is_bound]
+    scale = _CostScale.around(costs)
+    front = [
+        exact[place]
+        for place in _pareto_front(
+            [costs[number] for number in exact],
+            [values[number] for number in exact],
+            figure in LOWER_IS_BETTER,
+        )
+    ]
 
     def share(value: float) -> float:
         return (value - bottom) / (top - bottom)
 
     points = []
-    for number, (row, name) in enumerate(zip(drawn, _names(drawn), strict=True)):
+    for number, row in enumerate(drawn):
         is_named = number in front or len(drawn) <= CROWD  # in a crowd only judges on the front are named
         low, high = map(share, ends[number])
         x, y = scale.share(costs[number]), share(values[number])
-        points.append(Point(row, x, y, low, high, name if is_named else "", int(number not in front)))
-    cost_by_id = {row.id: cost for row, cost in zip(drawn, costs, strict=True)}
+        points.append(
+            Point(row, x, y, low, high, short_name(row) if is_named else "", int(number not in front))
+        )
+    cost_by_id = {row.id: cost_cell(row.cost).text for row in drawn}
 
     def hover(row: BoardRow) -> str:
         name, figures = _hover(row, choice, (figure,)).split("\n", 1)
-        return f"{name}\n${cost_by_id[row.id]:,.2f} per 1,000 trajectories\n{figures}"
+        return f"{name}\n{cost_by_id[row.id]} US dollars per 1,000 trajectories\n{figures}"
 
     window = (0.0, 0.0)
     steps = [to_pixels(points[number].x, points[number].y, window) for number in front]
-    path = f"M{steps[0][0]:g},{steps[0][1]:g}" + "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
+    path = "".join(f"H{x:g}V{y:g}" for x, y in steps[1:])
+    bounds_at = [to_pixels(p.x, p.y, window) for p, bound in zip(points, bounds, strict=True) if bound]
+    arrows = [(x, y - ARROW_HEIGHT, x + ARROW, y + ARROW_HEIGHT) for x, y in bounds_at]
+    placed = marks_of(points, window, hover, [*_along(steps), *arrows])
     return PlotView(
         name="cost-quality",
         titles=("US dollars per 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
-        marks=marks_of(points, window, hover, _along(steps)),
+        marks=tuple(replace(mark, is_at_least=bound) for mark, bound in zip(placed, bounds, strict=True)),
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),
         y_ticks=tuple(
             (to_pixels(0, share(tick), window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom, top)
         ),
-        front=f"{path}H{WIDTH}",
+        front=f"M{steps[0][0]:g},{steps[0][1]:g}{path}H{WIDTH}" if steps else "",
         figure=metric_name(figure),
         n_left_out=len(judges) - len(drawn),
     )
@@ -247,7 +274,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
     """Return boxes around the lines of the Pareto front, which names must not cover."""
     ends = [*(x for x, _ in steps[1:]), float(WIDTH)]
-    across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=True)]
+    across = [(x, y - 2, end, y + 2) for (x, y), end in zip(steps, ends, strict=False)]
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 

@@ -1,15 +1,16 @@
 """The reader's choice on the leaderboard, read from the URL: which rows of the board, in which order."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
-from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.rows import parts_of
 from leaderboard.score import Cell, metric_of
+from space.pages.leaderboard.columns import column_titles, usual_columns
 from space.pages.rows import overall_of
 from space.web.query import QueryParam, choices_in, link_to
 
@@ -44,6 +45,8 @@ class LeaderboardQuery:
     """``hard`` for the Hard subset, else empty."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
+    columns: tuple[str, ...] = ()
+    """The columns to show; empty: those that appear on their own (`usual_columns`)."""
 
 
 Options = dict[str, dict[str, str]]
@@ -58,9 +61,12 @@ def options_of(board: Board, has_hard_subset: bool = False) -> Options:
     agents = part_names(board.rows, LABELS, "by_agent")
     if board.suite == OFFICIAL:
         agents |= AGENT_TITLES.keys()
-    parts = sorted(part_names(board.rows, LABELS, "by_benchmark") | agents)
-    columns = ("rank", "figure", *METRIC_TITLES, *SORT_KEYS, *parts)
+    benchmarks = part_names(board.rows, LABELS, "by_benchmark")
+    columns = ("rank", "figure", *METRIC_TITLES, *SORT_KEYS, *sorted(benchmarks | agents))
+    titles = column_titles(benchmarks)
     return {
+        "columns": titles,
+        "usual_columns": dict.fromkeys(usual_columns(board, titles), ""),
         "label": dict(LABEL_TITLES),
         "figure": dict(METRIC_TITLES),
         "agent": {agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
@@ -89,11 +95,13 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         QueryParam("sort", "one", "", ("", *options["sort"])),
         QueryParam("subset", "one", "", ("", *options["subset"])),
         QueryParam("rows", "range", (1, PAGE_ROWS)),
+        QueryParam("columns", "many", [], tuple(options["columns"])),
     ]
     values, refused = choices_in(query, controls)
     if values["subset"] and values["label"] != "success":  # of other labels, no families are known
         values["subset"] = ""
         refused.append("subset")
+    columns = tuple(name for name in options["columns"] if name in values["columns"])
     choice = LeaderboardQuery(
         label=values["label"],
         figure=values["figure"],
@@ -106,6 +114,7 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         sort=values["sort"],
         subset=values["subset"],
         rows=widen(values["rows"], n_rows),
+        columns=() if columns == tuple(options["usual_columns"]) else columns,
     )
     return choice, refused
 
@@ -136,6 +145,7 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
         "every": choice.every_submission,
         "sort": choice.sort,
         "subset": choice.subset,
+        "columns": choice.columns,
         **changes,
     }
     first, last = values.pop("rows", (1, PAGE_ROWS))
@@ -179,6 +189,30 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
     return sorted(rows, key=lambda row: row.provenance == "reference")
 
 
+def precision_recall_front(board: Board, choice: LeaderboardQuery) -> frozenset[str]:
+    """Return the ids of the judges on the precision-recall front, whatever rows the reader has filtered.
+
+    No other comparable judge has at least the same precision and recall, and one of them higher.
+    """
+    everything = replace(choice, search="", kinds=(), inputs=(), provenances=(), sort="")
+    found = []
+    for row in chosen_rows(board, everything):
+        precision, recall = (figure_of(row, choice, figure) for figure in ("precision", "recall"))
+        if (
+            row.provenance != "reference"
+            and row.is_comparable
+            and precision is not None
+            and recall is not None
+        ):
+            found.append((precision, recall, row.id))
+    front, best = set(), (-1.0, -1.0)  # the highest recall so far, and the precision that it came with
+    for precision, recall, row_id in sorted(found, reverse=True):
+        if recall > best[0] or (recall, precision) == best:
+            best = (recall, precision)
+            front.add(row_id)
+    return frozenset(front)
+
+
 def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
     if row.provenance == "scored" and not choice.every_submission and row.id not in ranks:
         return False
@@ -190,13 +224,29 @@ def _fits(row: BoardRow, choice: LeaderboardQuery, ranks: Ranks) -> bool:
     return all(word in text for word in choice.search.lower().split())
 
 
+def _text_key(name: str) -> Callable[[BoardRow], Any]:
+    return lambda row: getattr(row, name).casefold() or None
+
+
 SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
     "judge": lambda row: row.judge.casefold(),
     "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
     "submissions": lambda row: row.attempts or None,
-    "date": lambda row: None if row.provenance == "reference" else row.date,
+    **{name: _text_key(name) for name in ("model", "maker", "weights", "licence")},
 }
 """The columns that sort by a value of the row itself, by their names in the URL."""
+LOWEST_FIRST: Final = frozenset({"rank", "judge", "date", "cost", "model", "maker", "weights", "licence"})
+
+
+def usual_order(name: str, choice: LeaderboardQuery) -> str:
+    """Return the value of ``sort`` that a first click on a column sets: the best or the first value first."""
+    metric = choice.figure if name == "figure" else name
+    return name if name in LOWEST_FIRST or metric in LOWER_IS_BETTER else f"-{name}"
+
+
+def other_order(order: str) -> str:
+    """Return the value of ``sort`` for the reverse order of a column."""
+    return order[1:] if order.startswith("-") else f"-{order}"
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:

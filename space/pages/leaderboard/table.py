@@ -3,12 +3,13 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_SHORT_TITLES, BENCHMARK_TITLES
+from arb.core.vocabulary import AGENT_TITLES, LABELS, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.ranks import TESTED_TOGETHER, Rank
 from leaderboard.board.rows import parts_of, why_not_ranked
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
+from space.pages.leaderboard.columns import FACTS, column_titles, usual_columns
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
@@ -17,9 +18,9 @@ from space.pages.leaderboard.query import (
     chosen_rows,
     figure_of,
     part_names,
+    precision_recall_front,
     widen,
 )
-from space.pages.rows import in_order
 from space.web.cells import Axis, Span, TableCell, cost_cell, distinct_names, metric_cell, noise_on_board
 
 RANK_WIDTH = "ranked"
@@ -49,15 +50,18 @@ class ViewRow:
 class BoardView:
     """The table of the leaderboard.
 
-    ``parts`` maps each benchmark, or each agent if the reader chose one, to the short and long title of its
-    column. ``row_range`` has the numbers of the first and the last row shown, out of ``n_rows`` that fit the
-    choice. ``human`` is the place of the second annotator on the axis. ``ranked`` has the names of the ranked
-    judges by rank, or is empty if the board does not list which are separated.
+    ``parts`` maps each benchmark, or each agent if the reader chose one, to the title of its column, and
+    ``facts`` has the titles of the columns after them. ``front`` has the ids of the judges on the
+    precision-recall front. ``row_range`` has the numbers of the first and the last row shown, out of
+    ``n_rows`` that fit the choice. ``human`` is the place of the second annotator on the axis. ``ranked`` has
+    the names of the ranked judges by rank, or is empty if the board does not list which are separated.
     """
 
     choice: LeaderboardQuery
     other_figures: tuple[str, ...]
-    parts: Mapping[str, tuple[str, str]]
+    parts: Mapping[str, str]
+    facts: Mapping[str, str]
+    front: frozenset[str]
     rows: tuple[ViewRow, ...]
     row_range: tuple[int, int]
     n_rows: int
@@ -68,7 +72,6 @@ class BoardView:
     """The widths, in rem, of columns whose longest text may be in a row that is not shown yet."""
     n_ranked: int = 0
     ranked: tuple[str, ...] = ()
-    has_costs: bool = False
     has_attempts: bool = False
     noise: str = ""
 
@@ -86,6 +89,14 @@ class BoardView:
     def is_tested_by_steps(self) -> bool:
         """Whether the ranks come from the step-down test, which is too slow for large boards."""
         return self.n_ranked <= TESTED_TOGETHER
+
+    @property
+    def sortable(self) -> dict[str, str]:
+        """The titles of the columns that sort the table, by their names in the URL."""
+        fixed = {"rank": "Rank", "judge": "Judge", "figure": METRIC_TITLES[self.choice.figure]}
+        others = {name: METRIC_TITLES[name] for name in self.other_figures}
+        facts = {"date" if name == "source" else name: title for name, title in self.facts.items()}
+        return {**fixed, **others, **self.parts, **facts, **({"date": "Date"} if "date" in facts else {})}
 
     @property
     def before(self) -> tuple[int, int] | None:
@@ -120,8 +131,10 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     ranks, chosen = board.ranks(choice.label, choice.figure), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
     axis = _axis(judges, choice)
-    others = tuple(name for name in ("precision", "recall", "f1") if name != choice.figure)
-    parts = _parts(chosen, choice)
+    titles = column_titles(part_names(board.rows, LABELS, "by_benchmark"))
+    columns = choice.columns or usual_columns(board, titles)
+    others = tuple(name for name in METRIC_TITLES if name in columns and name != choice.figure)
+    parts = _parts(chosen, choice, {name: title for name, title in titles.items() if name in columns})
     first, last = widen(choice.rows, len(judges))
     last = min(last, len(judges))
 
@@ -138,6 +151,8 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         choice=choice,
         other_figures=others,
         parts=parts,
+        facts={name: title for name, title in FACTS.items() if name in columns},
+        front=precision_recall_front(board, choice),
         rows=view(judges[max(first - 1, after) : last]),
         row_range=(first, last),
         n_rows=len(judges),
@@ -147,20 +162,28 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         widths=_widths(judges, [rank.range_text("–") for rank in ranks.values() if rank]),
         n_ranked=len(by_rank),
         ranked=distinct_names([board.rows[board.places[row_id]] for row_id in numbers]) if are_listed else (),
-        has_costs=any(row.cost for row in judges),
         has_attempts=any(row.attempts for row in judges),
         noise=noise_on_board(judges, choice.label),
     )
 
 
-def _parts(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> dict[str, tuple[str, str]]:
-    """Return the short and the long title of each column for a benchmark or an agent, by name."""
-    found = part_names(rows, [choice.label], "by_agent" if choice.agent else "by_benchmark")
+def _parts(
+    rows: Sequence[BoardRow], choice: LeaderboardQuery, columns: Mapping[str, str]
+) -> Mapping[str, str]:
+    """Return the title of each column for a benchmark or an agent, by name.
+
+    ``columns`` are the columns to show. All agents are shown if the reader chose one of them.
+    """
     if choice.agent:
-        return {name: (AGENT_TITLES.get(name, name), AGENT_TITLES.get(name, name)) for name in sorted(found)}
+        return {
+            name: AGENT_TITLES.get(name, name)
+            for name in sorted(part_names(rows, [choice.label], "by_agent"))
+        }
+    found = part_names(rows, [choice.label], "by_benchmark") if not choice.columns else columns
     return {
-        name: (BENCHMARK_SHORT_TITLES.get(name, name), BENCHMARK_TITLES.get(name, name))
-        for name in in_order(found, BENCHMARK_TITLES)
+        name: title
+        for name, title in columns.items()
+        if name in found and name not in METRIC_TITLES and name not in FACTS
     }
 
 

@@ -31,7 +31,7 @@ from space.pages.trajectories.index import (
     count_vote,
     labels_of,
 )
-from space.web.cells import short_name
+from space.web.cells import judge_name, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
@@ -257,6 +257,6 @@ def judge_names() -> Mapping[str, tuple[str, str]]:
     """Return the name and the row id of each published judge, by the folder of its judgments."""
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
-        title = f"{judge.judge} ({judge.inputs})" if judge.inputs else judge.judge
-        names.update(dict.fromkeys(judge.aliases, (title, judge.row_id)))
+        title = (judge_name(judge.judge, judge.inputs), judge.row_id)
+        names.update(dict.fromkeys(judge.aliases, title))
     return MappingProxyType(names)

@@ -4,6 +4,7 @@ import pytest
 
 from arb.core.settings import Settings
 from space.pages.judge.page import neighbours
+from space.web.cells import short_name
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
@@ -134,7 +135,7 @@ def test_every_row_of_the_official_board_has_a_page(tmp_path, label):
     client = local_client(service)
     for row in service.records.board().rows:
         html = client.get(link_to("/judge", id=row.id, label=label)).text
-        assert f"<h1>{row.judge}</h1>" in html
+        assert f"<h1>{short_name(row)}</h1>" in html
         assert ('class="sheet judge-figures' in html) == bool(row.labels[label])
 
 

@@ -31,7 +31,7 @@ def client(service) -> TestClient:
 
 def names(html: str) -> list[str]:
     """The judges of the table, from the top."""
-    return re.findall(r'class="name" href="[^"]*">([^<]*)<', html)
+    return re.findall(r'class="name" href="[^"]*"[^>]*>([^<(]*[^<( ])(?: \([^<]*\))?<', html)
 
 
 # What an address chooses
@@ -168,9 +168,9 @@ def test_a_row_that_cannot_be_compared_says_so_beside_its_name():
     unknown = row("A", found, "self-reported", split=None, protocol=None)
     text = shown_text(table_html(board(unknown), LeaderboardQuery()))
     assert "not ranked" in text
-    assert "LLM judge · tree · reported without split or protocol" in text
+    assert "LLM judge · reported without split or protocol" in text
     tuned = row("A", found, "published", test_labels_used=True)
-    assert "LLM judge · tree · tuned on test" in shown_text(table_html(board(tuned), LeaderboardQuery()))
+    assert "LLM judge · tuned on test" in shown_text(table_html(board(tuned), LeaderboardQuery()))
 
 
 # More rows than the page opens with

@@ -1,4 +1,5 @@
 import re
+from dataclasses import replace
 from itertools import combinations
 
 import pytest
@@ -23,7 +24,7 @@ from space.pages.leaderboard.plots import (
     marks_of,
     to_pixels,
 )
-from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
+from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows, precision_recall_front
 from space.web.frame import render
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.boards import board, cell, label, row, second_annotator
@@ -162,7 +163,7 @@ def test_the_human_reference_has_another_shape_and_leads_nowhere():
 def test_a_judge_with_an_undefined_figure_is_left_out():
     never = row("Never", label(cell(0, 0, 100, 100), None))
     (mark,) = precision_recall_plot(board(judge("A"), never), CHOICE).marks
-    assert mark.hover == "A · tree\nprecision 60.0 (50.0 to 70.0)\nrecall 50.0\nF1 54.5"
+    assert mark.hover == "A (tree)\nprecision 60.0 (50.0 to 70.0)\nrecall 50.0\nF1 54.5"
 
 
 def test_markup_in_names_is_shown_as_it_was_written(hostile):
@@ -228,7 +229,7 @@ def priced(name: str, dollars: float | None, counts=(60, 40, 60, 140), **changes
 def test_costs_are_plotted_where_two_judges_name_them_and_the_others_are_counted():
     assert cost_plot(board(priced("A", 1.0), priced("B", None)), CHOICE) is None
     html = svg(priced("A", 1.0), priced("B", 10.0), priced("C", None), second_annotator())
-    assert "1 of 3 judges do not state their cost" in shown_text(html)
+    assert "The cost of 1 of 3 judges is not known" in shown_text(html)
     assert 'id="cost-quality"' in html
     assert 'id="cost-quality"' not in svg(priced("A", 1.0), priced("C", None))
 
@@ -261,6 +262,32 @@ def test_the_pareto_front_joins_judges_that_none_at_their_cost_or_less_beats():
     found = marks(plot)
     a, c = found["A"], found["C"]
     assert plot.front == f"M{a.x:g},{a.y:g}H{c.x:g}V{c.y:g}H{WIDTH}"
+
+
+def test_a_cost_that_is_a_lower_bound_has_an_arrow_and_is_not_on_the_front():
+    # A costs at least 1 dollar and is better than B, but nobody knows whether it is cheaper
+    bound = priced("A", 1.0, (80, 20, 40, 60))
+    bound = replace(bound, cost={**bound.cost, "is_at_least": True, "basis": "a log"})
+    found = board(bound, priced("B", 2.0), priced("C", 3.0, (70, 30, 40, 60)))
+    plot = cost_plot(found, CHOICE)
+    b, c = marks(plot)["B"], marks(plot)["C"]
+    assert plot.front == f"M{b.x:g},{b.y:g}H{c.x:g}V{c.y:g}H{WIDTH}"
+    assert [mark.row_id for mark in plot.marks if mark.is_at_least] == ["A"]
+    assert "≥ 1.00 US dollars per 1,000" in marks(plot)["A"].hover
+    html = svg(*found.rows)
+    assert html.count('class="more"') == 1
+    assert "An arrow marks a lower bound" in shown_text(html)
+    only_bounds = cost_plot(board(bound, replace(bound, id="D")), CHOICE)
+    assert only_bounds.front == ""
+
+
+def test_a_line_joins_the_judges_on_the_precision_recall_front():
+    # precision and recall: A 60, 50 percent; B 80, 40; C 50, 45, which is below A
+    found = board(judge("A"), judge("B", (40, 10, 60, 140)), judge("C", (45, 45, 55, 140)))
+    rows = chosen_rows(found, CHOICE)
+    plot = plots.precision_recall_plot(rows, CHOICE, precision_recall_front(found, CHOICE))
+    a, b = marks(plot)["A"], marks(plot)["B"]
+    assert plot.front == f"M{b.x:g},{b.y:g}V{a.y:g}H{a.x:g}"
 
 
 def test_the_front_of_a_rate_of_errors_goes_down():

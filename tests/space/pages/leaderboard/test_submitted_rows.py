@@ -31,13 +31,14 @@ def test_a_link_is_a_link_that_gives_nothing_away(service):
 
 def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
     send(service, verdicts(service.suite), judge="Silent")
-    assert "$/1k" not in board_html(service, LeaderboardQuery())
+    assert "Cost, $" not in board_html(service, LeaderboardQuery())
     priced = b"\n".join(
         line[:-1] + b', "cost_usd": 0.0025}' for line in verdicts(service.suite, misses=1).splitlines()
     )
     send(service, priced, judge="Priced")
     # 0.0025 dollars a row are 2.50 for 1,000 of them
-    assert cells(board_html(service, LeaderboardQuery()), "$ per 1,000") == ["", "2.50"]
+    chosen = LeaderboardQuery(columns=("cost",))
+    assert cells(board_html(service, chosen), "Cost, $ per 1,000") == ["", "2.50"]
 
 
 def test_judges_that_used_test_labels_are_marked(service):

@@ -60,15 +60,15 @@ def test_lines_run_from_the_first_day_of_a_judge_to_the_last_day_of_all():
     assert {line["end"][0] for line in found["lines"]} == {WIDTH - RIGHT}
     assert first["end"][1] < second["end"][1]
     assert second["start"][1] == first["end"][1]  # where A stood, B stands now
-    assert second["hover"] == "A: rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
+    assert second["hover"] == "A (tree): rank 1 from 11 Apr 2025, 2 from 2 Jan 2026"
 
 
 def test_changes_are_told_newest_first_and_the_first_day_is_no_change():
     rows = [judge("A", "2025-04-11", 60), judge("B", "2026-01-02", 70), judge("A", "2026-01-03", 90)]
     rows.append(judge("A", "2026-01-04", 95))
     assert (
-        "4 Jan 2026 A has a better submission and stays at rank 1. "
-        "3 Jan 2026 A moved from rank 2 to 1 of 2. 2 Jan 2026 B entered at rank 1 of 2."
+        "4 Jan 2026 A (tree) has a better submission and stays at rank 1. "
+        "3 Jan 2026 A (tree) moved from rank 2 to 1 of 2. 2 Jan 2026 B (tree) entered at rank 1 of 2."
     ) in told(*rows)
 
 

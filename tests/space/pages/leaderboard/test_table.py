@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.leaderboard.query import LeaderboardQuery, options_of
+from space.pages.leaderboard.query import LeaderboardQuery, address_of_choice, choice_in, options_of
 from space.pages.leaderboard.table import spans, view_board
 from space.web.cells import cost_cell
 from tests.support.boards import board, cell, label, row, second_annotator
@@ -121,7 +121,7 @@ def by_agent():
 
 def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_agent):
     found = view_board(by_agent, LeaderboardQuery(agent="one"))
-    assert tuple(found.parts.values()) == (("one", "one"), ("other", "other"))
+    assert found.parts == {"one": "one", "other": "other"}
     alpha = next(line for line in found.rows if line.row.judge == "Alpha")
     assert (alpha.main.text, alpha.others[0].text) == ("75.0", "60.0")  # 30 of 40 called, 30 of 50 found
     assert [part.text for part in alpha.benchmarks] == ["75.0", "50.0"]
@@ -146,14 +146,26 @@ def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_ag
 # Costs and tries
 
 
-def test_costs_and_tries_have_columns_only_where_a_row_has_them(three):
+def test_costs_and_tries_have_columns_of_their_own_accord_only_where_two_rows_have_them(three):
     assert view_board(three, LeaderboardQuery()).has_attempts
     published = [replace(found, provenance="published", attempts=None) for found in three.rows]
     assert not view_board(board(*published), LeaderboardQuery()).has_attempts
-    assert not view_board(three, LeaderboardQuery()).has_costs
+    assert list(view_board(board(*published), LeaderboardQuery()).facts) == ["source"]
+    assert list(view_board(three, LeaderboardQuery()).facts) == ["submissions", "source"]
     priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
-    found = view_board(board(priced, three.rows[1]), LeaderboardQuery())
-    assert found.has_costs
+    both = [priced, replace(priced, id="other"), three.rows[1]]
+    assert list(view_board(board(*both), LeaderboardQuery()).facts) == ["cost", "submissions", "source"]
+    assert list(view_board(board(priced, three.rows[1]), LeaderboardQuery()).facts) == [
+        "submissions",
+        "source",
+    ]
+    found = view_board(board(priced, three.rows[1]), LeaderboardQuery(columns=("cost",)))
+    assert list(found.facts) == ["cost"]  # a reader can choose it
+    assert list(view_board(board(priced), LeaderboardQuery()).facts) == [
+        "cost",
+        "submissions",
+        "source",
+    ]  # one judge
     known, unknown = (cost_cell(line.row.cost) for line in found.rows)
     assert (known.text, known.value) == ("1,234.50", 1234.5)
     assert "from 100 of 120 rows" in known.hover
@@ -227,8 +239,75 @@ def test_the_chosen_figure_is_the_main_one_and_the_others_stand_beside_it(three)
 def test_benchmarks_are_columns_in_the_official_order_then_a_suites_own():
     found = {"workarena__": cell(8, 2, 1, 1), "webarena": cell(1, 3, 1, 1), "my_shop": cell(0, 0, 1, 1)}
     view = view_board(board(row("A", label(cell(9, 5, 3, 3), (1, 1, 1), **found))), LeaderboardQuery())
-    assert tuple(view.parts.values()) == (("WA", "WebArena"), ("Wk++", "WorkArena++"), ("my+shop", "my+shop"))
+    assert tuple(view.parts.values()) == ("WebArena", "WorkArena++", "my+shop")
     assert [found.text for found in view.rows[0].benchmarks] == ["25.0", "80.0", "–"]
+
+
+# Columns that the reader chooses, and the front
+
+
+def test_chosen_columns_come_in_the_tables_order_and_stay_in_every_address(three):
+    choice, refused = choice_in("columns=model,npv,weights&columns=recall", options_of(three), 3)
+    assert (choice.columns, refused) == (("recall", "npv", "model", "weights"), [])
+    found = view_board(three, choice)
+    assert (found.other_figures, list(found.facts)) == (("recall", "npv"), ["model", "weights"])
+    assert address_of_choice(choice, sort="cost") == "/?sort=cost&columns=recall,npv,model,weights"
+    html = table_html(three, choice)
+    assert re.findall(r'data-heading="([^"]*)"', html)[:5] == ["Rank", "Precision", "Recall", "NPV", "Model"]
+
+
+def test_the_usual_columns_are_no_choice_and_unknown_ones_are_refused(three):
+    options = options_of(three)
+    usual = ",".join(options["usual_columns"])
+    assert usual == "precision,recall,f1,submissions,source"
+    assert choice_in(f"columns={usual}", options, 3)[0] == LeaderboardQuery()
+    assert choice_in("columns=colour", options, 3) == (LeaderboardQuery(), ["columns"])
+
+
+def test_a_models_cell_links_to_it_and_unknown_facts_are_empty(three):
+    facts = {
+        "maker": "Meta",
+        "weights": "open",
+        "licence": "A <licence>",
+        "model_link": "https://m.example/x",
+    }
+    known = replace(three.rows[0], **facts)
+    columns = ("model", "maker", "weights", "licence")
+    html = table_html(board(known, three.rows[1]), LeaderboardQuery(columns=columns))
+    assert '<a href="https://m.example/x" rel="noopener" target="_blank">GPT-X</a>' in html
+    assert "A &lt;licence&gt;" in html
+    assert html.count('class="fact unknown"') == 3  # of the second row; its model is named
+
+
+def test_rows_sort_by_facts_and_rows_without_them_come_last(three):
+    first, second, third = three.rows
+    rows = board(replace(first, maker="Zeta"), second, replace(third, maker="alpha"))
+    assert judges(view_board(rows, LeaderboardQuery(sort="maker"))) == ["Gamma", "Alpha", "Beta"]
+    assert judges(view_board(rows, LeaderboardQuery(sort="-maker"))) == ["Alpha", "Gamma", "Beta"]
+
+
+def test_the_front_has_the_judges_that_none_beats_in_precision_and_recall():
+    # precision and recall: A 90, 50; B 80, 80; C 75, 75 (below B); D 60, 90; E as B
+    # X has 95, 95, but cannot be compared
+    counts = {"A": (90, 10, 90), "B": (80, 20, 20), "C": (75, 25, 25), "D": (90, 60, 10), "E": (80, 20, 20)}
+    rows = [row(name, label(cell(tp, fp, fn, 100))) for name, (tp, fp, fn) in counts.items()]
+    unknown = row("X", label(cell(95, 5, 5, 100)), "published", split="", protocol="")
+    everyone = board(*rows, unknown, second_annotator())
+    front = {"A", "B", "D", "E"}
+    assert view_board(everyone, LeaderboardQuery()).front == front
+    assert view_board(everyone, LeaderboardQuery(search="C", figure="recall", sort="judge")).front == front
+    html = table_html(everyone, LeaderboardQuery())
+    marked = re.findall(r'data-row="(.)"(?:(?!</tr>).)*?class="mark front"', html, re.DOTALL)
+    assert set(marked) == front
+
+
+def test_a_phone_can_sort_by_every_column_and_reverse_the_chosen_one(three):
+    html = table_html(three, LeaderboardQuery(sort="-recall"))
+    offered = re.findall(r'<option value="([^"]*)"( selected)?>', html)
+    assert ("-recall", " selected") in offered
+    names = [value for value, _ in offered]
+    assert names == ["", "rank", "judge", "-figure", "-recall", "recall", "-f1", "-submissions", "date"]
+    assert html.count(" sorted") == 3  # the recall of each row
 
 
 # Ranks

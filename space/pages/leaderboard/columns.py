@@ -1,0 +1,54 @@
+"""The columns of the leaderboard that the reader can choose, and those that appear on their own."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
+
+from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, METRIC_TITLES
+from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.rows import parts_of
+from space.pages.rows import in_order
+
+FACTS: Final[Mapping[str, str]] = {
+    "cost": "Cost, $ per 1,000",
+    "model": "Model",
+    "maker": "Maker",
+    "weights": "Weights",
+    "licence": "Licence",
+    "submissions": "Submissions",
+    "source": "Source",
+}
+"""The titles of columns that are neither a metric nor a benchmark, by their names in the URL."""
+USUAL: Final = ("precision", "recall", "f1", *BENCHMARK_TITLES, "cost", "submissions", "source")
+"""The columns that appear on their own if more than one row fills them; so do further benchmarks."""
+
+
+def column_titles(benchmarks: Iterable[str]) -> dict[str, str]:
+    """Return the titles of all columns that can be chosen, by name, in the order of the table."""
+    parts = {name: BENCHMARK_TITLES.get(name, name) for name in in_order(set(benchmarks), BENCHMARK_TITLES)}
+    return {**METRIC_TITLES, **parts, **FACTS}
+
+
+def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
+    """Return the columns that appear unless the reader chooses others.
+
+    A column of facts or of a benchmark needs two rows that fill it (one, if the board has one judge).
+    """
+    judges = [row for row in board.rows if row.provenance != "reference"]
+    least = min(2, len(judges))
+    other = [name for name in columns if name not in METRIC_TITLES and name not in FACTS]
+    return tuple(
+        name
+        for name in columns
+        if (name in USUAL or name in other)
+        and (name in METRIC_TITLES or name == "source" or _is_filled(judges, name, least))
+    )
+
+
+def _is_filled(judges: Sequence[BoardRow], name: str, least: int) -> bool:
+    filled = 0
+    for row in judges:
+        value = {"cost": row.cost, "submissions": row.attempts}.get(name)
+        filled += bool(value) or any(name in parts_of(row, label, "by_benchmark") for label in LABELS)
+        if filled >= least:
+            return True
+    return False
