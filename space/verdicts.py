@@ -17,7 +17,6 @@ from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import STRICT, BoardRow
-from leaderboard.errors import may_see_errors
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
 from leaderboard.score import Score
@@ -115,7 +114,7 @@ class JudgeVerdicts:
 
     def labels(self, split: str) -> LabelSet | None:
         """Return the labels of a split, or None if its errors may not be seen or its labels are missing."""
-        if not may_see_errors(self._service.suite, split):
+        if not self._service.suite.shows_labels(split):
             return None
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 

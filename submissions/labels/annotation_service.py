@@ -102,16 +102,20 @@ MOST_LISTED: Final = 10
 
 
 class QuestionsOpen(SubmissionError):
-    """Raised if labels would be published although questions are open. The message has no answer."""
+    """Raised if labels would be published although questions are open.
 
-    def __init__(self, items: Sequence[DiscussionItem]) -> None:
+    The message has no answer, and names only the ``visible`` ones of the ``items``.
+    """
+
+    def __init__(self, items: Sequence[DiscussionItem], visible: Sequence[DiscussionItem]) -> None:
         n_open = sum(len(each.open) for each in items)
-        listed = [f"{each.item.trajectory_id}: {', '.join(each.open)}" for each in items[:MOST_LISTED]]
-        more = [f"and {len(items) - MOST_LISTED} more trajectories"] if len(items) > MOST_LISTED else []
+        listed = [f"{each.item.trajectory_id}: {', '.join(each.open)}" for each in visible[:MOST_LISTED]]
+        rest = len(items) - len(listed)
+        more = [f"{rest} more {'trajectory' if rest == 1 else 'trajectories'}"] if rest else []
         super().__init__(
-            f"{n_open} {'question is' if n_open == 1 else 'questions are'} open ({'; '.join(listed + more)}). "
-            "Decide them first, or publish with open questions (--with-open): the first annotator's answer "
-            "then becomes the label"
+            f"{n_open} {'question is' if n_open == 1 else 'questions are'} open "
+            f"({'; '.join(listed + more)}). Decide them first, or publish with open questions (--with-open): "
+            "the first annotator's answer then becomes the label"
         )
 
 
@@ -439,7 +443,7 @@ class AnnotationService:
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("there is nothing to publish: nobody has finished an annotation yet")
         if not with_open and (items := _open_items(state)):
-            raise QuestionsOpen(items)
+            raise QuestionsOpen(items, _open_items(state, state.annotator_of(actor.name)))
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]
