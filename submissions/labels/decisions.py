@@ -100,9 +100,9 @@ class Dispute:
     text: str
     by: str
     at: datetime
+    decisions: tuple[Decision, ...] = ()
     answer: str = ""
     judge: str = ""
-    decisions: tuple[Decision, ...] = ()
 
     def __repr__(self) -> str:
         return f"Dispute({self.dispute_id!r})"  # without decisions, because logs may contain it
