@@ -112,7 +112,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         known = service.suite.find(body.trajectory_id)
         if known is None:
             raise HTTPException(404, NO_TRAJECTORY)
-        judge = body.judge if judge_said(services, body.judge, known) else ""
+        judge = body.judge if disputed_verdict(services, body.judge, known) else ""
         text, answer = body.text, body.answer
         record = actions.dispute(known.trajectory_id, body.question, text, actor, answer, judge)
         return recorded(service, 201, dispute_id=record.body["dispute_id"])
@@ -149,7 +149,7 @@ def build_disputes_router(services: Services) -> APIRouter:
 
 
 @dataclass(frozen=True)
-class JudgeSaid:
+class DisputedVerdict:
     """A judge's verdict that led to a dispute: ``says`` is success, failure or nothing."""
 
     judge: str
@@ -162,7 +162,7 @@ def dispute_form(
     trajectory: Trajectory,
     experts: Sequence[Expert] = (),
     goal: str = "",
-    judge: JudgeSaid | None = None,
+    judge: DisputedVerdict | None = None,
 ) -> dict[str, Any]:
     """Return the template's values for the form on a trajectory, which shows what the dispute is about.
 
@@ -186,14 +186,14 @@ def dispute_form(
     }
 
 
-def judge_said(services: Services, judge: str, trajectory: Trajectory) -> JudgeSaid | None:
+def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> DisputedVerdict | None:
     """Return a judge's verdict on success, or None if there is none or its errors may not be shown."""
     column = services.verdicts.find(judge, trajectory.split) if judge else None
     if column is None:
         return None
     place = services.submissions.suite.split(trajectory.split).index(trajectory)
     says = {1: "success", 0: "failure"}.get(int(column.success[place]), "nothing")
-    return JudgeSaid(column.judge, column.name, says)
+    return DisputedVerdict(column.judge, column.name, says)
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
@@ -262,8 +262,8 @@ def about_trajectory(services: Services, trajectory: Trajectory, judge: str) -> 
     """Return the values of `dispute_form` for a reader who may see everything about the trajectory."""
     experts = services.trajectories.labels.by_id().get(trajectory.trajectory_id, ())
     entry = services.verdicts.entry(trajectory)
-    said = judge_said(services, judge, trajectory)
-    return dispute_form(services.submissions.suite, trajectory, experts, entry.goal if entry else "", said)
+    verdict = disputed_verdict(services, judge, trajectory)
+    return dispute_form(services.submissions.suite, trajectory, experts, entry.goal if entry else "", verdict)
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:

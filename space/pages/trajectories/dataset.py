@@ -41,7 +41,7 @@ from space.pages.trajectories.index import (
     build_index,
     published_votes,
 )
-from space.pages.trajectories.labels import Expert, ShownLabels, experts_in
+from space.pages.trajectories.labels import Expert, VisibleLabels, experts_in
 from space.pages.trajectories.story import STEP_COLUMNS, StoryStep, steps_of_story
 from space.pages.trajectories.verdicts import (
     JudgeVerdict,
@@ -172,7 +172,7 @@ class Explorer:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
-        self.labels = ShownLabels(service)
+        self.labels = VisibleLabels(service)
         self._labelled: tuple[object, object, OpenedDataset] | None = None
         # All pictures of a trajectory are cached: readers who load one soon load the next.
         self._recorded: ByteCache[Pictures] = ByteCache(
@@ -199,10 +199,10 @@ class Explorer:
 
     def _with_labels(self, opened: OpenedDataset) -> OpenedDataset:
         """Return the dataset of the served suite with the labels that may be shown, cached."""
-        shown, known = self.labels.by_id(), self._labelled
-        if known is None or known[0] is not opened or known[1] is not shown:
-            index = opened.index.with_labels({name: found[0].labels for name, found in shown.items()})
-            known = self._labelled = (opened, shown, replace(opened, index=index))
+        visible, known = self.labels.by_id(), self._labelled
+        if known is None or known[0] is not opened or known[1] is not visible:
+            index = opened.index.with_labels({name: found[0].labels for name, found in visible.items()})
+            known = self._labelled = (opened, visible, replace(opened, index=index))
         return known[2]
 
     def of_suite(self, suite: str = "") -> OpenedDataset:
@@ -247,8 +247,8 @@ class Explorer:
     def _experts(
         self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
     ) -> tuple[Expert, ...]:
-        shown = self.labels.by_id() if opened.suite == self.served.name else {}
-        return shown.get(entry.trajectory_id) or experts_in(opened.dataset, entry, questions)
+        visible = self.labels.by_id() if opened.suite == self.served.name else {}
+        return visible.get(entry.trajectory_id) or experts_in(opened.dataset, entry, questions)
 
     def blind_story(self, trajectory_id: str) -> Story:
         """Return a trajectory for an annotator, without reading what experts and judges said about it."""

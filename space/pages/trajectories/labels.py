@@ -40,7 +40,7 @@ class Expert:
         return str(value) if value else UNSURE
 
 
-class ShownLabels:
+class VisibleLabels:
     """The experts' answers that may be shown for the served suite, read once per label version."""
 
     def __init__(self, service: SubmissionsApp) -> None:
@@ -74,10 +74,10 @@ def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:
 def titles_of(are_decisions: Sequence[bool]) -> list[str]:
     """Return ``Decision``, or ``First``, ``Second``, ``3`` … for each of the people."""
     titles: list[str] = []
-    n_people = 0
+    n_answers = 0
     for is_decision in are_decisions:
-        n_people += not is_decision
-        number = {1: "First", 2: "Second"}.get(n_people, str(n_people))
+        n_answers += not is_decision
+        number = {1: "First", 2: "Second"}.get(n_answers, str(n_answers))
         titles.append("Decision" if is_decision else number)
     return titles
 

@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.labels.disputes import JudgeSaid, dispute_form
+from space.pages.labels.disputes import DisputedVerdict, dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,
@@ -171,11 +171,11 @@ def _dispute(
     known = suite.find(story.entry.trajectory_id) if is_served else None
     if known is None:
         return None
-    said = None
+    verdict = None
     if judge is not None and judge.differs:
         says = "success" if judge.labels.success else "failure"
-        said = JudgeSaid(judge.row_id or judge.key, judge.name, says)
-    return dispute_form(suite, known, story.experts, story.entry.goal, said)
+        verdict = DisputedVerdict(judge.row_id or judge.key, judge.name, says)
+    return dispute_form(suite, known, story.experts, story.entry.goal, verdict)
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
