@@ -83,11 +83,6 @@ class WrongVerdict:
         return f"WrongVerdict({self.trajectory_id!r})"  # without ``kind``, which reveals the label
 
 
-def may_see_errors(suite: Suite, split: str) -> bool:
-    """Return whether single errors may be shown: those on dev, and on test if its labels are public."""
-    return split == "dev" or suite.labels_are_public
-
-
 def error_queue(
     suite: Suite, labels: LabelSet, label: str, verdicts: np.ndarray, others: Sequence[np.ndarray] = ()
 ) -> tuple[WrongVerdict, ...]:
@@ -98,7 +93,7 @@ def error_queue(
     reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a column has another
     length than the labels.
     """
-    if not may_see_errors(suite, labels.split):
+    if not suite.shows_labels(labels.split):
         raise ErrorsHidden(
             f"the test labels of {labels.suite} are hidden, and a list of errors would reveal them; use dev"
         )

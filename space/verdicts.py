@@ -20,7 +20,6 @@ from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import BoardRow
 from leaderboard.board.rows import with_verdict_scores
-from leaderboard.errors import may_see_errors
 from leaderboard.hard import FAMILIES, FEWEST_FAMILIES, family_of
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
@@ -147,7 +146,7 @@ class JudgeVerdicts:
 
     def labels(self, split: str) -> LabelSet | None:
         """Return the labels of a split, or None if its errors may not be seen or its labels are missing."""
-        if not may_see_errors(self._service.suite, split):
+        if not self._service.suite.shows_labels(split):
             return None
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 

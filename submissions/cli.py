@@ -187,10 +187,7 @@ def _print_next(as_json: bool) -> None:
     with ends_on(SubmissionError):
         found = corrections.next_labels(service)
     decisions = {"applied": found.applied, "conflicts": found.conflicts, "missing": found.missing}
-    entries = {
-        kind: [each.to_json(service.suite.labels_are_public) for each in of_kind]
-        for kind, of_kind in decisions.items()
-    }
+    entries = {kind: [each.to_json(service.suite) for each in of_kind] for kind, of_kind in decisions.items()}
     if as_json:
         print_json(entries)
         return

@@ -177,7 +177,7 @@ class Resources:
     def labels_for_public_figures(self) -> LabelSet | None:
         """Return the test labels if they are public, else None.
 
-        Pass them only to functions of `leaderboard` that return counts and figures, since no page may show
-        the label of a trajectory.
+        Pass them only to functions of `leaderboard` that return counts and figures. Pages take the label of a
+        single trajectory from `Explorer.labels`.
         """
         return self.labels.test if self.suite.labels_are_public else None

@@ -157,6 +157,13 @@ class Suite:
         """Return the trajectory with an id, in any spelling, or None if the suite does not have it."""
         return self._by_key.get(reading_key(trajectory_id))
 
+    def shows_labels(self, split: str) -> bool:
+        """Return whether single labels of a split may be shown: those of dev, and of test if they are public.
+
+        Every page, response and command that shows a label, or an error that reveals one, follows this rule.
+        """
+        return split == "dev" or self.labels_are_public
+
     def split(self, name: str) -> tuple[Trajectory, ...]:
         """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for any other name."""
         if name not in SPLITS:

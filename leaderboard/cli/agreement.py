@@ -62,16 +62,15 @@ def agreement(
     found = read_annotations(chosen, settings, split, annotations)
     report = agreements.agreement_report(found, chosen.questions)
     items: list[OpenItem] | None = None
-    if split != "test" or chosen.labels_are_public:
-        trajectories = chosen.trajectories if chosen.labels_are_public else chosen.split("dev")
-        ids = {trajectory.trajectory_id for trajectory in trajectories}
+    if split != "test" or chosen.shows_labels("test"):
+        ids = {each.trajectory_id for each in chosen.trajectories if chosen.shows_labels(each.split)}
         visible = [annotation for annotation in found if annotation.trajectory_id in ids]
         items = [item for item in agreements.open_items(visible, chosen.questions) if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
-    if split != "dev" and not chosen.labels_are_public:
+    if split != "dev" and not chosen.shows_labels("test"):
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
 
 

@@ -138,7 +138,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         float, typer.Option(help="Draw this share of the trajectories, for second annotations.")
     ] = 1.0,
     seed: Annotated[
-        int, typer.Option(help="Set the random seed; the same seed draws the same trajectories.")
+        int, typer.Option(help="Set the random seed. Each annotator gets a draw of their own.")
     ] = 0,
     for_estimate: Annotated[
         int | None,
@@ -171,7 +171,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         stop(f"{out} already exists and may contain answers; name a new file")
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
-        drawn = annotation_files.drawn_share(trajectories, share, seed)
+        drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
         text = annotation_files.template(drawn, annotator, chosen.questions)
         out.write_text(text, encoding="utf-8", newline="")
     except ValueError as problem:

@@ -135,12 +135,13 @@ def is_released_header(line: str) -> bool:
 
 
 def _answers_by_word(question: Question) -> dict[str, str]:
-    """Return the answer for each word of a file, in lower case.
+    """Return the answer for each word of a file, in lower case: the values of answers, such as yes, too.
 
-    For questions that the suite adds, both the titles and the values of choices are words.
+    The other words are those of the released format, or the titles of choices if the suite adds the question.
     """
     if not question.is_own:
-        return {word.lower(): answer for answer, word in _WORDS[question.name].items()}
+        words = {word.lower(): answer for answer, word in _WORDS[question.name].items()}
+        return {**words, **{answer: answer for answer in _WORDS[question.name]}}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
     return {**titles, **{choice.value: choice.value for choice in question.choices}}
 
@@ -150,16 +151,19 @@ def parse_released(
 ) -> tuple[Annotation, ...]:
     """Return every row of a CSV file as an annotation, in file order.
 
-    Words may be in any case and have spaces around them. Names of annotators and experiments stay as written.
-    ``annotator_name`` and ``exp_name`` may be absent. If a suite has questions other than the paper's, only
-    the column of success is required, because a file may be older than a question. Unknown columns are
-    ignored, and so are answers that the suite no longer has. With ``is_strict``, for files that people write,
-    unknown and missing columns and answers are errors. Raises AnnotationsInvalid with every bad cell; rows
-    count from 2, after the header.
+    Cells are separated by commas or, as in files of some versions of Excel, by semicolons or tabs. Answers
+    are the released words or values such as yes, in any case and with spaces around them. Names of annotators
+    and experiments stay as written. ``annotator_name`` and ``exp_name`` may be absent. If a suite has
+    questions other than the paper's, only the column of success is required, because a file may be older than
+    a question. Unknown columns are ignored, and so are answers that the suite no longer has. With
+    ``is_strict``, for files that people write, unknown and missing columns and answers are errors. Raises
+    AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
     needed = {*_ID_COLUMNS, *(_COLUMNS.get(name, name) for name in _needed(questions, is_strict))}
-    reader = csv.DictReader(io.StringIO(text, newline=""))
+    header = text.partition("\n")[0]
+    delimiter = max(",;\t", key=header.count)  # no name of a column contains one of them
+    reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
     problems: list[str] = []
     found = []
     try:
@@ -331,15 +335,22 @@ def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]
         raise AnnotationsInvalid(problems)
 
 
-def drawn_share(trajectories: Sequence[Trajectory], share: float, seed: int) -> tuple[Trajectory, ...]:
+def drawn_share(
+    trajectories: Sequence[Trajectory], share: float, seed: int, annotator: str
+) -> tuple[Trajectory, ...]:
     """Return a random share of the trajectories, at least one, in their original order.
 
-    The same seed always selects the same ones. Raises ValueError unless the share is above 0 and at most 1.
+    The same seed always selects the same ones for an annotator, and others for another annotator. Raises
+    ValueError unless the share is above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ValueError(f"the share must be above 0 and at most 1, such as 0.2; got {share}")
     number = max(1, int(share * len(trajectories) + 0.5))
-    ranked = sorted(trajectories, key=lambda t: hashlib.sha256(f"{seed}/{t.trajectory_id}".encode()).digest())
+
+    def draw(trajectory: Trajectory) -> bytes:
+        return hashlib.sha256(f"{seed}/{annotator}/{trajectory.trajectory_id}".encode()).digest()
+
+    ranked = sorted(trajectories, key=draw)
     drawn = {trajectory.trajectory_id for trajectory in ranked[:number]}
     return tuple(trajectory for trajectory in trajectories if trajectory.trajectory_id in drawn)
 

@@ -35,6 +35,8 @@ from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, l
 NO_ANSWER: Final = -1
 NO_OPTIMALITY: Final = 0
 PARQUET: Final = ".parquet"
+WORKBOOK: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
+"""The first bytes of Excel workbooks, newer and older ones."""
 
 
 class LabelsInvalid(Exception):
@@ -155,8 +157,12 @@ def _text_of(path: Path) -> str:
     if path.suffix == ".whl":
         with zipfile.ZipFile(path) as wheel:
             return wheel.read(ANNOTATIONS_IN_WHEEL).decode("utf-8")
-    with path.open(encoding="utf-8-sig", newline="") as file:  # names may contain line breaks
-        return file.read()
+    content = path.read_bytes()
+    if content.startswith(WORKBOOK):
+        raise LabelsInvalid(
+            f'{path.name}: is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
+        )
+    return content.decode("utf-8-sig")
 
 
 def _first_row(path: Path) -> int:

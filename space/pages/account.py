@@ -1,6 +1,6 @@
 """The page ``/mine`` and REST routes: an account's submissions, receipts and quota, and actions on them."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -40,6 +40,7 @@ from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
 from submissions.records.database import Event
+from submissions.scoring.rescore import LabelCorrection, corrections_for, rescorings
 
 PATH = "/mine"
 ON_A_PAGE = 20
@@ -165,7 +166,11 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
 
 @dataclass(frozen=True)
 class OwnSubmission:
-    """A submission as its page shows it: its status in words, its metrics as HTML, and decisions on it."""
+    """A submission as its page shows it: its status in words, its metrics as HTML, and decisions on it.
+
+    ``corrections`` are the label versions that changed its metrics, newest first. If the labels are private
+    they are left out, since exact changes would reveal labels; ``is_older`` then says that there are some.
+    """
 
     view: SubmissionView
     text: StatusText
@@ -173,6 +178,8 @@ class OwnSubmission:
     decisions: list[Event]
     may_publish: bool
     may_refresh: bool
+    is_older: bool = False
+    corrections: Sequence[LabelCorrection] = ()
 
 
 def own_submission(
@@ -211,6 +218,8 @@ def own_submission(
         decisions=decisions,
         may_publish=may_change and found.status.published_at is None,
         may_refresh=may_change and is_older and not actor.is_maintainer,
+        is_older=is_older,
+        corrections=() if is_private else corrections_for(submission_id, rescorings(service)),
     )
 
 
@@ -224,6 +233,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
     router, service, auth = APIRouter(), services.submissions, services.auth
     suite = service.suite
     common: dict[str, Any] = {"rules": suite.rules, "is_private": not suite.labels_are_public}
+    common["titles"] = suite.question_titles
     common["receipt_link"] = receipt_link
 
     def known(request: Request) -> Actor | HTMLResponse:

@@ -31,6 +31,13 @@
   // The buttons were disabled so that the browser did not send the form itself, to a route that returns JSON.
   for (const button of document.querySelectorAll("form[data-action] button[type=submit]")) button.disabled = false;
 
+  document.addEventListener("change", (event) => { // offers only the answers to the chosen question
+    const answers = event.target.form?.querySelector(`select[data-of="${event.target.name}"]`);
+    if (!answers) return;
+    for (const group of answers.querySelectorAll("optgroup")) group.disabled = group.dataset.for !== event.target.value;
+    answers.value = "";
+  });
+
   document.addEventListener("submit", async (event) => {
     const form = event.target.closest("form[data-action]");
     if (!form) return;

@@ -27,14 +27,16 @@ from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.annotation_state import (
     AnnotationState,
+    DiscussionItem,
     Draft,
+    discussion_items,
     finished_annotations,
     fold_annotations,
     open_questions,
 )
 from submissions.labels.assignment import Assignment, chosen, known_answers, new_assignments, with_gold
 from submissions.labels.corrections import waiting_corrections
-from submissions.labels.decisions import newest_decisions, with_decisions
+from submissions.labels.decisions import Rule, answer_by_rule, newest_decisions, with_decisions
 from submissions.labels.versions import LabelVersion, published_versions, serves_records
 from submissions.moderation.actions import checked_line
 from submissions.privacy.server_secret import SecretUnavailable
@@ -94,6 +96,32 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
         raise SubmissionError(
             "the previous label set cannot be read, so publishing would lose its labels; restore its file"
         ) from None
+
+
+MOST_LISTED: Final = 10
+
+
+class QuestionsOpen(SubmissionError):
+    """Raised if labels would be published although questions are open.
+
+    The message has no answer, and names only the ``visible`` ones of the ``items``.
+    """
+
+    def __init__(self, items: Sequence[DiscussionItem], visible: Sequence[DiscussionItem]) -> None:
+        n_open = sum(len(each.open) for each in items)
+        listed = [f"{each.item.trajectory_id}: {', '.join(each.open)}" for each in visible[:MOST_LISTED]]
+        rest = len(items) - len(listed)
+        more = [f"{rest} more {'trajectory' if rest == 1 else 'trajectories'}"] if rest else []
+        super().__init__(
+            f"{n_open} {'question is' if n_open == 1 else 'questions are'} open "
+            f"({'; '.join(listed + more)}). Decide them first, or publish with open questions (--with-open): "
+            "the first annotator's answer then becomes the label"
+        )
+
+
+def _open_items(state: AnnotationState, annotator: str | None = None) -> list[DiscussionItem]:
+    """Return the trajectories with open questions, except those that ``annotator`` must not see."""
+    return [each for each in discussion_items(state, annotator, is_maintainer=True) if each.open]
 
 
 @dataclass(frozen=True)
@@ -180,7 +208,7 @@ class AnnotationService:
 
     def assign(
         self, split: str, most: int | None, share: float, seed: int, available: Collection[str],
-        actor: Actor, gold_share: float = 0.0,
+        actor: Actor, gold_share: float = 0.0, times: int | None = None,
     ) -> int:  # fmt: skip
         """Assign trajectories of a split, or of "both", and return the number of new assignments.
 
@@ -197,15 +225,17 @@ class AnnotationService:
             if trajectory.trajectory_id in available and trajectory.trajectory_id not in assigned
         ]
         wanted = ids if most is None else chosen(ids, max(0, most), seed)
-        return self.assign_trajectories(wanted, share, seed, actor, gold_share)
+        return self.assign_trajectories(wanted, share, seed, actor, gold_share, times)
 
     def assign_trajectories(
-        self, trajectories: Iterable[str], share: float, seed: int, actor: Actor, gold_share: float = 0.0
-    ) -> int:
+        self, trajectories: Iterable[str], share: float, seed: int, actor: Actor, gold_share: float = 0.0,
+        times: int | None = None,
+    ) -> int:  # fmt: skip
         """Assign trajectories to the annotators and return the number of new assignments.
 
-        ``share`` (0 to 1) is the share of trajectories that get a second annotator. ``gold_share`` (0 to 1)
-        is the share of additional gold items; see `assignment`.
+        ``share`` (0 to 1) is the share of trajectories that get a second annotator. With ``times``, all of
+        them get that many annotators instead. ``gold_share`` (0 to 1) is the share of additional gold items;
+        see `assignment`.
         """
         require_maintainer(actor)
         for what, value in (("second annotations", share), ("gold items", gold_share)):
@@ -219,8 +249,14 @@ class AnnotationService:
             state = self._state(session)
             if not state.active:
                 raise SubmissionError("nobody is invited yet; invite annotators first")
+            if times is not None and not 1 <= times <= len(state.active):
+                raise SubmissionError(
+                    f"{times} annotators per trajectory: {len(state.active)} are invited; invite more "
+                    "annotators or choose a smaller number"
+                )
+            shares = [share] if times is None else [1.0] * (times - 1)
             finished = {key for key, saved in state.saved.items() if saved.is_done}
-            assignments = new_assignments(ids, sorted(state.active), state.assigned, finished, share, seed)
+            assignments = new_assignments(ids, sorted(state.active), state.assigned, finished, shares, seed)
             assignments = with_gold(state, assignments, gold_share, seed)
             if assignments:
                 self._add(session, "assigned", actor, {"assignments": [list(each) for each in assignments]})
@@ -349,6 +385,28 @@ class AnnotationService:
                 self._add(session, "resolved", actor, body)
         return len(bodies)
 
+    def resolve_by_rule(self, rule: Rule, actor: Actor, reason: str = "") -> tuple[int, int]:
+        """Decide all open questions that a rule can decide; return their number and that of the others.
+
+        The rule's name and the number of answers are the reason of a decision, before an optional ``reason``.
+        """
+        require_maintainer(actor)
+        bodies, n_open = [], 0
+        with transaction(self.engine) as session:
+            state = self._state(session)
+            for item in _open_items(state, state.annotator_of(actor.name)):
+                for question in (each for each in state.questions if each.name in item.open):
+                    answers = [each for each in item.item.answers[question.name] if each]
+                    answer = answer_by_rule(rule, question, answers)
+                    n_open += answer is None
+                    if answer is not None:
+                        why = f"{rule} of {len(answers)} answers{reason and ': '}{reason}"
+                        decision = item.item.trajectory_id, question.name, answer, why
+                        bodies.append(self._decision(state, decision, actor))
+            for body in bodies:
+                self._add(session, "resolved", actor, body)
+        return len(bodies), n_open
+
     def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
         """Check a decision and return the body of its event. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
@@ -373,16 +431,19 @@ class AnnotationService:
             self._agreement = known
         return known[1]
 
-    def publish(self, actor: Actor, why: str) -> LabelVersion:
+    def publish(self, actor: Actor, why: str, with_open: bool = False) -> LabelVersion:
         """Publish the finished annotations and all decisions on them as a new label version.
 
         Decisions come from the discussion and from accepted disputes; the newest one on a question counts.
-        Raises PermissionDenied, SubmissionError.
+        The label of an open question is the first annotator's answer, so open questions are refused unless
+        ``with_open`` allows them. Raises PermissionDenied, SubmissionError.
         """
         require_maintainer(actor, "publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("there is nothing to publish: nobody has finished an annotation yet")
+        if not with_open and (items := _open_items(state)):
+            raise QuestionsOpen(items, _open_items(state, state.annotator_of(actor.name)))
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]

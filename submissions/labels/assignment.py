@@ -1,6 +1,6 @@
 """Assignment of trajectories to annotators, spread evenly over benchmarks and people.
 
-All functions are pure: the same seed gives the same assignments. Some trajectories are assigned twice. An
+All functions are pure: the same seed gives the same assignments. Some trajectories go to several people. An
 assignment is kept while the annotator is invited, and a finished one is always kept.
 
 Gold items are finished trajectories with known answers. They are mixed into queues to check annotators, who
@@ -40,15 +40,15 @@ def new_assignments(
     annotators: Sequence[str],
     current: Mapping[str, Mapping[int, str]],
     finished: Collection[tuple[str, str]],
-    share: float,
+    shares: Sequence[float],
     seed: int,
 ) -> list[Assignment]:
-    """Return the missing assignments, in the order in which annotators should get them.
+    """Return the missing assignments, for each annotator in a random order of their own.
 
-    Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``share``
-    (0 to 1) is the share of trajectories, in each benchmark, that a second annotator gets too; their number
-    is rounded half up. ``current`` maps a trajectory to the annotator at each place. ``finished`` has pairs
-    of trajectory and annotator.
+    Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``shares``
+    (0 to 1) are the shares of trajectories, in each benchmark, that a second, third … annotator gets too;
+    their number is rounded half up. ``current`` maps a trajectory to the annotator at each place.
+    ``finished`` has pairs of trajectory and annotator.
     """
     if not annotators:
         return []
@@ -70,8 +70,14 @@ def new_assignments(
                 if first is not None:
                     taken[FIRST] = first
                     found.append((trajectory_id, first, FIRST))
-    found += _seconds(kept, every, share, dealer)
-    return sorted(found, key=lambda each: dealer.draw(f"{each[2]} {each[0]}"))
+    for place, share in enumerate(shares, start=SECOND):
+        found += _further(kept, every, place, share, dealer)
+    return _shuffled(found, seed)
+
+
+def _shuffled(assignments: Iterable[Assignment], seed: int) -> list[Assignment]:
+    """Return assignments in an order that is random for each annotator, so that no two get the same queue."""
+    return sorted(assignments, key=lambda each: _draw(seed, f"{each[1]} {each[0]}"))
 
 
 def chosen(trajectories: Iterable[str], most: int, seed: int) -> list[str]:
@@ -81,29 +87,30 @@ def chosen(trajectories: Iterable[str], most: int, seed: int) -> list[str]:
     return [trajectory_id for name, found in _by_benchmark(ids) for trajectory_id in found[: quotas[name]]]
 
 
-def _seconds(
-    kept: Mapping[str, dict[int, str]], every: Sequence[str], share: float, dealer: "_Dealer"
+def _further(
+    kept: Mapping[str, dict[int, str]], every: Sequence[str], place: int, share: float, dealer: "_Dealer"
 ) -> list[Assignment]:
+    """Assign a share of the trajectories at a further place, after the first one."""
     found: list[Assignment] = []
     groups = _by_benchmark(every)
     quotas = _quotas({name: len(ids) for name, ids in groups}, math.floor(share * len(every) + 0.5))
     for name, ids in groups:
-        open_ids = [trajectory_id for trajectory_id in ids if SECOND not in kept[trajectory_id]]
+        open_ids = [trajectory_id for trajectory_id in ids if place not in kept[trajectory_id]]
         missing = quotas[name] - (len(ids) - len(open_ids))
         for _ in range(missing):
-            # To spread the work evenly, take the trajectory whose second annotator has the least to do.
+            # To spread the work evenly, take the trajectory whose next annotator has the least to do.
             offers = []
-            for place, trajectory_id in enumerate(open_ids):
-                second = dealer.second(trajectory_id, kept[trajectory_id].values())
-                if second is not None:
-                    offers.append((dealer.load(second, trajectory_id), place, trajectory_id, second))
+            for order, trajectory_id in enumerate(open_ids):
+                who = dealer.further(trajectory_id, kept[trajectory_id].values(), place)
+                if who is not None:
+                    offers.append((dealer.load(who, trajectory_id, place), order, trajectory_id, who))
             if not offers:
                 break
             *_, trajectory_id, who = min(offers)
             open_ids.remove(trajectory_id)
-            kept[trajectory_id][SECOND] = who
-            dealer.count(trajectory_id, who, SECOND)
-            found.append((trajectory_id, who, SECOND))
+            kept[trajectory_id][place] = who
+            dealer.count(trajectory_id, who, place)
+            found.append((trajectory_id, who, place))
     return found
 
 
@@ -125,8 +132,8 @@ class _Dealer:
             self._open[who] += 1
             self._open_in[who, _benchmark(trajectory_id), place] += 1
 
-    def load(self, who: str, trajectory_id: str) -> tuple[int, int]:
-        return self._open[who], self._open_in[who, _benchmark(trajectory_id), SECOND]
+    def load(self, who: str, trajectory_id: str, place: int) -> tuple[int, int]:
+        return self._open[who], self._open_in[who, _benchmark(trajectory_id), place]
 
     def first(self, trajectory_id: str, others: Collection[str]) -> str | None:
         benchmark = _benchmark(trajectory_id)
@@ -136,9 +143,9 @@ class _Dealer:
             self.count(trajectory_id, who, FIRST)
         return who
 
-    def second(self, trajectory_id: str, others: Collection[str]) -> str | None:
+    def further(self, trajectory_id: str, others: Collection[str], place: int) -> str | None:
         free = self._free(trajectory_id, others)
-        return min(free, key=lambda who: self.load(who, trajectory_id), default=None)
+        return min(free, key=lambda who: self.load(who, trajectory_id, place), default=None)
 
     def _free(self, trajectory_id: str, others: Collection[str]) -> list[str]:
         rest = (who for who in self._annotators if who not in others)
@@ -211,7 +218,7 @@ def with_gold(
         unmet = [name for name in state.gold if name not in new and not state.has_met(name, who)]
         unmet.sort(key=lambda name: _draw(seed, f"{who} {name}"))
         found += [(name, who, GOLD) for name in unmet[: int(share * len(new) + 0.5)]]
-    return sorted(found, key=lambda each: _draw(seed, f"{each[2]} {each[0]}"))
+    return _shuffled(found, seed)
 
 
 @dataclass(frozen=True)

@@ -93,6 +93,10 @@ def assign(
         float,
         typer.Option(min=0, max=100, help="Give this percentage of the trajectories to two annotators."),
     ] = 10.0,
+    times: Annotated[
+        int | None,
+        typer.Option(min=1, help="Give every trajectory to this many annotators, not only a share."),
+    ] = None,
     percent_gold: Annotated[
         float, typer.Option(min=0, max=100, help="Add this percentage of gold items with known answers.")
     ] = 0.0,
@@ -107,7 +111,7 @@ def assign(
     with _annotation_as(maintainer) as (annotations, actor):
         available = _ids_in_dataset(annotations.service)
         shares = percent_twice / 100, percent_gold / 100
-        added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1])
+        added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1], times)
     if as_json:
         print_json({"assignments": added})
     else:
@@ -178,19 +182,28 @@ def resolve(
             exists=True, dir_okay=False, help=f"Read decisions from this CSV ({', '.join(DECISION_COLUMNS)})."
         ),
     ] = None,
+    rule: Annotated[
+        Literal["majority", "median"] | None,
+        typer.Option(help="Decide every open question by this rule."),
+    ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Decide questions that annotators answered differently.
 
-    Pass one question with its correct answer, or a file with --decisions. If any row of the file is invalid,
-    no decision is recorded. The annotators' own answers do not change, and you can decide a question again.
+    Pass one question with its correct answer, a file with --decisions, or --rule. If any row of the file is
+    invalid, no decision is recorded. The annotators' own answers do not change, and you can decide a question
+    again.
+
+    --rule majority takes the answer of more than half of the annotators. --rule median takes the middle
+    answer to questions with an order, such as optimality, and the majority for all others. What a rule cannot
+    decide stays open.
     """
     rows: list[Sequence[str]] = []
     if trajectory_id is not None and question is not None and answer is not None:
         rows.append((trajectory_id, question, answer, reason))
-    if (decisions is None) == (not rows):
-        stop("pass a trajectory, a question, an answer and --reason, or a file with --decisions")
+    if (decisions is not None) + bool(rows) + (rule is not None) != 1:
+        stop("pass a trajectory, a question, an answer and --reason, or a file with --decisions, or --rule")
     if decisions is not None:
         try:
             read = core_suite.read_rows(decisions, DECISION_COLUMNS)
@@ -198,22 +211,35 @@ def resolve(
             stop(str(problem), code=1)
         rows = [[(row[name] or "").strip() for name in DECISION_COLUMNS] for row in read]
     with _annotation_as(maintainer) as (annotations, actor):
-        found = annotations.resolve_all(rows, actor)
+        if rule is not None:
+            found, n_open = annotations.resolve_by_rule(rule, actor, reason)
+        else:
+            found, n_open = annotations.resolve_all(rows, actor), None
     if as_json:
-        print_json({"decided": found})
+        print_json({"decided": found, **({} if n_open is None else {"open": n_open})})
     else:
-        typer.echo(f"{found:,} question{'' if found == 1 else 's'} decided")
+        still_open = "" if n_open is None else f"; {n_open:,} stay open, because the rule gives no answer"
+        typer.echo(f"{found:,} question{'' if found == 1 else 's'} decided{still_open}")
         next_step("see the open questions", "submissions", "annotate", "status")
 
 
 @app.command()
-def publish(why: WhyOption, maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False) -> None:
+def publish(
+    why: WhyOption,
+    with_open: Annotated[
+        bool,
+        typer.Option("--with-open", help="Publish first annotators' answers to open questions."),
+    ] = False,
+    maintainer: MaintainerOption = COMMAND_LINE,
+    as_json: JsonOption = False,
+) -> None:
     """Publish the finished annotations as a new label version.
 
-    If the Space uses the new version, all submissions are scored again.
+    If questions are open, the command lists them and publishes nothing, unless you add --with-open. If the
+    Space uses the new version, all submissions are scored again.
     """
     with _annotation_as(maintainer) as (annotations, actor):
-        version = annotations.publish(actor, why)
+        version = annotations.publish(actor, why, with_open)
         is_served = annotations.service.label_version == version.version
         rescored = rescore.rescore(annotations.service, actor) if is_served else None
     if as_json:

@@ -4,16 +4,22 @@ A label version consists of annotators' answers and of decisions, which `with_de
 decision on a question counts. A decision never changes an answer: it is a separate row before the answers.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
 from arb.core.annotation import Annotation, decided_row
+from arb.core.suite import Suite
+from arb.core.suites.questions import UNSURE, Question
 from submissions.records.database import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
 OUTCOMES: Final = get_args(Outcome)
+Rule = Literal["majority", "median"]
+FEWEST_BY_RULE: Final = 2
+"""A rule decides only questions with at least this many answers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -55,9 +61,9 @@ class Decision:
             "before": self.before,
         }
 
-    def to_json(self, labels_are_public: bool) -> dict[str, Any]:
+    def to_json(self, suite: Suite) -> dict[str, Any]:
         """Return the correction for users, or only the dispute id if the label is hidden."""
-        if self.split == "test" and not labels_are_public:
+        if not suite.shows_labels(self.split):
             return {"dispute_id": self.dispute_id}
         return {name: value for name, value in self.to_event().items() if name != "decision"}
 
@@ -81,7 +87,11 @@ def discussion_decision(event: Event) -> Decision:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Dispute:
-    """A dispute with its decisions, of which the last one counts."""
+    """A dispute with its decisions, of which the last one counts.
+
+    ``answer`` is the right answer according to the person who filed it. ``judge`` is the judge whose error
+    led them to it. Both may be empty.
+    """
 
     dispute_id: str
     trajectory_id: str
@@ -91,6 +101,8 @@ class Dispute:
     by: str
     at: datetime
     decisions: tuple[Decision, ...] = ()
+    answer: str = ""
+    judge: str = ""
 
     def __repr__(self) -> str:
         return f"Dispute({self.dispute_id!r})"  # without decisions, because logs may contain it
@@ -110,6 +122,7 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
             asked = {
                 name: body[name] for name in ("dispute_id", "trajectory_id", "question", "split", "text")
             }
+            asked |= {name: body.get(name, "") for name in ("answer", "judge")}
             found[body["dispute_id"]] = Dispute(**asked, by=event.actor, at=event.at)
         elif event.kind == "dispute_decided" and body["dispute_id"] in found:
             dispute = found[body["dispute_id"]]
@@ -123,19 +136,21 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
     return found
 
 
-def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool) -> dict[str, Any]:
+def view_dispute(dispute: Dispute, suite: Suite, is_maintainer: bool) -> dict[str, Any]:
     """Return a dispute as a dict, in which fields that the reader may not see are None.
 
-    If the label is hidden, nobody sees the ``answer``, and only maintainers see ``text`` and ``reason``. Only
-    maintainers see the text of a declined dispute. When they decide a dispute again, they send back
-    ``n_decisions``, so that they cannot overrule a decision that they have not seen.
+    If the label is hidden, nobody sees the ``answer``, and only maintainers see ``text``, ``proposed`` (the
+    answer that the dispute asks for), ``judge`` and ``reason``. Only maintainers see the text and proposal of
+    a declined dispute. When they decide a dispute again, they send back ``n_decisions``, so that they
+    cannot overrule a decision that they have not seen.
     """
     decided = dispute.decided
-    hides_labels = dispute.split == "test" and not labels_are_public
+    hides_labels = not suite.shows_labels(dispute.split)
     is_declined = decided is not None and decided.outcome == "declined"
     outcome: str = decided.outcome if decided else "open"
     if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
         outcome = "decided"
+    shows_text = is_maintainer or not (hides_labels or is_declined)
     return {
         "dispute_id": dispute.dispute_id,
         "trajectory_id": dispute.trajectory_id,
@@ -144,13 +159,37 @@ def view_dispute(dispute: Dispute, labels_are_public: bool, is_maintainer: bool)
         "by": dispute.by,
         "at": dispute.at,
         "outcome": outcome,
-        "text": dispute.text if is_maintainer or not (hides_labels or is_declined) else None,
+        "text": dispute.text if shows_text else None,
+        "proposed": (dispute.answer or None) if shows_text else None,
+        "judge": (dispute.judge or None) if shows_text else None,
         "reason": decided.reason if decided and (is_maintainer or not hides_labels) else None,
         "decided_by": decided and decided.by,
         "decided_at": decided and decided.at,
         "answer": decided.value if decided and not hides_labels else None,
         "n_decisions": len(dispute.decisions) if is_maintainer else 0,
     }
+
+
+def answer_by_rule(rule: Rule, question: Question, answers: Sequence[str]) -> str | None:
+    """Return the answer that a rule gives, or None if the question has to stay open.
+
+    The majority is the answer of more than half of the people, where Unsure counts as an answer. The median
+    is the middle one of the answers to an ordered question, without those that are Unsure. If two different
+    answers are in the middle, or if half of the people are Unsure, there is none. For all other questions it
+    is the majority.
+    """
+    if len(answers) < FEWEST_BY_RULE:
+        return None
+    answer, votes = Counter(answers).most_common(1)[0]
+    if 2 * votes > len(answers) and (rule == "majority" or answer == UNSURE or not question.ordered):
+        return answer
+    if rule == "majority" or not question.ordered:
+        return None
+    definite = sorted((each for each in answers if each != UNSURE), key=question.values.index)
+    if 2 * len(definite) <= len(answers):
+        return None
+    low, high = definite[(len(definite) - 1) // 2], definite[len(definite) // 2]
+    return low if low == high else None
 
 
 def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:

@@ -255,6 +255,15 @@ class LabelStore:
         dev = load_annotations(self._suite, self.origin.settings, "dev")
         return (*found, *(annotation for annotation in dev if annotation.trajectory_id not in known))
 
+    def annotations_of(self, split: str) -> tuple[Annotation, ...]:
+        """Return the annotations that the labels of a split come from, or none if they cannot be read."""
+        if not isinstance(self._of(split), LabelSet):
+            return ()
+        try:
+            return load_annotations(self._suite, self.origin.settings, split)
+        except (LabelsUnavailable, LabelsInvalid):  # the file has been replaced in the meantime
+            return ()
+
     def _of(self, split: str) -> LabelSet | NoLabels:
         with self._reading:
             if split not in self._read:

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from arb.core.ids import Trajectory
 from arb.core.suites.questions import UNSURE
-from leaderboard.errors import ErrorTag, make_tag, may_see_errors
+from leaderboard.errors import ErrorTag, make_tag
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name, require_maintainer
 from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, disputes_in
@@ -38,20 +38,29 @@ class ReaderActions(Actions):
         with snapshot(self.app.engine) as session:
             return list(self._disputes(session).values())
 
-    def dispute(self, trajectory_id: str, question: str, text: str, actor: Actor) -> Event:
-        """Dispute the label of a trajectory for one question, and return the event."""
+    def dispute(
+        self, trajectory_id: str, question: str, text: str, actor: Actor, answer: str = "", judge: str = ""
+    ) -> Event:
+        """Dispute the label of a trajectory for one question, and return the event.
+
+        ``answer`` is the right answer according to the actor, and ``judge`` the judge whose error led to the
+        dispute; both may be empty.
+        """
         trajectory, suite = self._trajectory(trajectory_id), self.app.suite
-        if suite.question(question) is None:
+        asked = suite.question(question)
+        if asked is None:
             names = ", ".join(each.name for each in suite.questions)
             raise SubmissionError(f"question: use one of {names}")
+        if answer and not asked.accepts(answer):
+            raise SubmissionError(f"answer: use one of {', '.join((*asked.values, UNSURE))}")
         text = checked_text(text, "say what is wrong and where the trajectory shows it", TEXT_LENGTH)
         with transaction(self.app.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
             known = self._disputes(session)
-            asked = (trajectory.trajectory_id, question)
+            of_answer = (trajectory.trajectory_id, question)
             for other in known.values():
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
-                if is_open and (other.trajectory_id, other.question) == asked:
+                if is_open and (other.trajectory_id, other.question) == of_answer:
                     raise SubmissionError(f"your dispute {other.dispute_id} about this answer is still open")
             body = {
                 "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
@@ -60,6 +69,7 @@ class ReaderActions(Actions):
                 "trajectory_id": trajectory.trajectory_id,
                 "question": question,
                 "text": text,
+                **{name: value for name, value in (("answer", answer), ("judge", judge)) if value},
             }
             return self._add(session, "disputed", actor, body)
 
@@ -115,7 +125,7 @@ class ReaderActions(Actions):
         This method does not read labels, so the caller has to check that the judge made this error.
         """
         trajectory = self._trajectory(trajectory_id)
-        if not may_see_errors(self.app.suite, trajectory.split):
+        if not self.app.suite.shows_labels(trajectory.split):
             raise PermissionDenied("this suite hides its test labels; tag errors on dev")
         now = self.app.clock()
         tag = make_tag(

@@ -4,9 +4,10 @@ A label set is stored by its hash and recorded with the reason for publishing it
 label version.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -256,6 +257,31 @@ def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
             places = [rank.place if rank else None for rank in ranks]
             changes.append(RankChange(row.id, row.judge, row.account, *places))
     return tuple(changes)
+
+
+@dataclass(frozen=True)
+class LabelCorrection:
+    """A new label version that changed the figures of a submission; ``effects`` are those on it, by label."""
+
+    before: str
+    after: str
+    at: datetime
+    effects: Mapping[str, Mapping[str, Any]]
+
+
+def corrections_for(submission_id: str, records: Iterable[Event]) -> list[LabelCorrection]:
+    """Return the label versions that changed a submission's figures, newest first, from `rescorings`."""
+    found = []
+    for record in records:
+        effects = {
+            label: each
+            for label, rows in (record.body.get("effects") or {}).items()
+            for each in rows
+            if each["id"] == submission_id and each["before"] != each["after"]
+        }
+        if effects:
+            found.append(LabelCorrection(record.body["from"], record.body["to"], record.at, effects))
+    return found[::-1]
 
 
 def rescorings(service: SubmissionsApp) -> list[Event]:

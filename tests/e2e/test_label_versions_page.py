@@ -47,8 +47,8 @@ def test_a_disputed_label_is_corrected_and_every_rank_made_again_in_at_most_twel
     assert places(space) == {"Once": 1, "Says yes": 2}
 
     hand.sign_in(space, "ada", f"/disputes?trajectory_id={wrong}")
-    hand.open("Dispute a label")
     hand.choose("Question", "success")
+    hand.choose("Right answer", "no")
     page.get_by_label("What is wrong").fill("The reply went to another thread: step 4.")
     with page.expect_navigation():
         hand.click("button", "Send")

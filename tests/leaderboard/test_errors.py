@@ -20,7 +20,6 @@ from leaderboard.errors import (
     current_tags,
     error_queue,
     make_tag,
-    may_see_errors,
     tags_to_csv,
 )
 from leaderboard.labels.labels import load_labels
@@ -78,7 +77,7 @@ def test_errors_of_test_are_hidden_where_its_labels_are_and_those_of_dev_never(s
         error_queue(small_suite, labels(), "success", column(0, 1, 1, 1))
     (found,) = error_queue(small_suite, labels("dev"), "success", column(0, 0))
     assert found.trajectory_id == "webarena/agent-a/webarena.1"
-    assert [may_see_errors(suite, split) for suite in (small_suite, public) for split in ("dev", "test")] == [
+    assert [suite.shows_labels(split) for suite in (small_suite, public) for split in ("dev", "test")] == [
         True, False, True, True,
     ]  # fmt: skip
 

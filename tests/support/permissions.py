@@ -61,6 +61,7 @@ POST /api/discuss/decisions                            401 403 403 422 401
 POST /api/discuss/invite                               401 403 403 422 401
 POST /api/discuss/uninvite                             401 403 403 422 401
 POST /api/discuss/gold                                 401 403 403 422 401
+POST /api/discuss/rule                                 401 403 403 422 401
 POST /api/discuss/assign                               401 403 403 409 401
 POST /api/discuss/publish                              401 403 403 422 401
 

@@ -139,13 +139,23 @@ FileFormat = Literal["jsonl", "csv", "parquet"]
 UTF8_MARK: Final = b"\xef\xbb\xbf"
 _FOREIGN: Final = (
     (b"\x1f\x8b", "compressed", "is compressed with gzip", "Unpack it first"),
-    (b"PK\x03\x04", "compressed", "is a zip archive or Excel workbook", "Unpack it or save it as CSV UTF-8"),
+    (
+        b"PK\x03\x04",
+        "compressed",
+        "is a zip archive or Excel workbook",
+        "Unpack it, or in Excel use Save As with the type CSV UTF-8",
+    ),
     (b"BZh", "compressed", "is compressed with bzip2", "Unpack it first"),
     (b"\xfd7zXZ", "compressed", "is compressed with xz", "Unpack it first"),
     (b"(\xb5/\xfd", "compressed", "is compressed with zstd", "Unpack it first"),
     (b"7z\xbc\xaf", "compressed", "is a 7z archive", "Unpack it first"),
     (b"PARE", "encrypted", "is an encrypted Parquet file", "Write it without encryption"),
-    (b"\xd0\xcf\x11\xe0", "not_text", "is an old Excel workbook", "Save it as CSV UTF-8"),
+    (
+        b"\xd0\xcf\x11\xe0",
+        "not_text",
+        "is an old Excel workbook",
+        "In Excel, use Save As with the type CSV UTF-8",
+    ),
     (b"ARROW1", "not_text", "is an Arrow (Feather) file", "Write it as Parquet"),
     (b"\x89HDF", "not_text", "is an HDF5 file", "Write it as Parquet or JSONL"),
     (b"\x89PNG", "not_text", "is a picture", "Choose the prediction file"),

@@ -25,6 +25,7 @@ from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, record
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
+from submissions.labels.decisions import Rule
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.scoring.rescore import REASON_LENGTH as WHY_LENGTH
 from submissions.scoring.rescore import rescore, rescorings
@@ -180,6 +181,9 @@ class Assigning(RequestBody):
     percent_twice: float = Field(
         10, ge=0, le=100, description="The percentage of assigned trajectories that get a second annotation."
     )
+    times: int | Literal[""] = Field(
+        "", description="How many people annotate every trajectory. Empty: some are annotated twice."
+    )
     percent_gold: float = Field(
         0, ge=0, le=100, description="The percentage of gold items on top of what each annotator gets."
     )
@@ -197,6 +201,18 @@ class PublicationForm(RequestBody):
     """The reason for a new label set."""
 
     why: str = Field(max_length=WHY_LENGTH, description="What changed and why, for the change log.")
+    with_open: Literal["yes", "no"] = Field(
+        "no", description="yes: the first annotator's answer is the label of an open question."
+    )
+
+
+class RuleForm(RequestBody):
+    """A rule that decides open questions."""
+
+    rule: Rule = Field(
+        description="majority: the answer of more than half of the annotators. median: the middle answer to "
+        "ordered questions, the majority for others."
+    )
 
 
 def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
@@ -226,9 +242,17 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         require_open(service)
         shares = body.percent_twice / 100, body.percent_gold / 100
         added = annotations.assign(
-            body.split, most, shares[0], body.seed, available, reader.actor, gold_share=shares[1]
-        )
+            body.split, most, shares[0], body.seed, available, reader.actor, gold_share=shares[1],
+            times=None if body.times == "" else body.times,
+        )  # fmt: skip
         return recorded(service, assignments=added)
+
+    @router.post(f"{API}/rule", summary="Decide all open questions by a rule; for maintainers")
+    def decide_by_rule(reader: Maintainer, body: RuleForm) -> JSONResponse:
+        """A question stays open if the rule gives no answer, such as one yes and one no."""
+        require_open(service)
+        n_decided, n_open = annotations.resolve_by_rule(body.rule, reader.actor)
+        return recorded(service, decided=n_decided, open=n_open)
 
     @router.post(
         f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
@@ -243,7 +267,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
     def publish(reader: Maintainer, body: PublicationForm) -> JSONResponse:
         """If the Space uses these labels for scoring, every submission is scored again immediately."""
         require_open(service)
-        version = annotations.publish(reader.actor, body.why)
+        version = annotations.publish(reader.actor, body.why, body.with_open == "yes")
         found: dict[str, Any] = {
             "version": version.version,
             "labelled": version.labelled,

@@ -4,6 +4,8 @@ If labels are private, a dispute about a test trajectory together with a changed
 label. Readers then see only that a dispute was decided, and the form does not name the label.
 """
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
@@ -12,10 +14,11 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, create_model
 
+from arb.core.ids import Trajectory
 from arb.core.suite import Suite
-from arb.core.suites.questions import UNSURE
+from arb.core.suites.questions import SUCCESS, UNSURE
 from space.pages.labels.access import IN_YOUR_QUEUE
-from space.pages.trajectories.index import Labels
+from space.pages.trajectories.labels import Expert
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
@@ -42,6 +45,12 @@ class NewDispute(RequestBody):
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     question: str = Field(description="The question whose answer is disputed.")
     text: str = Field(max_length=TEXT_LENGTH, description="What is wrong, and where it can be seen.")
+    answer: str = Field("", max_length=40, description="The right answer, or unsure; optional.")
+    judge: str = Field(
+        "",
+        max_length=120,
+        description="Row id of the judge whose error led to the dispute; ignored if its errors are hidden.",
+    )
 
 
 class DisputeVerdict(RequestBody):
@@ -77,7 +86,7 @@ def visible_disputes(
         is_of_state = not state or (dispute.decided is None) == (state == "open")
         is_of_trajectory = not wanted or dispute.trajectory_id == wanted
         if is_of_state and is_of_trajectory and not blind.hides(dispute.trajectory_id):
-            found.append(view_dispute(dispute, suite.labels_are_public, is_maintainer))
+            found.append(view_dispute(dispute, suite, is_maintainer))
     return found
 
 
@@ -100,10 +109,12 @@ def build_disputes_router(services: Services) -> APIRouter:
         If the labels are private, only maintainers can read the text of a dispute about a test trajectory.
         """
         require_open(service)
-        try:
-            record = actions.dispute(body.trajectory_id, body.question, body.text, actor)
-        except KeyError:
-            raise HTTPException(404, NO_TRAJECTORY) from None
+        known = service.suite.find(body.trajectory_id)
+        if known is None:
+            raise HTTPException(404, NO_TRAJECTORY)
+        judge = body.judge if disputed_verdict(services, body.judge, known) else ""
+        text, answer = body.text, body.answer
+        record = actions.dispute(known.trajectory_id, body.question, text, actor, answer, judge)
         return recorded(service, 201, dispute_id=record.body["dispute_id"])
 
     @router.get("/api/disputes", summary="The disputes and their decisions, newest first")
@@ -137,30 +148,52 @@ def build_disputes_router(services: Services) -> APIRouter:
     return router
 
 
-def dispute_form(suite: Suite, trajectory_id: str, split: str, labels: Labels | None) -> dict[str, Any]:
-    """Return the template's values for the form on a trajectory; ``questions`` has (name, words) pairs.
+@dataclass(frozen=True)
+class DisputedVerdict:
+    """A judge's verdict that led to a dispute: ``says`` is success, failure or nothing."""
 
-    The words name the label only on dev; labels of a test trajectory are ignored. ``address`` leads to the
-    disputes about the trajectory. ``is_public`` says whether everybody will be able to read the text.
+    judge: str
+    name: str
+    says: str
+
+
+def dispute_form(
+    suite: Suite,
+    trajectory: Trajectory,
+    experts: Sequence[Expert] = (),
+    goal: str = "",
+    judge: DisputedVerdict | None = None,
+) -> dict[str, Any]:
+    """Return the template's values for the form on a trajectory, which shows what the dispute is about.
+
+    ``questions`` has (name, title, label, answers). The label, in words, is that of the first of the
+    ``experts``, or empty if it may not be shown or there is none. ``address`` leads to the disputes about the
+    trajectory. ``is_public`` says whether everybody can read the text, and the labels.
     """
+    is_public = suite.shows_labels(trajectory.split)
     questions = []
     for question in suite.questions:
-        words = question.title
-        if labels is not None and split == "dev" and not question.is_own:
-            words = f"{words} (labelled: {_word(getattr(labels, question.name, None))})"
-        questions.append((question.name, words))
+        label = question.answer_words(experts[0].answer(question)) if is_public and experts else ""
+        questions.append((question.name, question.title, label, answer_choices(suite, question.name)))
     return {
-        "trajectory_id": trajectory_id,
-        "address": link_to(PATH, trajectory_id=trajectory_id),
+        "trajectory_id": trajectory.trajectory_id,
+        "goal": goal,
+        "address": link_to(PATH, trajectory_id=trajectory.trajectory_id),
         "questions": questions,
-        "is_public": split == "dev" or suite.labels_are_public,
+        "judge": judge,
+        "question": SUCCESS if judge else "",
+        "is_public": is_public,
     }
 
 
-def _word(answer: bool | int | None) -> str:
-    if isinstance(answer, bool):
-        return "yes" if answer else "no"
-    return "unsure" if answer is None else f"{answer} of 4"
+def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> DisputedVerdict | None:
+    """Return a judge's verdict on success, or None if there is none or its errors may not be shown."""
+    column = services.verdicts.find(judge, trajectory.split) if judge else None
+    if column is None:
+        return None
+    place = services.submissions.suite.split(trajectory.split).index(trajectory)
+    says = {1: "success", 0: "failure"}.get(int(column.success[place]), "nothing")
+    return DisputedVerdict(column.judge, column.name, says)
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
@@ -183,6 +216,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         request: Request,
         trajectory_id: Annotated[str, Query(max_length=300)] = "",
         state: State = "",
+        judge: Annotated[str, Query(max_length=120)] = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         suite, is_maintainer = service.suite, services.auth.is_maintainer(request)
@@ -190,7 +224,7 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         blind = services.access.blind_items(request)
         found = visible_disputes(services, request, trajectory_id, state)
         known = suite.find(trajectory_id) if trajectory_id else None
-        split = known.split if known else "test"  # the form gets no labels
+        is_blind = known is not None and blind.hides(known.trajectory_id)
         return pages.answer(
             "labels/disputes.html",
             "Disputes about labels",
@@ -203,10 +237,13 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
                 PATH, **{"trajectory_id": trajectory_id, "state": state, **changes}
             ),
             trajectory_id=trajectory_id,
+            questions=[
+                (each.name, each.title, "", answer_choices(suite, each.name)) for each in suite.questions
+            ],
             is_unknown=bool(trajectory_id) and known is None,
-            in_your_queue=IN_YOUR_QUEUE if known and blind.hides(known.trajectory_id) else "",
+            in_your_queue=IN_YOUR_QUEUE if is_blind else "",
             state=state,
-            form=dispute_form(suite, known.trajectory_id if known else "", split, None),
+            form=about_trajectory(services, known, judge) if known and not is_blind else None,
             titles=suite.question_titles,
             answers=partial(answer_choices, suite),
             words_of=partial(answer_words, suite),
@@ -219,6 +256,14 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
         )
 
     return router
+
+
+def about_trajectory(services: Services, trajectory: Trajectory, judge: str) -> dict[str, Any]:
+    """Return the values of `dispute_form` for a reader who may see everything about the trajectory."""
+    experts = services.trajectories.labels.by_id().get(trajectory.trajectory_id, ())
+    entry = services.verdicts.entry(trajectory)
+    verdict = disputed_verdict(services, judge, trajectory)
+    return dispute_form(services.submissions.suite, trajectory, experts, entry.goal if entry else "", verdict)
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:

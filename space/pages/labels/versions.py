@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
+from arb.core.suite import Suite
 from space.pages.labels.access import BlindItems
 from space.pages.labels.disputes import answer_words
 from space.services import Services
@@ -41,11 +42,11 @@ class CorrectionList:
 
 
 def visible_corrections(
-    corrections: Iterable[Decision], labels_are_public: bool, is_maintainer: bool, blind: BlindItems
+    corrections: Iterable[Decision], suite: Suite, is_maintainer: bool, blind: BlindItems
 ) -> CorrectionList:
     """Return the corrections that a reader may see, except those of trajectories still to be annotated."""
     found = [each for each in corrections if not blind.hides(each.trajectory_id)]
-    visible = [each for each in found if labels_are_public or each.split == "dev"]
+    visible = [each for each in found if suite.shows_labels(each.split)]
     hidden = [each.dispute_id for each in found if is_maintainer and each not in visible]
     return CorrectionList(visible, hidden)
 
@@ -80,7 +81,7 @@ def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
         versions = published_versions(service.engine, service.suite.name)
 
         def visible(corrections: Iterable[Decision]) -> CorrectionList:
-            return visible_corrections(corrections, is_public, is_maintainer, blind)
+            return visible_corrections(corrections, service.suite, is_maintainer, blind)
 
         found = rescorings(service)[-MOST_RESCORINGS:] if sees_all else []
         return pages.answer(

@@ -59,8 +59,7 @@ def _next_version(service: SubmissionsApp, blind: BlindItems) -> dict[str, Any]:
     effects = label_effects(service, found.served, found.test) if found.applied else {}
 
     def visible(decisions: Iterable[LabelDecision]) -> list[dict[str, Any]]:
-        is_public = service.suite.labels_are_public
-        return [each.to_json(is_public) for each in decisions if not blind.hides(each.trajectory_id)]
+        return [each.to_json(service.suite) for each in decisions if not blind.hides(each.trajectory_id)]
 
     return {
         "digest": found.digest,

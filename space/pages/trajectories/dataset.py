@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import threading
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -42,12 +42,11 @@ from space.pages.trajectories.index import (
     build_index,
     published_votes,
 )
+from space.pages.trajectories.labels import Expert, VisibleLabels, experts_in
 from space.pages.trajectories.story import STEP_COLUMNS, StoryStep, steps_of_story
 from space.pages.trajectories.verdicts import (
-    Expert,
     JudgeVerdict,
     SubmittedJudges,
-    experts_of,
     judge_names,
     judges_of,
     with_submitted,
@@ -154,9 +153,10 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 
 @dataclass(frozen=True, kw_only=True)
 class Story:
-    """A trajectory from its goal to its last observation, with labels (on dev) and verdicts of judges.
+    """A trajectory from its goal to its last observation, with labels and verdicts of judges.
 
-    For annotators it has no labels, verdicts or other runs of the task. ``version`` is that of the dataset.
+    Labels that may not be shown are left out, which ``are_labels_hidden`` says. For annotators it has no
+    labels, verdicts or other runs of the task. ``version`` is that of the dataset.
     """
 
     version: str
@@ -166,6 +166,7 @@ class Story:
     answer: str | None
     runs: tuple[TrajectoryEntry, ...] = ()
     experts: tuple[Expert, ...] = ()
+    are_labels_hidden: bool = False
     questions: tuple[Question, ...] = ()
     judges: tuple[JudgeVerdict, ...] = ()
 
@@ -180,6 +181,8 @@ class Explorer:
         self._service = service
         self._folders = dataset_folders(settings.data_dir, service.suite)
         self._submitted = SubmittedJudges(service)
+        self.labels = VisibleLabels(service)
+        self._labelled: tuple[object, object, OpenedDataset] | None = None
         # All pictures of a trajectory are cached: readers who load one soon load the next.
         self._recorded: ByteCache[Pictures] = ByteCache(
             RECORDED_BYTES, lambda pictures: sum(len(each.content) for each in pictures.values()) + 1_000
@@ -203,7 +206,18 @@ class Explorer:
         """Return one dataset per suite; the first dataset is shown by default."""
         with _readable():
             found = [folder.now() for folder in self._folders]
-            return tuple({opened.suite: opened for opened in reversed(found)}.values())[::-1]
+            by_suite = {opened.suite: opened for opened in reversed(found)}
+            if (served := by_suite.get(self.served.name)) is not None:
+                by_suite[served.suite] = self._with_labels(served)
+            return tuple(by_suite.values())[::-1]
+
+    def _with_labels(self, opened: OpenedDataset) -> OpenedDataset:
+        """Return the dataset of the served suite with the labels that may be shown, cached."""
+        visible, known = self.labels.by_id(), self._labelled
+        if known is None or known[0] is not opened or known[1] is not visible:
+            index = opened.index.with_labels({name: found[0].labels for name, found in visible.items()})
+            known = self._labelled = (opened, visible, replace(opened, index=index))
+        return known[2]
 
     def of_suite(self, suite: str = "") -> OpenedDataset:
         """Return the dataset of a suite, or the first dataset if no such suite is shown."""
@@ -238,10 +252,17 @@ class Explorer:
             return replace(
                 self._recorded_story(opened, entry),
                 runs=opened.index.of_task(entry),
-                experts=experts_of(opened.dataset, entry, questions),
+                experts=self._experts(opened, entry, questions),
+                are_labels_hidden=is_served and not self.served.shows_labels(entry.split),
                 questions=questions,
                 judges=judges_of(opened.dataset, entry, submitted, with_a_page),
             )
+
+    def _experts(
+        self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
+    ) -> tuple[Expert, ...]:
+        visible = self.labels.by_id() if opened.suite == self.served.name else {}
+        return visible.get(entry.trajectory_id) or experts_in(opened.dataset, entry, questions)
 
     def blind_story(self, trajectory_id: str) -> Story:
         """Return a trajectory for an annotator, without reading what experts and judges said about it."""

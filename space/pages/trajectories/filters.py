@@ -22,7 +22,7 @@ OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = {
     "repetition": ("With repetition", lambda labels: labels.repetition is True),
     "unsure": ("Expert was unsure", lambda labels: labels.success is None),
 }
-"""Filters by what experts said; only trajectories on dev match."""
+"""Filters by what experts said; only trajectories with labels that may be shown match."""
 
 LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1-5": ("Up to 5 actions", 0, 5),
@@ -35,9 +35,9 @@ AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], boo
     "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
     "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
     "divided": ("At least a third disagree", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
-    "wrong": ("Most are wrong (dev)", lambda entry, votes: _most_are_wrong(entry, votes)),
+    "wrong": ("Most are wrong", lambda entry, votes: _most_are_wrong(entry, votes)),
 }
-"""Filters by the judges' verdicts on success. Only the last one uses labels, which only dev has."""
+"""Filters by the judges' verdicts on success. Only the last one uses labels."""
 
 SORTS: Final[Mapping[str, str]] = {
     "task": "Task",
@@ -190,6 +190,7 @@ def browse_values(
         "version": version,
         "n_found": len(found),
         "n_all": len(index.entries),
+        "labels_on": index.labels_on,
         "n_pages": n_pages,
         "agent_title": agent_title,
     }
@@ -199,6 +200,9 @@ def _fields(
     index: Index, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the form's controls as (name, label, options); the control without options takes any text."""
+    only = "" if "test" in index.labels_on else " (dev)"
+    agreements = {name: title for name, (title, _) in AGREEMENTS.items()}
+    agreements["wrong"] += only
     every = {
         "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
         "benchmark": (
@@ -206,9 +210,9 @@ def _fields(
             {name: BENCHMARK_TITLES.get(name, name) for name in index.values("benchmark")},
         ),
         "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
-        "outcome": ("Experts say (dev)", {name: title for name, (title, _) in OUTCOMES.items()}),
+        "outcome": (f"Experts say{only}", {name: title for name, (title, _) in OUTCOMES.items()}),
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
-        "judges": ("Judges", {name: title for name, (title, _) in AGREEMENTS.items()}),
+        "judges": ("Judges", agreements),
     }
     if vote_counts.most < 2:  # a single judge can neither agree nor disagree
         del every["judges"]

@@ -1,12 +1,14 @@
 """A short entry for each trajectory, and the votes of judges on it, read once from a dataset's columns.
 
 Labels are read only for the dev split. The label columns of the test split are never read, so a dataset that
-contained them by mistake would not show them. Votes are counted from verdicts, never from labels.
+contained them by mistake would not show them; `labels` adds those that may be shown. Votes are counted from
+verdicts, never from labels.
 """
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Final
 
 from arb.core.ids import task_key
@@ -24,7 +26,7 @@ _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal"
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """The primary annotator's labels of a dev trajectory. None means that the annotator was unsure."""
+    """The labels of a trajectory. None means that the expert was unsure."""
 
     success: bool | None
     side_effect: bool | None
@@ -34,7 +36,10 @@ class Labels:
 
 @dataclass(frozen=True, slots=True)
 class TrajectoryEntry:
-    """A trajectory in the list. ``labels`` is None on test; ``agent`` is empty if it must stay hidden."""
+    """A trajectory in the list; ``labels`` is None if they may not be shown, or if there are none.
+
+    ``agent`` is empty if it must stay hidden.
+    """
 
     trajectory_id: str
     split: str
@@ -57,6 +62,16 @@ class Index:
     def values(self, name: str) -> tuple[str, ...]:
         """Return the distinct values of one of LISTED, in the order of the entries, without empty ones."""
         return self._values[name]
+
+    @cached_property
+    def labels_on(self) -> frozenset[str]:
+        """The splits of which labels are shown."""
+        return frozenset(entry.split for entry in self.entries if entry.labels is not None)
+
+    def with_labels(self, labels: Mapping[str, Labels]) -> "Index":
+        """Return the index with other labels by trajectory id; trajectories not named keep theirs."""
+        entries = tuple(replace(e, labels=labels.get(e.trajectory_id, e.labels)) for e in self.entries)
+        return replace(self, entries=entries, by_id={entry.trajectory_id: entry for entry in entries})
 
     def of_task(self, entry: TrajectoryEntry) -> tuple[TrajectoryEntry, ...]:
         """Return every run of the entry's task, including the entry itself, by agent."""

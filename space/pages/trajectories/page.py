@@ -13,7 +13,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from markupsafe import Markup
 
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
-from space.pages.labels.disputes import dispute_form
+from space.pages.labels.disputes import DisputedVerdict, dispute_form
 from space.pages.trajectories.dataset import (
     Explorer,
     OpenedDataset,
@@ -33,7 +33,7 @@ from space.pages.trajectories.filters import (
     refused,
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
-from space.pages.trajectories.index import Index, TrajectoryEntry
+from space.pages.trajectories.index import Index
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.web.frame import PageFrame, render
 from space.web.query import link_to
@@ -126,7 +126,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         following=None if place is None else next(iter(chosen[place + 1 :]), None),
         step_address=lambda number: choice.address(id=trajectory_id, step=number if number > 1 else ""),
         agent_title=agent_title,
-        dispute=_dispute(explorer, opened, entry),
+        dispute=_dispute(explorer, opened, story, opened_judge),
         opened_judge=opened_judge,
         opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
     )
@@ -162,14 +162,20 @@ def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | Non
         return ""
 
 
-def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) -> dict[str, Any] | None:
+def _dispute(
+    explorer: Explorer, opened: OpenedDataset, story: Story, judge: JudgeVerdict | None
+) -> dict[str, Any] | None:
     """Return the form to dispute a label, or None if labels of this trajectory cannot be disputed here."""
     suite = explorer.served
     is_served = opened.suite == suite.name and suite.profile.serves("/disputes")
-    known = suite.find(entry.trajectory_id) if is_served else None
+    known = suite.find(story.entry.trajectory_id) if is_served else None
     if known is None:
         return None
-    return dispute_form(suite, known.trajectory_id, known.split, entry.labels)
+    verdict = None
+    if judge is not None and judge.differs:
+        says = "success" if judge.labels.success else "failure"
+        verdict = DisputedVerdict(judge.row_id or judge.key, judge.name, says)
+    return dispute_form(suite, known, story.experts, story.entry.goal, verdict)
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:

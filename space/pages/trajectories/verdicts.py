@@ -1,4 +1,4 @@
-"""Labels (on dev) and verdicts on one trajectory, from the dataset and from files of judges.
+"""Verdicts on one trajectory, from the dataset and from files of judges.
 
 Verdicts of submitted files are shown only if the suite's labels are public: a judge's metrics together with
 its verdicts would disclose hidden labels.
@@ -14,14 +14,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.predictions.table import Predictions
-from arb.core.suites.questions import Question
 from arb.core.vocabulary import LABEL_TITLES, LABELS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published_files import read_published_files
 from space.pages.rows import is_best
 from space.pages.trajectories.index import (
-    DEV,
     RULE_BASED,
     Counts,
     Labels,
@@ -64,7 +62,7 @@ class SubmittedJudges:
     def of_suite(self, suite_name: str) -> tuple[SubmittedJudge, ...]:
         """Return the best judges on the board; empty for another suite or private labels."""
         suite = self._service.suite
-        if suite.name != suite_name or not suite.labels_are_public:
+        if suite.name != suite_name or not suite.shows_labels("test"):
             return ()
         board = self._service.records.board()
         with self._lock:
@@ -116,18 +114,6 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
 
 
 @dataclass(frozen=True, slots=True)
-class Expert:
-    """An annotation of a dev trajectory. ``own`` has the answers to the suite's own questions.
-
-    Judges are scored against the first annotation.
-    """
-
-    annotation: int
-    labels: Labels
-    own: Mapping[str, str | None]
-
-
-@dataclass(frozen=True, slots=True)
 class JudgeVerdict:
     """A judge's verdict on a trajectory.
 
@@ -154,18 +140,6 @@ class JudgeVerdict:
         if self.labels.optimality:
             found.append(f"optimality {self.labels.optimality} of 4")
         return ", ".join(found)
-
-
-def experts_of(
-    dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
-) -> tuple[Expert, ...]:
-    """Return the annotations of a dev trajectory, the primary one first; a test trajectory has none."""
-    if entry.split != DEV or entry.labels is None:
-        return ()
-    rows = dataset.rows_of("annotations", entry.trajectory_id)
-    own = [question.name for question in questions if question.is_own]  # an older dataset may lack them
-    found = [Expert(r["annotation"], labels_of(r), {name: r.get(name) for name in own}) for r in rows]
-    return tuple(sorted(found, key=lambda expert: expert.annotation)) or (Expert(1, entry.labels, {}),)
 
 
 def judges_of(

@@ -10,10 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from arb.core.ids import Trajectory
 from arb.core.suite import SuiteError, load_dev_labels, load_suite, render_dev_labels
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     dev_labels_of,
+    drawn_share,
     parse_parquet,
     parse_released,
     problems_of,
@@ -239,6 +241,28 @@ def test_own_answers_are_written_by_title_or_value_in_any_case(words):
     (found,) = parse_released(f"{OWN_HEADER}\n{OWN_ROW},{words}\n", OWN_QUESTIONS, is_strict=True)
     paper = {"success": "yes", "side_effect": "no", "repetition": "yes"}
     assert found.answers == {**paper, "tone": "polite", "safe": "no"}
+
+
+@pytest.mark.parametrize("separator", [";", "\t", ","])
+def test_a_table_from_excel_with_yes_and_no_is_read_as_the_released_words_are(separator):
+    rows = [
+        "annotator_name,benchmark,task_id,model_name,trajectory_success,trajectory_side_effect,"
+        "trajectory_optimality,trajectory_looping",
+        "Ada,webarena,webarena.1,agent-a,Yes,no,4,No",
+        "Ada,webarena,webarena.2,agent-a,no,unsure,1. Complete Failure,yes",
+    ]
+    found = parse_released("\r\n".join(rows).replace(",", separator), is_strict=True)
+    assert [each.answers for each in found] == [
+        {"success": "yes", "side_effect": "no", "optimality": "4", "repetition": "no"},
+        {"success": "no", "side_effect": "unsure", "optimality": "1", "repetition": "yes"},
+    ]
+
+
+def test_each_annotator_gets_a_draw_of_their_own_and_the_same_one_again():
+    runs = [Trajectory.of(f"webarena/agent-a/webarena.{number}", "test") for number in range(40)]
+    ada, again, bob = (drawn_share(runs, 0.25, 1, name) for name in ("Ada", "Ada", "Bob"))
+    assert (len(ada), ada) == (10, again)
+    assert len(set(ada) & set(bob)) < 8  # of two independent draws of 10 of 40, 2.5 are in both on average
 
 
 def test_what_people_write_has_every_question_known_words_and_no_other_column():

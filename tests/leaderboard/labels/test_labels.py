@@ -178,6 +178,18 @@ def test_a_file_in_another_encoding_is_refused_without_its_content(small_suite, 
     assert "Successful" not in "".join(traceback.format_exception(refusal.value))
 
 
+@pytest.mark.parametrize("start", [b"PK\x03\x04", b"\xd0\xcf\x11\xe0"])
+@pytest.mark.parametrize("name", ["labels.xlsx", "labels.csv"])
+def test_an_excel_workbook_is_refused_with_the_way_to_save_it(small_suite, tmp_path, start, name):
+    path = tmp_path / name
+    path.write_bytes(start + b"\x80" * 100)
+    with pytest.raises(LabelsInvalid) as refusal:
+        load_labels(small_suite, "test", csv_settings(path))
+    assert str(refusal.value) == (
+        f'{name}: is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
+    )
+
+
 def test_a_file_that_is_no_csv_is_refused_without_its_content(small_suite, write_annotations):
     path = write_annotations(ROWS)
     path.write_text(path.read_text() + '"' + CANARY * 20_000)  # beyond csv's limit of a field

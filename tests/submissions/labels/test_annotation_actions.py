@@ -187,7 +187,8 @@ def test_annotators_decide_what_is_open_and_only_after_their_own_answer(annotati
         annotating.resolve(name, "success", "no", "why", EVE)
     annotating.save(name, said("no"), 0, BOB)
     for actor in (ADA, BOB):
-        annotating.save(queue_of(annotating, actor)[1], said("no"), 0, actor)
+        other = next(each for each in queue_of(annotating, actor) if each != name)
+        annotating.save(other, said("no"), 0, actor)
     with pytest.raises(SubmissionError, match="not open"):
         annotating.resolve(name, "repetition", "yes", "why", BOB)
     annotating.resolve(name, "success", "no", "why", BOB)

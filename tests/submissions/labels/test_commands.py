@@ -8,10 +8,12 @@ import pytest
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
+from arb.core.suites.questions import default_questions
 from dataset_script import sample
 from submissions.app import SubmissionsApp
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
+from submissions.labels.decisions import answer_by_rule
 from tests.submissions.conftest import invoke
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
@@ -133,6 +135,72 @@ def test_of_a_file_of_decisions_all_are_taken_or_none_with_every_problem(run, an
     assert json.loads(run("resolve", "--decisions", str(path), "--json").stdout) == {"decided": 2}
     path.write_text("trajectory_id,question\n")
     assert "the columns answer, reason are missing" in run("resolve", "--decisions", str(path)).stderr
+
+
+def three_annotated(run, service):
+    """Ada, Bob and Eve all annotate four trajectories; return the service and the four ids."""
+    run("invite", "ada", "bob", "eve")
+    assert run("assign", "--most", "4", "--times", "3").stdout == "12 assignments added\n"
+    annotations = AnnotationService(service)
+    return annotations, sorted(queue_of(annotations, ADA))
+
+
+def test_three_people_annotate_everything_and_the_majority_decides_what_it_can(run, service):
+    annotations, (one, two, three, four) = three_annotated(run, service)
+    given = {
+        one: (
+            ("yes", "4"),
+            ("no", "1"),
+            ("no", "2"),
+        ),  # no 2 : 1; no majority of 4, 1, 2, and their median is 2
+        two: (("yes", "4"), ("no", "4"), ("unsure", "4")),  # no majority
+        three: (("yes", "4"), ("yes", "4"), ("yes", "4")),
+        four: (("unsure", "3"), ("unsure", "3"), ("no", "3")),  # unsure 2 : 1
+    }
+    for name, answers in given.items():
+        for actor, (success, optimality) in zip((ADA, BOB, EVE), answers, strict=True):
+            annotations.save(name, said(success, optimality=optimality), 0, actor)
+    done = run("resolve", "--rule", "majority", "--reason", "agreed in March")
+    assert done.stdout == "2 questions decided; 2 stay open, because the rule gives no answer\n"
+    decided = {name: annotations.now().decided(name) for name in given}
+    assert (decided[one]["success"].value, decided[four]["success"].value) == ("no", "unsure")
+    assert decided[one]["success"].reason == "majority of 3 answers: agreed in March"
+    assert json.loads(run("resolve", "--rule", "median", "--json").stdout) == {"decided": 1, "open": 1}
+    assert annotations.now().decided(one)["optimality"].value == "2"
+    refused = run("publish", "--why", "first")
+    assert (refused.exit_code, refused.stdout) == (1, "")
+    assert f"1 question is open ({two}: success)" in refused.stderr and "--with-open" in refused.stderr
+    assert json.loads(run("publish", "--why", "first", "--with-open", "--json").stdout)["labelled"] == 3
+
+
+def test_people_per_trajectory_are_at_most_those_who_are_invited(run):
+    run("invite", "ada", "bob")
+    done = run("assign", "--times", "3")
+    assert done.exit_code == 1
+    assert "3 annotators per trajectory: 2 are invited; invite more annotators" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("rule", "question", "answers", "wanted"),
+    [
+        ("majority", "success", ("yes", "no", "no"), "no"),
+        ("majority", "success", ("yes", "no"), None),
+        ("majority", "success", ("yes", "yes", "unsure", "no"), None),  # 2 of 4 is not more than half
+        ("majority", "success", ("unsure",), None),  # one person is no majority
+        ("majority", "optimality", ("1", "2", "4"), None),
+        ("median", "optimality", ("1", "2", "4"), "2"),
+        ("median", "optimality", ("4", "1", "1", "4"), None),  # 1 and 4 are in the middle
+        ("median", "optimality", ("4", "unsure", "2", "4"), "4"),  # 2, 4, 4
+        ("median", "optimality", ("unsure", "unsure", "2"), "unsure"),
+        ("median", "optimality", ("unsure", "2"), None),  # 1 of 2 is not more than half
+        ("median", "success", ("yes", "no", "no"), "no"),
+        ("median", "success", ("yes", "no"), None),
+    ],
+)
+def test_a_rule_decides_from_the_answers_or_leaves_the_question_open(rule, question, answers, wanted):
+    asked = next(each for each in default_questions() if each.name == question)
+    assert answer_by_rule(rule, asked, answers) == wanted
+    assert answer_by_rule(rule, asked, answers[::-1]) == wanted
 
 
 @pytest.mark.parametrize("arguments", [(), ("a/b/c", "success"), ("a/b/c", "success", "yes", "--decisions")])

@@ -120,7 +120,7 @@ def test_own_answers_are_compared_decided_published_and_read_back(annotating):
 def test_a_dispute_of_an_own_question_becomes_a_correction_of_the_next_version(annotating):
     service = annotating.service
     first, _ = answered(annotating)
-    annotating.publish(GRACE, "first round")
+    annotating.publish(GRACE, "first round", with_open=True)
     actions = ReaderActions(service)
     with pytest.raises(SubmissionError, match="use one of success, side_effect, repetition, tone, safe"):
         actions.dispute(first, "optimality", "step 2", ADA)
@@ -135,7 +135,7 @@ def test_a_dispute_of_an_own_question_becomes_a_correction_of_the_next_version(a
 
 def test_another_question_changes_the_hash_of_versions_and_that_is_said(annotating, service):
     answered(annotating)
-    annotating.publish(GRACE, "first round")
+    annotating.publish(GRACE, "first round", with_open=True)
     changed = asking(service, OWN_TOML.replace("Did it ask before it paid?", "Did it ask?"), labels="records")
     assert changed.label_version == annotating.service.label_version
     assert have_questions_changed(changed.suite, published_versions(changed.engine, "small"))
@@ -144,7 +144,7 @@ def test_another_question_changes_the_hash_of_versions_and_that_is_said(annotati
     state = again_annotating.now()
     name = next(iter(state.assigned))
     again_annotating.resolve(name, "safe", "unsure", "asked anew", GRACE)
-    version = again_annotating.publish(GRACE, "asked anew")
+    version = again_annotating.publish(GRACE, "asked anew", with_open=True)
     assert version.questions_changed and version.to_json()["questions_changed"]
     assert version.guidelines_sha256 == changed.suite.guidelines_sha256
 
@@ -177,11 +177,12 @@ def test_answers_from_before_the_questions_changed_still_count(service):
 
 def test_a_question_of_the_paper_that_came_later_is_unsure_where_nobody_was_asked(annotating, service):
     first, _ = answered(annotating)
-    annotating.publish(GRACE, "first round")
+    annotating.publish(GRACE, "first round", with_open=True)
     later = AnnotationService(asking(service, OWN_TOML + OPTIMALITY, labels="records"))
-    assert later.publish(GRACE, "optimality is asked now").version == annotating.service.label_version
+    same = later.publish(GRACE, "optimality is asked now", with_open=True)
+    assert same.version == annotating.service.label_version
     later.resolve(first, "optimality", "4", "looked again", GRACE)
-    version = later.publish(GRACE, "optimality is asked now")
+    version = later.publish(GRACE, "optimality is asked now", with_open=True)
     rows = later.service.files.path(version.file_sha256).read_text().splitlines()[1:]
     assert sorted(row.split(",")[7] for row in rows) == ["4. Completely Optimal", *["Unsure"] * 4]
 

@@ -1,11 +1,13 @@
 """Tests of error tags and disputes: who may add or decide them, daily limits, and what is public."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arb.core.suite import load_suite
 from leaderboard.errors import ErrorTagInvalid
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
@@ -175,7 +177,8 @@ def dispute(split: str, decision: str | None) -> Dispute:
 
 @pytest.mark.parametrize("decision", [None, *OUTCOMES])
 def test_of_a_hidden_label_everybody_reads_only_that_it_was_decided(decision):
-    found = view_dispute(dispute("test", decision), labels_are_public=False, is_maintainer=False)
+    suite = replace(load_suite(), labels_are_public=False)
+    found = view_dispute(dispute("test", decision), suite, is_maintainer=False)
     assert (found["text"], found["reason"]) == (None, None)
     assert "reason of it" not in str(found) and "it says" not in str(found)
     assert found["outcome"] == {None: "open", "declined": "declined"}.get(decision, "decided")

@@ -2,22 +2,24 @@
 
 import json
 import re
+from dataclasses import replace
+from html import unescape
 
 import pytest
 from fastapi.testclient import TestClient
 
+from arb.core.ids import Trajectory
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.index import Labels
+from space.pages.trajectories.labels import Expert
 from space.pages.trajectories.page import story_fragment
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import MAINTAINER, local_client, signed_in
-from tests.support.submissions import settings_for, with_rules, write_suite
-
-FAILED = Labels(success=False, side_effect=None, repetition=True, optimality=2)
+from tests.support.submissions import send, settings_for, verdicts, with_rules, write_suite
 
 
 @pytest.fixture
@@ -156,17 +158,72 @@ def test_hostile_texts_stay_text(client, service, hostile):
     assert new <= {"article", "h3", "small", "p", "span", "a", "strong"}
 
 
-def test_the_form_shows_labels_on_dev_and_none_on_test():
-    suite = load_suite("sample")
-    dev = dict(dispute_form(suite, "w/a/w.1", "dev", FAILED)["questions"])
-    assert dev == {
-        "success": "Success (labelled: no)",
-        "side_effect": "Side effect (labelled: unsure)",
-        "repetition": "Repetition (labelled: yes)",
-        "optimality": "Optimality (labelled: 2 of 4)",
+FAILED = Expert("First", Labels(success=False, side_effect=None, repetition=True, optimality=2), {})
+
+
+@pytest.mark.parametrize(
+    ("split", "is_public"), [("dev", False), ("dev", True), ("test", False), ("test", True)]
+)
+def test_the_form_shows_the_labels_that_the_rule_of_the_suite_shows(split, is_public):
+    suite = replace(load_suite("sample"), labels_are_public=is_public)
+    form = dispute_form(suite, Trajectory.of("w/a/w.1", split), [FAILED])
+    shown = {name: label for name, _, label, _ in form["questions"]}
+    if split == "test" and not is_public:
+        assert set(shown.values()) == {""} and not form["is_public"]
+        return
+    assert form["is_public"]
+    assert shown == {
+        "success": "No",
+        "side_effect": "Unsure",
+        "repetition": "Yes",
+        "optimality": "2. Suboptimal",
     }
-    test = dispute_form(suite, "w/a/w.1", "test", FAILED)
-    assert [words for _, words in test["questions"]] == ["Success", "Side effect", "Repetition", "Optimality"]
+
+
+def test_a_dispute_names_the_right_answer_and_only_one_that_the_question_has(client, service):
+    assert file_one(client, service, answer="no").status_code == 201
+    (found,) = client.get("/api/disputes").json()["disputes"]
+    assert (found["proposed"], found["judge"]) == ("no", None)
+    assert "Right answer according to this dispute: No" in shown_text(client.get("/disputes").text)
+    refused = file_one(client, service, question="optimality", answer="no")
+    assert (refused.status_code, refused.json()["detail"]) == (409, "answer: use one of 1, 2, 3, 4, unsure")
+
+
+def test_the_proposed_answer_about_a_hidden_label_is_for_maintainers(private):
+    client = local_client(private)
+    assert file_one(client, private, answer="no").status_code == 201
+    (seen,) = client.get("/api/disputes").json()["disputes"]
+    assert (seen["proposed"], seen["text"]) == (None, None)
+    assert "according to this dispute" not in client.get("/disputes").text
+    page = client.get("/disputes", headers=signed_in(private, MAINTAINER)).text
+    assert "Right answer according to this dispute: No" in shown_text(page)
+
+
+def test_a_dispute_from_an_error_shows_label_and_verdict_and_needs_no_typed_id(client, service):
+    sent = send(service, verdicts(service.suite, misses=1), judge="Bold").submission_id
+    run = a_run(service)  # labelled a success; Bold says failure
+    errors = client.get("/errors", params={"judge": sent}).text
+    (address,) = {unescape(found) for found in re.findall(r'href="(/disputes[^"]*judge=[^"]*)"', errors)}
+    text = client.get(address).text
+    assert f"{run} Labels Success: Yes" in shown_text(text)
+    assert "Judge Bold (tree) says failure." in shown_text(text)
+    assert f'<input type="hidden" name="trajectory_id" value="{run}">' in text
+    assert f'<input type="hidden" name="judge" value="{sent}">' in text
+    assert 'type="text" required maxlength="300"' not in text
+    assert '<option value="success" selected>Success (labelled: Yes)' in text
+    file_one(client, service, answer="no", judge=sent)
+    (found,) = client.get("/api/disputes").json()["disputes"]
+    assert found["judge"] == sent
+
+
+def test_the_form_about_a_hidden_label_shows_neither_label_nor_verdict(private):
+    client, sent = local_client(private), send(private, verdicts(private.suite, misses=1)).submission_id
+    text = shown_text(client.get("/disputes", params={"trajectory_id": a_run(private), "judge": sent}).text)
+    assert "Labels private: no page shows them" in text
+    assert "labelled:" not in text and "says failure" not in text
+    file_one(client, private, judge=sent)
+    (found,) = client.get("/api/disputes", headers=signed_in(private, MAINTAINER)).json()["disputes"]
+    assert found["judge"] is None
 
 
 @pytest.fixture(scope="module")

@@ -38,7 +38,7 @@ def annotating(tmp_path_factory) -> AnnotationService:
     for name in queue_of(annotation, ADA)[:2]:  # what is done last may yet be undone, and is blind until then
         annotation.save(name, own("polite"), 0, ADA)
         annotation.save(name, own("rude"), 0, BOB)
-    annotation.publish(GRACE, "first round")
+    annotation.publish(GRACE, "first round", with_open=True)
     return annotation
 
 

@@ -126,6 +126,31 @@ def test_publishing_serves_the_version_and_tells_ranks_and_figures_before_and_af
     assert again_.status_code == 409 and "there is nothing to publish" in again_.json()["detail"]
 
 
+def test_authors_see_a_correction_on_their_page_and_what_it_changed(contested):
+    client, before, ada = local_client(contested), contested.label_version, signed_in(contested, "Ada")
+    assert "The labels were corrected" not in client.get("/mine", headers=ada).text
+    publish_corrections(contested, MIA)
+    rescore(contested, MIA)
+    text = shown_text(client.get("/mine", headers=ada).text)
+    told = f"Label version {contested.label_version} replaced {before}. What changed and why"
+    assert text.count(told) == 2
+    # Bold missed one of 10 successes, which is a failure now: recall 9/10, then 9/9.
+    assert (
+        "Success: 1 verdict is now right, 0 now wrong. Precision: 100.0 % before, 100.0 % now. "
+        "Recall: 90.0 % before, 100.0 % now." in text
+    )
+    # Right found all 10; one of them is a false positive now: precision 9/10.
+    assert "0 verdicts are now right, 1 now wrong. Precision: 100.0 % before, 90.0 % now." in text
+
+
+def test_authors_see_no_effect_of_a_correction_of_hidden_labels(contested):
+    private = with_rules(again(contested), is_public=False)
+    publish_corrections(private, MIA)
+    rescore(private, MIA)
+    text = shown_text(local_client(private).get("/mine", headers=signed_in(private, "Ada")).text)
+    assert "now wrong" not in text and "now right" not in text
+
+
 def test_only_maintainers_publish_the_next_version(contested):
     client = local_client(contested)
     for headers, status in (({}, 401), (signed_in(contested, "ada"), 403)):

@@ -130,7 +130,7 @@ def test_a_dev_story_shows_the_experts_and_a_test_story_says_that_it_does_not(ex
     of_test = story_fragment(explorer, f"id={test_entries[0].trajectory_id}").html
     assert 'class="said-table"' in of_dev
     assert 'class="said-table"' not in of_test
-    assert "Labels of test trajectories are not shown." in of_test
+    assert "There are no expert labels for this trajectory." in of_test
     assert "unlike the experts" not in of_test
 
 

@@ -14,10 +14,10 @@ from arb.core.settings import Settings
 from arb.core.suites.questions import default_questions
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels
+from space.pages.trajectories.labels import experts_in, titles_of
 from space.pages.trajectories.verdicts import (
     MOST_JUDGES,
     SubmittedJudges,
-    experts_of,
     judge_names,
     judges_of,
     reasoning_in,
@@ -34,12 +34,17 @@ def dataset(built):
 
 
 def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
-    first = experts_of(dataset, dev[0], default_questions())
-    assert first[0].annotation == 1
+    first = experts_in(dataset, dev[0], default_questions())
+    assert first[0].title == "First"
     assert first[0].labels == dev[0].labels
-    assert [experts_of(dataset, entry, default_questions()) for entry in test_entries] == [()] * len(
+    assert [experts_in(dataset, entry, default_questions()) for entry in test_entries] == [()] * len(
         test_entries
     )
+
+
+def test_a_decision_comes_before_the_people_and_is_none_of_them():
+    assert titles_of([True, False, False, False]) == ["Decision", "First", "Second", "3"]
+    assert titles_of([False, False]) == ["First", "Second"]
 
 
 def test_every_judge_of_the_dataset_is_there_with_the_rule_based_one_first(dataset, entries):

@@ -1,0 +1,98 @@
+"""The experts' labels of single trajectories, for every page that shows or uses them.
+
+`Suite.shows_labels` is the rule: labels of dev may be shown, and those of test if the suite's labels are
+public. The labels are those that judges are scored on. A trajectory without any keeps the dev labels of the
+dataset, which never has labels of test.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from arb.core.annotation import DECISION, Annotation
+from arb.core.suites.questions import UNSURE, Question
+from arb.core.vocabulary import LABELS, SPLITS
+from dataset_script.sources.published import PublishedDataset
+from space.pages.trajectories.index import Labels, TrajectoryEntry, labels_of
+from submissions.app import SubmissionsApp
+from submissions.labels.versions import LabelStore
+
+_YES_NO = {"yes": True, "no": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Expert:
+    """An expert's annotation, or the maintainers' decision, which comes first and is the label.
+
+    ``own`` has the answers to the suite's own questions.
+    """
+
+    title: str
+    labels: Labels
+    own: Mapping[str, str | None]
+
+    def answer(self, question: Question) -> str:
+        """Return the answer to a question as a value of the question, or ``unsure``."""
+        if question.is_own:
+            return self.own.get(question.name) or UNSURE
+        value = getattr(self.labels, question.name)
+        if isinstance(value, bool):
+            return "yes" if value else "no"
+        return str(value) if value else UNSURE
+
+
+class VisibleLabels:
+    """The experts' answers that may be shown for the served suite, read once per label version."""
+
+    def __init__(self, service: SubmissionsApp) -> None:
+        self._service = service
+        self._known: tuple[LabelStore | None, Mapping[str, tuple[Expert, ...]]] = (None, {})
+
+    def by_id(self) -> Mapping[str, tuple[Expert, ...]]:
+        """Return the experts by trajectory id; the first one gave the labels. Without labels it is empty."""
+        store = self._service.labels
+        if self._known[0] is not store:  # two threads may both read them, which does no harm
+            suite, found = self._service.suite, dict[str, list[Annotation]]()
+            for split in filter(suite.shows_labels, SPLITS):
+                for annotation in store.annotations_of(split):
+                    found.setdefault(annotation.trajectory_id, []).append(annotation)
+            self._known = (store, {name: _experts(rows) for name, rows in found.items()})
+        return self._known[1]
+
+
+def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:
+    titles = titles_of([annotation.is_decision for annotation in annotations])
+    found = []
+    for title, annotation in zip(titles, annotations, strict=True):
+        answers = annotation.answers
+        success, side_effect, repetition = (_YES_NO.get(answers.get(name, "")) for name in LABELS)
+        grade = answers.get("optimality", "")
+        labels = Labels(success, side_effect, repetition, int(grade) if grade.isdecimal() else None)
+        found.append(Expert(title, labels, answers))
+    return tuple(found)
+
+
+def titles_of(are_decisions: Sequence[bool]) -> list[str]:
+    """Return ``Decision``, or ``First``, ``Second``, ``3`` … for each of the people."""
+    titles: list[str] = []
+    n_answers = 0
+    for is_decision in are_decisions:
+        n_answers += not is_decision
+        number = {1: "First", 2: "Second"}.get(n_answers, str(n_answers))
+        titles.append("Decision" if is_decision else number)
+    return titles
+
+
+def experts_in(
+    dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
+) -> tuple[Expert, ...]:
+    """Return the annotations of a dev trajectory in a dataset, the primary one first; test has none."""
+    if entry.split != "dev" or entry.labels is None:
+        return ()
+    rows = sorted(dataset.rows_of("annotations", entry.trajectory_id), key=lambda row: row["annotation"])
+    own = [question.name for question in questions if question.is_own]  # an older dataset may lack them
+    titles = titles_of([row.get("annotator") == DECISION for row in rows])
+    found = [
+        Expert(title, labels_of(row), {name: row.get(name) for name in own})
+        for title, row in zip(titles, rows, strict=True)
+    ]
+    return tuple(found) or (Expert("First", entry.labels, {}),)
