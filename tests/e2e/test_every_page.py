@@ -26,6 +26,7 @@ ADDRESSES = {
     "Leaderboard": ["/", "/?label=side_effect&figure=recall"],
     "Judge": ["/judge?id=paper/gpt-4o-tree", "/judge"],
     "Compare": ["/compare?judges=paper/gpt-4o-tree,paper/claude-3.7-sonnet-screenshot", "/compare"],
+    "My agent": ["/my-agent"],
     "Success rates": ["/rates?benchmark=webarena", "/rates?benchmark=workarena%2B%2B"],
     "Trajectories": ["/trajectories", "/trajectories?split=dev"],
     "Errors": ["/errors"],
