@@ -124,7 +124,7 @@ def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_togethe
     expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
     draw(page, judged_space, verdicts, 10)  # the page was left: nothing was sent before
     expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
-    page.locator(".drawn-run").nth(5).get_by_text("Yes").click()
+    page.locator(".drawn-run").nth(5).get_by_role("radio", name="Yes").check()
     page.keyboard.press("y")  # labels this run again and moves on
     for _ in range(4):
         page.keyboard.press("n")
@@ -134,7 +134,7 @@ def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_togethe
     own = page.locator("#own-estimate")
     expect(own).to_contain_text("9 of 40")  # one of ten is unsure
     expect(own).to_contain_text("label 10 or more for an estimate")
-    page.locator(".drawn-run").nth(4).get_by_text("No", exact=True).click()
+    page.locator(".drawn-run").nth(4).get_by_role("radio", name="No").check()
     page.get_by_role("button", name="Estimate the success rate").click()
     expect(own).to_contain_text("10 of 40")
     assert faults(page, (*GRAVE, "moderate")) == []
@@ -152,7 +152,7 @@ def test_without_scripts_the_runs_are_labelled_and_the_files_chosen_again(judged
     draw(page, judged_space, verdicts, 10)
     expect(page.get_by_text("Choose the same files again above")).to_be_visible()
     for run in page.locator(".drawn-run").all():
-        run.get_by_text("No", exact=True).click()
+        run.get_by_role("radio", name="No").check()
     page.locator("input[name=verdicts]").set_input_files(verdicts)
     page.get_by_role("button", name="Estimate the success rate").click()
     expect(page.locator("#own-estimate")).to_contain_text("10 of 40")
