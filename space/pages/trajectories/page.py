@@ -127,6 +127,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         step_address=lambda number: choice.address(id=trajectory_id, step=number if number > 1 else ""),
         agent_title=agent_title,
         dispute=_dispute(explorer, opened, entry),
+        errors_address=_errors_address(explorer, opened, entry),
         opened_judge=opened_judge,
         opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
     )
@@ -170,6 +171,16 @@ def _dispute(explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry) 
     if known is None:
         return None
     return dispute_form(suite, known.trajectory_id, known.split, entry.labels)
+
+
+def _errors_address(
+    explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry
+) -> Callable[[str], str] | None:
+    """Return a function from a row's id to the page of its judge's errors, or None if that page is off."""
+    suite = explorer.served
+    if opened.suite != suite.name or not suite.profile.serves("/errors"):
+        return None
+    return lambda row_id: link_to("/errors", judge=row_id, split=entry.split)
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
