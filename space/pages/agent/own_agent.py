@@ -78,9 +78,9 @@ class DrawnRuns:
         for run in draw.drawn:
             own, parts = texts.get(reading_key(run)), TrajectoryId.parse(run)
             served = None if blind.hides(run) else self._served(run)
-            shown = own or served or RunTexts()
+            known = own or served or RunTexts()
             address = link_to(TRAJECTORIES, id=run) if served is not None and self._has_pages else ""
-            cut = RunTexts(shown.goal[:LONGEST_TEXT], shown.answer[:LONGEST_TEXT])
+            cut = RunTexts(known.goal[:LONGEST_TEXT], known.answer[:LONGEST_TEXT])
             label = answers.get(run, "")
             found.append(DrawnRun(run, agent_title(parts.agent), parts.task, cut, address, label))
         return found
