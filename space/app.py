@@ -33,6 +33,7 @@ from space.operations.upload_queue import AT_ONCE, AT_ONCE_SMALL, Admission, Upl
 from space.pages.about.page import build_about_router
 from space.pages.about.paper import build_paper_router
 from space.pages.account import build_account_pages, build_account_router
+from space.pages.agent.own_agent import build_own_agent_router
 from space.pages.agent.success_rates import build_rates_router
 from space.pages.compare.page import build_compare_router
 from space.pages.judge.errors import build_errors_pages, build_errors_router
@@ -88,6 +89,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_leaderboard_router(services, pages),
         build_compare_router(services, pages),
         build_judge_router(services, pages),
+        build_own_agent_router(services, pages),
         build_rates_router(services, pages),
         build_trajectories_router(explorer, pages, blind_items),
         build_paper_router(services, pages),

@@ -1,22 +1,24 @@
-"""Estimates agents' success rates from uploaded files, for the REST API and the page ``/rates``."""
+"""Estimates agents' success rates from uploaded files, for the REST API and the page ``/my-agent``."""
 
-from collections.abc import Sequence
-from typing import Annotated, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, TypeVar
 
 import fastapi
 from fastapi import Request, UploadFile
 
 from arb.core.predictions import read_predictions
+from arb.core.predictions.findings import Finding
 from arb.core.predictions.parser_pool import PREDICTIONS, ReadResult
 from arb.core.predictions.raw import ReadingLimits
-from leaderboard.success_rates.files import FilesEstimate, estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS, stem_of
+from leaderboard.success_rates.files import FilesDraw, FilesEstimate, draw_from_files, estimate_files
+from leaderboard.success_rates.runs import SUCCESS_LABELS, RunTexts, read_texts, stem_of
 from space.operations.limits import CheckLimit, sender_of
 from space.operations.upload_queue import UploadQueue, reads_apart
 from space.web.body_limits import FORM_LIMITS, FormLimits
 from submissions.app import SubmissionsApp
 from submissions.intake.upload import safe_file_name
 
+T = TypeVar("T")
 MOST_VERDICT_FILES: Final = 8
 VerdictFiles = Annotated[
     list[UploadFile],
@@ -40,13 +42,24 @@ DrawFile = Annotated[
         "required if the sample is stratified; without it, a uniform sample is assumed."
     ),
 ]
+TextsFile = Annotated[
+    UploadFile | None,
+    fastapi.File(description="Goals and answers of the runs, as ``inspect-source --json`` prints them."),
+]
+MOST_IN_PLACE: Final = 300
+"""The most runs that can be labelled on the page. A form of their answers has about 35 kB."""
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
+LABELLING_LIMITS: Final[FormLimits] = {
+    **FORM_LIMITS,
+    "max_files": MOST_VERDICT_FILES + 3,
+    "max_fields": MOST_IN_PLACE + 8,
+}
 
 
 class FileEstimates:
-    """The service that estimates success rates from uploaded files.
+    """The service that draws runs and estimates success rates from uploaded files.
 
-    Each file counts as one check. The files are read in the upload queue and are not stored.
+    Each file of verdicts counts as one check. The files are read in the upload queue and are not stored.
     """
 
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
@@ -66,27 +79,48 @@ class FileEstimates:
             TooManyChecks: The sender has reached its limit of checks per minute.
             QueueFull: Too many files are waiting to be read.
         """
-        if self._checks is not None:
-            for _ in verdicts:  # the form itself was counted before it was read
-                self._checks.take(request)
-        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
-
-        def read(file: UploadFile, reader: str) -> ReadResult:
-            content = file.file.read()
-            return read_predictions(content, limits, self._service.parsers, reads_apart(), reader)
 
         def estimate() -> FilesEstimate:
             record = None
             if draw is not None and draw.filename:  # the page's form sends an empty part without a file
                 record = safe_file_name(draw.filename), draw.file.read()
             return estimate_files(
-                (
-                    (name, stem_of(name), read(file, PREDICTIONS))
-                    for file in verdicts
-                    for name in [safe_file_name(file.filename or "")]
-                ),
-                (safe_file_name(labels.filename or "labels"), read(labels, SUCCESS_LABELS)),
+                self._tables(verdicts),
+                (safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS)),
                 record,
             )
 
-        return await self._uploads.run(sender_of(request, self._on_space), estimate)
+        return await self._run(request, verdicts, estimate)
+
+    async def draw(
+        self, request: Request, verdicts: Sequence[UploadFile], n_labels: int, texts: UploadFile | None = None
+    ) -> tuple[FilesDraw, Mapping[str, RunTexts]]:
+        """Return runs to label, at most `MOST_IN_PLACE`, and the texts of a file by reading key.
+
+        The draw has an error if a file cannot be used. Raises TooManyChecks and QueueFull as `make` does.
+        """
+
+        def draw() -> tuple[FilesDraw, Mapping[str, RunTexts]]:
+            found, errors = draw_from_files(self._tables(verdicts), n_labels, MOST_IN_PLACE), list[Finding]()
+            known: Mapping[str, RunTexts] = {}
+            if texts is not None and texts.filename:
+                known, errors = read_texts(safe_file_name(texts.filename), texts.file.read())
+            return (FilesDraw(errors=(*found.errors, *errors)) if errors else found), known
+
+        return await self._run(request, verdicts, draw)
+
+    def _read(self, file: UploadFile, reader: str) -> ReadResult:
+        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
+        return read_predictions(file.file.read(), limits, self._service.parsers, reads_apart(), reader)
+
+    def _tables(self, verdicts: Sequence[UploadFile]) -> Iterator[tuple[str, str, ReadResult]]:
+        """Yield each file's name, its judge's name and its table."""
+        for file in verdicts:
+            name = safe_file_name(file.filename or "")
+            yield name, stem_of(name), self._read(file, PREDICTIONS)
+
+    async def _run(self, request: Request, verdicts: Sequence[UploadFile], work: Callable[[], T]) -> T:
+        if self._checks is not None:
+            for _ in verdicts:  # the form itself was counted before it was read
+                self._checks.take(request)
+        return await self._uploads.run(sender_of(request, self._on_space), work)

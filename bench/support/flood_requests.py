@@ -262,7 +262,7 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
             estimated("/api/estimate", files[2], files[2]),
             estimated("/api/estimate", verdicts, labels),
             estimated("/rates", files[3], labels),
-            estimated("/rates", verdicts, labels),
+            estimated("/my-agent", verdicts, labels),
         ],
     }  # fmt: skip
 

@@ -1,7 +1,9 @@
-"""Success rates of agents from files, for the command, the page and notebooks."""
+"""Success rates of agents from files, for the command, the pages and notebooks."""
 
-from collections.abc import Iterable
+import hashlib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from arb.core.predictions.findings import Finding, error
@@ -12,7 +14,7 @@ from leaderboard.success_rates.estimate import (
     compare_agents,
     estimate_agents,
 )
-from leaderboard.success_rates.runs import read_draw, read_labels, read_runs
+from leaderboard.success_rates.runs import AgentRuns, Stratum, draw_runs, read_draw, read_labels, read_runs
 
 
 @dataclass(frozen=True)
@@ -80,3 +82,55 @@ def estimate_files(
     return FilesEstimate(
         tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())), difference=difference
     )
+
+
+@dataclass(frozen=True)
+class FilesDraw:
+    """Runs drawn at random from files of verdicts, to be labelled; without runs if the files have errors."""
+
+    runs: AgentRuns | None = None
+    strata: tuple[Stratum, ...] = ()
+    warnings: tuple[str, ...] = ()
+    errors: tuple[Finding, ...] = ()
+
+    @cached_property
+    def drawn(self) -> tuple[str, ...]:
+        """The ids of the drawn runs, agent by agent."""
+        return tuple(run for stratum in self.strata for run in stratum.drawn)
+
+    @property
+    def key(self) -> str:
+        """A short hash of the drawn ids, by which two draws can be compared."""
+        return hashlib.sha256("\n".join(self.drawn).encode()).hexdigest()[:16]
+
+    def estimate(self, labels: Mapping[str, bool]) -> FilesEstimate:
+        """Return the estimate from labels of drawn runs by trajectory id."""
+        if self.runs is None:
+            return FilesEstimate(errors=self.errors)
+        agents, warnings = estimate_agents(self.runs, labels, self.strata)
+        return FilesEstimate(tuple(self.runs.verdicts), agents, (*self.warnings, *warnings))
+
+
+def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: int, most: int) -> FilesDraw:
+    """Draw ``n_labels`` runs of each agent, but not more than ``most`` runs in total.
+
+    The same files and number always give the same draw, that of `annotation-template --for-estimate`.
+    """
+    runs, findings = read_runs(verdicts)
+    errors = [finding for finding in findings if finding.level == "error"]
+    if runs is None or errors:
+        return FilesDraw(errors=tuple(errors))
+    strata = draw_runs(runs, n_labels)
+    found = FilesDraw(runs, strata, tuple(finding.message for finding in findings))
+    if len(found.drawn) > most:
+        message = (
+            f"{n_labels} runs of each of {len(runs.rows_of)} agents are {len(found.drawn):,} runs, and at "
+            f"most {most} can be labelled here. Label fewer runs per agent, or send a file of labels instead."
+        )
+        return FilesDraw(errors=(error("too_many_to_label", message),))
+    return found
+
+
+def labels_of(answers: Mapping[str, str]) -> dict[str, bool]:
+    """Return labels by trajectory id from the answers yes and no; any other answer gives no label."""
+    return {run: answer == "yes" for run, answer in answers.items() if answer in ("yes", "no")}

@@ -255,6 +255,39 @@ def _with_names(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class RunTexts:
+    """What the agent was asked to do in a run, and its final answer; empty if not known."""
+
+    goal: str = ""
+    answer: str = ""
+
+
+def read_texts(name: str, content: bytes) -> tuple[dict[str, RunTexts], list[Finding]]:
+    """Return goals and answers by the reading key of the run's id, and the errors in the file.
+
+    The file is what ``inspect-source --json`` prints: a line of JSON per run with ``trajectory_id``, ``goal``
+    and ``answer``. Other fields are ignored.
+    """
+    found: dict[str, RunTexts] = {}
+    for number, line in enumerate(content.splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row: Any = json.loads(line)
+            run, goal, answer = row["trajectory_id"], row.get("goal") or "", row.get("answer") or ""
+        except (ValueError, RecursionError, TypeError, KeyError, AttributeError):
+            run = goal = answer = None
+        if not (isinstance(run, str) and isinstance(goal, str) and isinstance(answer, str)):
+            message = (
+                f"line {number} is not a JSON object with the texts trajectory_id, goal and answer. "
+                "Send the output of `arb data inspect-source LOGS --json`."
+            )
+            return {}, [replace(error("not_texts", message), file=name)]
+        found[reading_key(run)] = RunTexts(goal, answer)
+    return found, []
+
+
 def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:
     """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 

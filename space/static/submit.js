@@ -22,6 +22,14 @@
     }
   }
 
+  // Gradio's own <main> is inside that of the page: readers of landmarks should find only one.
+  new MutationObserver((_, watch) => {
+    const inner = form.querySelector("main");
+    if (!inner) return;
+    inner.setAttribute("role", "none");
+    watch.disconnect();
+  }).observe(form, { childList: true, subtree: true });
+
   // Choosing a split adds a step to the browser's history, so back undoes it.
   form.addEventListener("change", (event) => {
     if (!event.target.matches("#split input")) return;

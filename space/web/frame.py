@@ -79,27 +79,29 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page with its title and address. ``in_menu`` says whether the menu lists it."""
+    """A page with its title and address. If the menu does not list it, ``below`` is the entry to mark."""
 
     title: str
     path: str
-    in_menu: bool = True
+    below: str = ""
 
 
 PAGES: Final = (
     MenuEntry("Leaderboard", "/"),
     MenuEntry("Compare", "/compare"),
-    MenuEntry("Judge", "/judge", in_menu=False),
-    MenuEntry("Success rates", "/rates"),
+    MenuEntry("Judge", "/judge", below="/"),
+    MenuEntry("Errors", "/errors", below="/"),
+    MenuEntry("My agent", "/my-agent"),
+    MenuEntry("Success rates", "/rates", below="/my-agent"),
     MenuEntry("Trajectories", "/trajectories"),
-    MenuEntry("Errors", "/errors"),
     MenuEntry("Labels", "/labels"),
-    MenuEntry("Disputes", "/disputes"),
-    MenuEntry("Paper", "/paper"),
+    MenuEntry("Disputes", "/disputes", below="/labels"),
     MenuEntry("About", "/about"),
+    MenuEntry("Paper", "/paper", below="/about"),
     MenuEntry("Submit", "/submit"),
 )
 """Every page, in the order of the menu."""
+_BELOW: Final = {page.path: page.below for page in PAGES if page.below}
 
 
 class PageFrame:
@@ -122,8 +124,8 @@ class PageFrame:
             "title": " · ".join(filter(None, (title, self.profile.title))),
             "description": title,
             "static": self.static,
-            "menu": [page for page in PAGES if page.in_menu and serves(page.path)],
-            "current": {"path": path},
+            "menu": [page for page in PAGES if not page.below and serves(page.path)],
+            "current": {"path": path, "below": _BELOW.get(path, "")},
             "profile": self.profile,
             "serves": serves,
             "has_docs": self._has_docs,

@@ -163,6 +163,7 @@ DOORS = {
     "/api/check": {"files": {"file": ("a", b"{}")}},
     "/api/submissions": {"files": {"file": ("a", b"{}")}},
     "/api/estimate": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
+    "/my-agent": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
     "/rates": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
     "/mcp": {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
     "/gradio_api/upload": {"files": {"files": ("a", b"{}")}},

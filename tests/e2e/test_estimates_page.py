@@ -1,4 +1,4 @@
-"""Estimates on the success rates page and over REST, on a running Space: choices, own and hostile files."""
+"""Estimates on the pages Success rates and My agent and over REST: choices, labelling, hostile files."""
 
 import json
 import re
@@ -7,6 +7,8 @@ from pathlib import Path
 import httpx
 import pytest
 from playwright.sync_api import expect
+
+from tests.support.browsing import GRAVE, WIDTHS, faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
 FORMULA = '=HYPERLINK("http://evil.example";"x")'
@@ -73,20 +75,87 @@ def test_the_form_gives_the_estimate_of_two_files_and_errors_in_place(
     bad.write_bytes(b"trajectory_id,success\nown/my-agent/task1,perhaps\n")
     context = browser.new_context(java_script_enabled=has_scripts)
     page = context.new_page()
-    page.goto(f"{judged_space.url}/rates?labels=100")
-    page.locator("form.files input[name=verdicts]").set_input_files([good])
-    page.locator("form.files input[name=labels]").set_input_files(labels)
-    page.get_by_role("button", name="Estimate").click()
+    page.goto(f"{judged_space.url}/my-agent")
+    page.get_by_text("I already have labels in a file").click()
+    page.locator("input[name=verdicts]").set_input_files([good])
+    page.locator("input[name=labels]").set_input_files(labels)
+    page.get_by_role("button", name="Estimate", exact=True).click()
     own = page.locator("#own-estimate")
     expect(own).to_contain_text("my-agent")
     expect(own).to_contain_text("20 of 40")
-    page.locator("form.files input[name=verdicts]").set_input_files([good])
-    page.locator("form.files input[name=labels]").set_input_files(bad)
-    page.get_by_role("button", name="Estimate").click()
+    if not has_scripts:
+        page.get_by_text("I already have labels in a file").click()
+    page.locator("input[name=verdicts]").set_input_files([good])
+    page.locator("input[name=labels]").set_input_files(bad)
+    page.get_by_role("button", name="Estimate", exact=True).click()
     own.get_by_text("cannot be used").wait_for()
     expect(own).to_contain_text(
         "bad.csv: success: 1 row has a word that is not understood (row 2: 'perhaps')"
     )
+    context.close()
+
+
+def draw(page, space, verdicts: Path, n_labels: int) -> None:
+    """Open the page, choose the file, and draw runs."""
+    page.goto(f"{space.url}/my-agent")
+    page.locator("input[name=verdicts]").set_input_files(verdicts)
+    page.locator("#n_labels").select_option(str(n_labels))
+    page.get_by_role("button", name="Draw runs to label").click()
+    expect(page.locator(".drawn-run")).to_have_count(n_labels)
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_together(
+    judged_space, page, tmp_path, width
+):
+    page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+    verdicts = tmp_path / "judge.jsonl"
+    verdicts.write_bytes(verdicts_of("my-agent"))
+    draw(page, judged_space, verdicts, 10)
+    assert faults(page, (*GRAVE, "moderate")) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]
+    heights = page.eval_on_selector_all(
+        ".drawn-run .segments label", "all => all.map(each => each.getBoundingClientRect().height)"
+    )
+    assert min(heights) >= (40 if width == "phone" else 24)
+    page.locator(".drawn-run input").first.focus()
+    for key in "yynnu":
+        page.keyboard.press(key)
+    expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
+    draw(page, judged_space, verdicts, 10)  # the page was left: nothing was sent before
+    expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
+    page.locator(".drawn-run").nth(5).get_by_role("radio", name="Yes").check()
+    page.keyboard.press("y")  # labels this run again and moves on
+    for _ in range(4):
+        page.keyboard.press("n")
+    expect(page.locator(".labelled-count")).to_have_text("10 of 10 labelled")
+    expect(page.get_by_role("button", name="Estimate the success rate")).to_be_focused()
+    page.keyboard.press("Enter")
+    own = page.locator("#own-estimate")
+    expect(own).to_contain_text("9 of 40")  # one of ten is unsure
+    expect(own).to_contain_text("label 10 or more for an estimate")
+    page.locator(".drawn-run").nth(4).get_by_role("radio", name="No").check()
+    page.get_by_role("button", name="Estimate the success rate").click()
+    expect(own).to_contain_text("10 of 40")
+    assert faults(page, (*GRAVE, "moderate")) == []
+    page.get_by_role("button", name="Clear all labels").click()
+    expect(page.locator(".labelled-count")).to_have_text("0 of 10 labelled")
+    draw(page, judged_space, verdicts, 10)
+    expect(page.locator(".labelled-count")).to_have_text("0 of 10 labelled")
+
+
+def test_without_scripts_the_runs_are_labelled_and_the_files_chosen_again(judged_space, browser, tmp_path):
+    verdicts = tmp_path / "judge.jsonl"
+    verdicts.write_bytes(verdicts_of("my-agent"))
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    draw(page, judged_space, verdicts, 10)
+    expect(page.get_by_text("Choose the same files again above")).to_be_visible()
+    for run in page.locator(".drawn-run").all():
+        run.get_by_role("radio", name="No").check()
+    page.locator("input[name=verdicts]").set_input_files(verdicts)
+    page.get_by_role("button", name="Estimate the success rate").click()
+    expect(page.locator("#own-estimate")).to_contain_text("10 of 40")
     context.close()
 
 
@@ -98,7 +167,7 @@ def test_labels_of_ten_megabytes_are_refused_with_one_message(judged_space):
         "detail": "the upload has more than 5,000,000 bytes; send a smaller file "
         "(for example without reasoning)"
     }
-    answer = post(judged_space, verdicts_of("a"), huge, "/rates", accept="text/html")
+    answer = post(judged_space, verdicts_of("a"), huge, "/my-agent", accept="text/html")
     assert answer.status_code == 413
     assert answer.text.count("The upload has more than 5,000,000 bytes") == 1 and "<html" in answer.text
 
@@ -114,7 +183,7 @@ def test_markup_formulas_and_control_characters_in_names_are_text(judged_space, 
     answer = post(judged_space, verdicts, labels)
     assert answer.status_code == 200, answer.text
     assert answer.json()["agents"][0]["agent"] == agent
-    answer = post(judged_space, verdicts, labels, "/rates", accept="text/html")
+    answer = post(judged_space, verdicts, labels, "/my-agent", accept="text/html")
     assert answer.status_code == 200
     assert "<script>alert" not in answer.text and ">49<" not in answer.text
 

@@ -12,6 +12,7 @@ from space.web.frame import PAGES
 from tests.support.browsing import (
     COLOURS,
     GRAVE,
+    SMALL_TARGETS,
     WIDTHS,
     every_form,
     faults,
@@ -26,6 +27,7 @@ ADDRESSES = {
     "Leaderboard": ["/", "/?label=side_effect&figure=recall"],
     "Judge": ["/judge?id=paper/gpt-4o-tree", "/judge"],
     "Compare": ["/compare?judges=paper/gpt-4o-tree,paper/claude-3.7-sonnet-screenshot", "/compare"],
+    "My agent": ["/my-agent"],
     "Success rates": ["/rates?benchmark=webarena", "/rates?benchmark=workarena%2B%2B"],
     "Trajectories": ["/trajectories", "/trajectories?split=dev"],
     "Errors": ["/errors"],
@@ -86,11 +88,11 @@ def test_every_page_stands_without_a_fault(judged_space, page, width):
 
     def walk(addresses: list[str]) -> None:
         for address in addresses:
-            # Gradio puts a <main> of its own into ours, which is moderate and not ours to change.
-            impacts = GRAVE if address == "/submit" else (*GRAVE, "moderate")
+            impacts = (*GRAVE, "moderate")
             failed = open_page(page, judged_space.url + address)
             found.extend(f"{address}: {request}" for request in failed)
             name = address.strip("/").split("?")[0].replace("/", "-") or "leaderboard"
+            found.extend(f"{address}: {small} is under 24 pixels" for small in page.evaluate(SMALL_TARGETS))
             for theme in ("light", "dark"):
                 page.emulate_media(color_scheme=theme)
                 wait_for_theme(page, dark=theme == "dark")

@@ -59,6 +59,30 @@ def make_patient(browser) -> None:
     browser.new_context = new_context
 
 
+SMALL_TARGETS = """() => {
+  const found = [];
+  const all = "a[href], button, input:not([type=hidden]), select, summary";
+  for (const each of document.querySelectorAll(all)) {
+    const target = each.closest("label:has(input)") ?? each;
+    // Gradio's parts are not ours, and the place of a point in a plot is what it says.
+    if (each.closest("svg, gradio-app, .skip-link, .strip") || !each.checkVisibility()) continue;
+    const text = each.closest("p, li, dd, td, th, small");
+    if (each.tagName === "A" && text && text.innerText.trim() !== each.innerText.trim()) continue;
+    target.scrollIntoView({ block: "center", inline: "center" });
+    const box = target.getClientRects()[0];
+    if (!box || box.width < 2) continue;
+    const [x, y] = [box.left + box.width / 2, box.top + box.height / 2];
+    const places = [[-11, 0], [11, 0], [0, -11], [0, 11]];
+    const hits = places.map(([dx, dy]) => document.elementFromPoint(x + dx, y + dy));
+    const is_small = !hits.every((hit) => target.contains(hit));
+    if (is_small) found.push(`${each.tagName} ${each.innerText || each.name}`);
+  }
+  scrollTo(0, 0);
+  return found;
+}"""
+"""Links and controls outside sentences of which a finger does not hit 24 pixels (WCAG 2.5.8)."""
+
+
 def keep_picture(page, name: str) -> None:
     """The whole page as a picture, for people to look at after the tests."""
     PICTURES.mkdir(parents=True, exist_ok=True)

@@ -32,6 +32,9 @@ Their names are the first part of their addresses. The leaderboard, judges' page
 PROFILE_KEYS: Final = ("title", "description", "citation", "license", "version", "date", "links", "pages")
 """The keys of ``suite.toml`` that belong to a profile."""
 
+_SWITCHED_WITH: Final = MappingProxyType({"my-agent": "rates"})
+"""Pages without a switch of their own, and the page whose switch they share."""
+
 _LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000, "license": 200})
 _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
@@ -61,6 +64,7 @@ class SuiteProfile:
     def serves(self, path: str) -> bool:
         """Return whether the Space serves the page at an address such as ``/paper``."""
         name = path.strip("/").partition("/")[0]
+        name = _SWITCHED_WITH.get(name, name)
         return name not in OPTIONAL_PAGES or name in self.pages
 
 

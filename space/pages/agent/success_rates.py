@@ -1,7 +1,6 @@
 """The page ``/rates``: agents' success rates by experts, the paper and judges, and estimates from few labels.
 
-The page also estimates rates from a reader's own files, which are not stored, and shows the effect of judges
-on training.
+The page also shows the effect of judges on training.
 """
 
 import json
@@ -10,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 from fastapi import APIRouter, Request, Response
-from starlette.concurrency import run_in_threadpool
 
 from arb.core.console import percent
 from arb.core.suite import OFFICIAL
@@ -28,7 +26,6 @@ from leaderboard.success_rates.rates import (
     rejection_finetuning,
     swapped_pairs,
 )
-from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
 from space.pages.compare.view import points
 from space.pages.rows import in_order, is_best, overall_of
 from space.services import Services
@@ -357,7 +354,6 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
-    files = FileEstimates(service, services.uploads, services.checks)
 
     def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:
         splits = sources.splits()
@@ -389,7 +385,6 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "choices": choices,
             "default": sources.default(),
             "most": MOST_EVALUATORS,
-            "own": None,
             "training_axis": training_axis,
             "training": training,
         }
@@ -400,18 +395,5 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         labels = [found.version if found else None for found in map(services.verdicts.labels, SPLITS)]
         key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
         return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))
-
-    @router.post(PATH, include_in_schema=False, form_limits=ESTIMATE_LIMITS)
-    async def estimate_files(
-        request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
-    ) -> Response:
-        found = await files.make(request, verdicts, labels, draw)
-        own = found.errors or view_estimates(found.judges, found.agents, {}, found.warnings)
-
-        def answer() -> Response:
-            status = 422 if found.errors else 200
-            return pages.answer(TEMPLATE, TITLE, PATH, status, **{**values(*choices_of(request)), "own": own})
-
-        return await run_in_threadpool(answer)
 
     return router

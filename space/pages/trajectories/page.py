@@ -33,7 +33,7 @@ from space.pages.trajectories.filters import (
     refused,
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
-from space.pages.trajectories.index import Index
+from space.pages.trajectories.index import Index, TrajectoryEntry
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.web.frame import PageFrame, render
 from space.web.query import link_to
@@ -127,6 +127,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         step_address=lambda number: choice.address(id=trajectory_id, step=number if number > 1 else ""),
         agent_title=agent_title,
         dispute=_dispute(explorer, opened, story, opened_judge),
+        errors_address=_errors_address(explorer, opened, story.entry),
         opened_judge=opened_judge,
         opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
     )
@@ -176,6 +177,16 @@ def _dispute(
         says = "success" if judge.labels.success else "failure"
         verdict = DisputedVerdict(judge.row_id or judge.key, judge.name, says)
     return dispute_form(suite, known, story.experts, story.entry.goal, verdict)
+
+
+def _errors_address(
+    explorer: Explorer, opened: OpenedDataset, entry: TrajectoryEntry
+) -> Callable[[str], str] | None:
+    """Return a function from a row's id to the page of its judge's errors, or None if that page is off."""
+    suite = explorer.served
+    if opened.suite != suite.name or not suite.profile.serves("/errors"):
+        return None
+    return lambda row_id: link_to("/errors", judge=row_id, split=entry.split)
 
 
 def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:

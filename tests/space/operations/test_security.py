@@ -99,6 +99,7 @@ class Inline(HTMLParser):
         "/",
         "/compare",
         "/judge",
+        "/my-agent",
         "/rates",
         "/trajectories",
         "/about",

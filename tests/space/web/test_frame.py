@@ -63,13 +63,29 @@ def test_a_page_has_its_content_its_menu_and_its_style_before_any_script_has_run
     assert '<p class="lead">first</p>' in page
 
 
-def test_the_menu_reaches_every_page_for_readers_and_marks_no_other_as_current(client):
+def test_the_menu_has_seven_pages_and_marks_no_other_as_current(client):
     page = client.get("/about").text
     wide = page[page.index('class="wide-menu"') : page.index("</nav>")]
+    in_menu = [entry.title for entry in PAGES if not entry.below]
+    assert in_menu == ["Leaderboard", "Compare", "My agent", "Trajectories", "Labels", "About", "Submit"]
     for entry in PAGES:
-        assert (f'href="{entry.path}"' in page) == entry.in_menu, entry.path
-    assert {"/errors", "/disputes", "/labels"} <= set(re.findall(r'href="([^"]*)"', wide))
+        assert (f'href="{entry.path}"' in page) == (entry.title in in_menu), entry.path
+    assert re.findall(r'href="([^"]*)"', wide) == [
+        "/",
+        "/compare",
+        "/my-agent",
+        "/trajectories",
+        "/labels",
+        "/about",
+    ]
     assert wide.count("aria-current") == 1
+
+
+def test_a_page_outside_the_menu_marks_the_page_that_leads_to_it():
+    pages = PageFrame(StaticAssets())
+    html = pages.html(TEMPLATE, "Disputes", "/disputes", heading="H", message="M")
+    assert '<a href="/labels" class="is-above">Labels</a>' in html and 'aria-current="' not in html
+    assert {entry.below for entry in PAGES} <= {"", *(entry.path for entry in PAGES if not entry.below)}
 
 
 def test_the_suites_links_stand_at_the_foot_of_every_page(client):
@@ -90,7 +106,7 @@ OWN_PAGES = {
     "compare": {"compare"}, "trajectories": {"trajectories"}, "submit": {"submit"},
     "labels/disputes.html": {"disputes", "trajectories", "labels"}, "labels/versions.html": {"labels"},
     "judge/errors.html": {"errors", "trajectories"}, "about/paper.html": {"paper"},
-    "agent/success_rates.html": {"rates"},
+    "agent/success_rates.html": {"rates"}, "agent/my_agent.html": {"rates"},
 }  # fmt: skip
 """Where a template leads to a page that is there as the template's own page is: by its path."""
 TO_A_PAGE = re.compile(r"""(?:href|action)="/([a-z]+)[^a-z/]|link_to\('/([a-z]+)'""")

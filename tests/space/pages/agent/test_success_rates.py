@@ -10,8 +10,8 @@ from space.web.frame import render
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.space.pages.conftest import page_at
-from tests.support.space_app import local_client, public_with_three
-from tests.support.submissions import assert_nothing_was_written, send, verdicts, with_rules
+from tests.support.space_app import public_with_three
+from tests.support.submissions import send, verdicts, with_rules
 
 
 def evaluator(name, **successes):
@@ -130,33 +130,3 @@ def test_nothing_is_estimated_from_hidden_labels(service):
         html = page_at(service, "/rates", **address)
         assert estimates_in(html) == {}
         assert "Test" not in re.findall(r"<option[^>]*>([^<]*)</option>", html)
-
-
-def own_files(agent: str = "a", n: int = 40) -> dict:
-    """A form with a judge's verdicts and half as many labels."""
-    rows = [f"own/{agent}/{i},{'yes' if i % 4 == 0 else 'no'}" for i in range(n)]
-    files = ["\n".join(["trajectory_id,success", *part]).encode() for part in (rows, rows[: n // 2])]
-    return {"verdicts": ("my-judge.csv", files[0]), "labels": ("labels.csv", files[1])}
-
-
-def test_a_form_with_two_files_gives_the_page_with_their_estimate_and_keeps_nothing(service):
-    answer = local_client(service).post("/rates?benchmark=webarena", files=own_files("my-agent"))
-    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
-    ((name, cells),) = estimates_in(answer.text.partition('id="own-estimate"')[2]).items()
-    assert (name, cells[0], cells[1], cells[3][:4]) == ("my-agent", "20 of 40", "25.0", "25.0")
-    assert "how the labelled runs were chosen is not recorded" in shown_text(answer.text)
-    assert '<option value="webarena" selected>' in answer.text  # the rest of the page is as it was
-    assert_nothing_was_written(service)
-    assert "my-agent" not in page_at(service, "/rates")
-
-
-def test_files_that_cannot_be_used_are_findings_on_the_page_and_markup_in_them_is_text(service, hostile):
-    files = own_files(hostile.replace("/", "|"))
-    answer = local_client(service).post("/rates", files=files)
-    assert answer.status_code == 200
-    assert "<script>alert" not in answer.text and "<img src=x" not in answer.text
-    files["labels"] = (f"{hostile}.csv", f"trajectory_id,success\n{hostile},{hostile}\n".encode())
-    answer = local_client(service).post("/rates", files=files)
-    assert answer.status_code == 422
-    assert "The files cannot be used yet" in shown_text(answer.text)
-    assert "<script>alert" not in answer.text and "<img src=x" not in answer.text

@@ -147,6 +147,15 @@ def test_an_address_can_open_what_a_judge_wrote(explorer, entries):
     assert '<details class="judge" open' not in story_fragment(explorer, f"id={name}&judge=nobody").html
 
 
+def test_a_trajectory_leads_to_the_errors_of_its_judges_but_not_for_another_suite(explorer, entries):
+    judged = next(e for e in entries if any(j.row_id for j in explorer.story(e.trajectory_id).judges))
+    row_id = next(judge.row_id for judge in explorer.story(judged.trajectory_id).judges if judge.row_id)
+    page = story_fragment(explorer, f"id={judged.trajectory_id}").html
+    assert f'href="/errors?judge={row_id}&amp;split={judged.split}">Its errors</a>' in page
+    sample = load_suite("sample").trajectories[0].trajectory_id
+    assert "Its errors" not in story_fragment(explorer, f"id={sample}").html
+
+
 def test_the_story_of_the_sample_can_be_read_beside_a_built_dataset(explorer):
     sample = explorer.of_suite("sample").index.entries[0]
     found = story_fragment(explorer, f"suite=sample&id={sample.trajectory_id}").html

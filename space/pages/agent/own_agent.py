@@ -1,0 +1,179 @@
+"""The page ``/my-agent``: the success rate of a reader's own agent, from verdicts and labels of drawn runs.
+
+A reader sends a judge's verdicts on all runs, labels the runs that are drawn from them, and gets an interval.
+One form holds all of it, because uploaded files are not stored: the labels are sent together with the files.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final
+
+import fastapi
+from fastapi import APIRouter, Request, Response, UploadFile
+from starlette.concurrency import run_in_threadpool
+
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.predictions.findings import Finding, error
+from leaderboard.success_rates.estimate import LEAST_LABELS
+from leaderboard.success_rates.files import FilesDraw, FilesEstimate, labels_of
+from leaderboard.success_rates.runs import RunTexts
+from space.estimates import (
+    LABELLING_LIMITS,
+    MOST_IN_PLACE,
+    DrawFile,
+    FileEstimates,
+    LabelsFile,
+    TextsFile,
+    VerdictFiles,
+)
+from space.pages.agent.success_rates import PATH as RATES
+from space.pages.agent.success_rates import agent_title, view_estimates
+from space.pages.labels.access import BlindItems
+from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
+from space.pages.trajectories.filters import PATH as TRAJECTORIES
+from space.services import Services
+from space.web.frame import PageFrame
+from space.web.query import link_to
+
+PATH: Final = "/my-agent"
+TITLE, TEMPLATE = "How good is my agent?", "agent/my_agent.html"
+N_LABELS: Final = 30
+OFFERED: Final = (10, 20, 30, 60, 100)
+ANSWERS: Final = (("yes", "Yes"), ("no", "No"), ("unsure", "Unsure"))
+LONGEST_TEXT: Final = 4_000
+"""The most characters of a goal or an answer that the page shows."""
+NO_LABELS: Final = "no file of labels was chosen. Choose one, or draw runs and label them on this page."
+DRAWN_AGAIN: Final = (
+    "The files or the number of labels changed after these runs were drawn, so runs were drawn again. "
+    "Check the labels below, then send them."
+)
+
+
+@dataclass(frozen=True)
+class DrawnRun:
+    """A drawn run as its labeller sees it. ``address`` leads to its trajectory page, if there is one."""
+
+    trajectory_id: str
+    agent: str
+    task: str
+    texts: RunTexts
+    address: str = ""
+    label: str = ""
+
+
+class DrawnRuns:
+    """Looks up what the trajectory pages and a reader's file say about drawn runs."""
+
+    def __init__(self, explorer: Explorer, has_pages: bool) -> None:
+        self._explorer, self._has_pages = explorer, has_pages
+
+    def describe(
+        self,
+        draw: FilesDraw,
+        texts: Mapping[str, RunTexts],
+        answers: Mapping[str, str],
+        blind: BlindItems,
+    ) -> list[DrawnRun]:
+        found = []
+        for run in draw.drawn:
+            own, parts = texts.get(reading_key(run)), TrajectoryId.parse(run)
+            served = None if blind.hides(run) else self._served(run)
+            known = own or served or RunTexts()
+            address = link_to(TRAJECTORIES, id=run) if served is not None and self._has_pages else ""
+            cut = RunTexts(known.goal[:LONGEST_TEXT], known.answer[:LONGEST_TEXT])
+            label = answers.get(run, "")
+            found.append(DrawnRun(run, agent_title(parts.agent), parts.task, cut, address, label))
+        return found
+
+    def _served(self, run: str) -> RunTexts | None:
+        """Return the texts of a run that the trajectory pages have, or None."""
+        try:
+            opened = self._explorer.holding(run)
+            return RunTexts(opened.entry(run).goal or "", opened.answer(run) or "")
+        except (KeyError, TrajectoriesUnavailable):
+            return None
+
+
+def view_sheet(draw: FilesDraw, runs: Sequence[DrawnRun], problem: str = "") -> dict[str, Any]:
+    """Return the template's values for the runs to label. ``problem`` says why their labels were not used."""
+    return {
+        "key": draw.key,
+        "runs": runs,
+        "problem": problem,
+        "n_agents": len(draw.runs.rows_of) if draw.runs else 0,
+        "has_texts": any(run.texts != RunTexts() for run in runs),
+    }
+
+
+def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
+    return found.errors or view_estimates(found.judges, found.agents, {}, found.warnings)
+
+
+def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
+    router = APIRouter()
+    files = FileEstimates(services.submissions, services.uploads, services.checks)
+    drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
+    fixed = {
+        "agent_title": agent_title,
+        "counts_offered": [(f"{n} runs of each agent", n) for n in OFFERED],
+        "answers": ANSWERS,
+        "least": LEAST_LABELS,
+        "most": MOST_IN_PLACE,
+    }
+    empty = {**fixed, "n_labels": N_LABELS, "sheet": None, "own": None}
+
+    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    def own_agent_page(request: Request) -> Response:
+        return pages.cached(request, "", TEMPLATE, TITLE, PATH, lambda: empty)
+
+    @router.post(RATES, include_in_schema=False, form_limits=LABELLING_LIMITS)  # where the form was before
+    @router.post(PATH, include_in_schema=False, form_limits=LABELLING_LIMITS)
+    async def own_agent(
+        request: Request,
+        verdicts: VerdictFiles,
+        labels: LabelsFile | None = None,
+        draw: DrawFile = None,
+        texts: TextsFile = None,
+        n_labels: Annotated[int, fastapi.Form(ge=LEAST_LABELS, le=MOST_IN_PLACE)] = N_LABELS,
+        step: Annotated[str, fastapi.Form()] = "file",
+        drawn: Annotated[str, fastapi.Form()] = "",
+    ) -> Response:
+        """Draw runs (``step=draw``), or estimate from labels on the page (``labels``) or in a file."""
+        if step == "file":
+            found = await _from_file(files, request, verdicts, labels, draw)
+            return await run_in_threadpool(answer, {"own": view_results(found)}, n_labels)
+        made, known = await files.draw(request, verdicts, n_labels, texts)
+        form = await request.form()
+
+        def labelled() -> Response:
+            if made.errors:
+                return answer({"own": made.errors}, n_labels)
+            is_same = drawn == made.key
+            sent = (
+                {run: str(form.get(f"label-{i}", "")) for i, run in enumerate(made.drawn)} if is_same else {}
+            )
+            runs = drawn_runs.describe(made, known, sent, services.access.blind_items(request))
+            if step != "labels" or not is_same:
+                return answer({"sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")}, n_labels)
+            own = view_results(made.estimate(labels_of(sent)))
+            return answer({"sheet": view_sheet(made, runs), "own": own}, n_labels)
+
+        return await run_in_threadpool(labelled)
+
+    def answer(values: Mapping[str, Any], n_labels: int) -> Response:
+        status = 422 if isinstance(values.get("own"), tuple) else 200
+        return pages.answer(TEMPLATE, TITLE, PATH, status, **{**empty, "n_labels": n_labels, **values})
+
+    return router
+
+
+async def _from_file(
+    files: FileEstimates,
+    request: Request,
+    verdicts: Sequence[UploadFile],
+    labels: UploadFile | None,
+    draw: UploadFile | None,
+) -> FilesEstimate:
+    if labels is None or not labels.filename:  # a browser sends an empty part if no file was chosen
+        return FilesEstimate(errors=(error("no_labels", NO_LABELS),))
+    return await files.make(request, verdicts, labels, draw)

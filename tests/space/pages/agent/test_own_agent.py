@@ -1,0 +1,179 @@
+"""The page My agent: runs are drawn from files and labelled on the page, which gives an estimate."""
+
+import json
+import re
+
+import pytest
+
+from arb.core.suite import load_suite
+from leaderboard.success_rates.files import labels_of
+from leaderboard.success_rates.runs import RunTexts, read_texts
+from space.estimates import MOST_IN_PLACE
+from tests.space.conftest import shown_text
+from tests.space.pages.agent.test_success_rates import estimates_in
+from tests.space.pages.conftest import page_at
+from tests.support.space_app import local_client
+from tests.support.submissions import assert_nothing_was_written
+
+
+def csv_of(agent: str, n: int) -> bytes:
+    """A row per run; every fourth is a success."""
+    rows = [f"own/{agent}/{i},{'yes' if i % 4 == 0 else 'no'}" for i in range(n)]
+    return "\n".join(["trajectory_id,success", *rows]).encode()
+
+
+def own_files(agent: str = "a", n: int = 40) -> dict:
+    """A form with a judge's verdicts and half as many labels."""
+    return {"verdicts": ("my-judge.csv", csv_of(agent, n)), "labels": ("labels.csv", csv_of(agent, n // 2))}
+
+
+def verdicts_of(agent: str = "my-agent", n: int = 40) -> dict:
+    return {"verdicts": ("my-judge.csv", csv_of(agent, n))}
+
+
+def drawn_in(html: str) -> list[str]:
+    return re.findall(r'<li class="drawn-run" data-run="([^"]*)">', html)
+
+
+def key_in(html: str) -> str:
+    return re.search(r'name="drawn" value="([0-9a-f]+)"', html)[1]
+
+
+@pytest.mark.parametrize("path", ["/my-agent", "/rates"])
+def test_a_form_with_two_files_gives_the_page_with_their_estimate_and_keeps_nothing(service, path):
+    answer = local_client(service).post(path, files=own_files("my-agent"))
+    assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
+    ((name, cells),) = estimates_in(answer.text.partition('id="own-estimate"')[2]).items()
+    assert (name, cells[0], cells[1], cells[3][:4]) == ("my-agent", "20 of 40", "25.0", "25.0")
+    assert "how the labelled runs were chosen is not recorded" in shown_text(answer.text)
+    assert_nothing_was_written(service)
+    assert "20 of 40" not in page_at(service, "/my-agent")
+
+
+def test_files_that_cannot_be_used_are_findings_on_the_page_and_markup_in_them_is_text(service, hostile):
+    files = own_files(hostile.replace("/", "|"))
+    client = local_client(service)
+    answer = client.post("/my-agent", files=files)
+    assert answer.status_code == 200
+    assert "<script>alert" not in answer.text and "<img src=x" not in answer.text
+    drawn = client.post("/my-agent", files={"verdicts": files["verdicts"]}, data={"step": "draw"})
+    assert drawn.status_code == 200 and drawn_in(drawn.text)
+    assert "<script>alert" not in drawn.text and "<img src=x" not in drawn.text
+    files["labels"] = (f"{hostile}.csv", f"trajectory_id,success\n{hostile},{hostile}\n".encode())
+    answer = client.post("/my-agent", files=files)
+    assert answer.status_code == 422
+    assert "The files cannot be used yet" in shown_text(answer.text)
+    assert "<script>alert" not in answer.text and "<img src=x" not in answer.text
+
+
+def test_labels_on_the_page_give_the_estimate_of_the_same_labels_in_a_file(service):
+    client = local_client(service)
+    page = client.post("/my-agent", files=verdicts_of(), data={"step": "draw", "n_labels": 20}).text
+    drawn = drawn_in(page)
+    assert len(drawn) == 20
+    is_success = {run: int(run.rpartition("/")[2]) % 4 == 0 for run in drawn}
+    answers = {f"label-{i}": "yes" if is_success[run] else "no" for i, run in enumerate(drawn)}
+    form = {"step": "labels", "n_labels": 20, "drawn": key_in(page), **answers}
+    answer = client.post("/my-agent", files=verdicts_of(), data=form)
+    found = estimates_in(answer.text)["my-agent"]
+    # The judge is right on every drawn run, so the estimate is its rate: 10 of 40 runs.
+    assert (found[0], found[1], found[3][:4]) == ("20 of 40", "25.0", "25.0")
+    rows = [f"{run},{'yes' if value else 'no'}" for run, value in is_success.items()]
+    labels = "\n".join(["trajectory_id,success", *rows]).encode()
+    in_file = client.post("/my-agent", files={**verdicts_of(), "labels": ("labels.csv", labels)})
+    assert estimates_in(in_file.text)["my-agent"] == found
+    assert answer.text.count(" checked>") == 20  # the labels are still there, to be corrected
+    assert "how the labelled runs were chosen" not in shown_text(answer.text)
+    assert_nothing_was_written(service)
+
+
+def test_unsure_is_no_label_and_too_few_labels_are_said(service):
+    client = local_client(service)
+    page = client.post("/my-agent", files=verdicts_of(), data={"step": "draw", "n_labels": 10}).text
+    answers = {f"label-{i}": "unsure" if i == 0 else "no" for i in range(10)}
+    form = {"step": "labels", "n_labels": 10, "drawn": key_in(page), **answers}
+    answer = client.post("/my-agent", files=verdicts_of(), data=form)
+    assert estimates_in(answer.text)["my-agent"][0] == "9 of 40"
+    assert "9 of 40 runs have a label; label 10 or more" in shown_text(answer.text)
+    assert labels_of({"a": "yes", "b": "no", "c": "unsure", "d": ""}) == {"a": True, "b": False}
+
+
+def test_labels_of_another_draw_are_not_used_and_the_page_says_so(service):
+    client = local_client(service)
+    page = client.post("/my-agent", files=verdicts_of(), data={"step": "draw", "n_labels": 10}).text
+    form = {"step": "labels", "n_labels": 20, "drawn": key_in(page), "label-0": "yes"}
+    answer = client.post("/my-agent", files=verdicts_of(), data=form)
+    assert len(drawn_in(answer.text)) == 20 and " checked>" not in answer.text
+    assert "so runs were drawn again" in shown_text(answer.text)
+    assert 'id="own-estimate"' not in answer.text
+
+
+def test_a_run_that_is_served_has_its_goal_answer_and_link_and_others_take_them_from_a_file(service):
+    served = [each.trajectory_id for each in load_suite("sample").split("test")[:12]]
+    rows = [json.dumps({"trajectory_id": run, "success": True}) for run in (*served, "own/x/1")]
+    texts = {
+        "trajectory_id": "own/x/1",
+        "goal": "Find <b>Bergen</b>.",
+        "answer": "It is in Norway.",
+        "steps": [],
+    }
+    files = {
+        "verdicts": ("judge.jsonl", "\n".join(rows).encode()),
+        "texts": ("runs.jsonl", json.dumps(texts).encode()),
+    }
+    html = local_client(service).post("/my-agent", files=files, data={"step": "draw", "n_labels": 60}).text
+    own, sample = html.partition('data-run="own/x/1"')[2], html.partition(f'data-run="{served[0]}"')[2]
+    own = own.partition("</li>")[0]
+    assert "Find &lt;b&gt;Bergen&lt;/b&gt;." in own and "It is in Norway." in own and "<a " not in own
+    goal = page_at(service, "/trajectories", id=served[0]).partition('class="goal-text"')[2][1:30]
+    sample = sample.partition("</li>")[0]
+    assert goal in sample and f'href="/trajectories?id={served[0]}"' in sample
+
+
+def test_more_runs_than_the_page_takes_are_one_finding_that_says_what_to_do(service):
+    rows = [f"own/agent{k}/{i},yes" for k in range(11) for i in range(30)]
+    files = {"verdicts": ("j.csv", "\n".join(["trajectory_id,success", *rows]).encode())}
+    answer = local_client(service).post("/my-agent", files=files, data={"step": "draw", "n_labels": 30})
+    # 11 x 30 = 330, above 300
+    assert answer.status_code == 422 and MOST_IN_PLACE == 300
+    assert "30 runs of each of 11 agents are 330 runs, and at most 300 can be labelled here" in answer.text
+    assert "Label fewer runs per agent, or send a file of labels instead." in answer.text
+
+
+def test_a_full_sheet_of_answers_is_accepted(service):
+    client = local_client(service)
+    rows = [f"own/agent{k}/{i},{'yes' if i % 2 else 'no'}" for k in range(3) for i in range(100)]
+    files = {"verdicts": ("j.csv", "\n".join(["trajectory_id,success", *rows]).encode())}
+    page = client.post("/my-agent", files=files, data={"step": "draw", "n_labels": 100}).text
+    assert len(drawn_in(page)) == 300
+    form = {"step": "labels", "n_labels": 100, "drawn": key_in(page)}
+    answer = client.post("/my-agent", files=files, data=form | {f"label-{i}": "unsure" for i in range(300)})
+    assert answer.status_code == 200 and answer.text.count(" checked>") == 300
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"[1]", b'{"trajectory_id": 5}', b'{"goal": "x"}', b"not json", b'{"trajectory_id":"a/b/c","goal":[1]}'],
+)
+def test_goals_of_another_form_are_one_message_with_the_line(content):
+    found, (finding,) = read_texts("runs.jsonl", b'{"trajectory_id": "a/b/c", "goal": null}\n\n' + content)
+    assert found == {} and (finding.file, finding.code) == ("runs.jsonl", "not_texts")
+    assert finding.message.startswith("line 3 is not a JSON object with the texts")
+
+
+def test_goals_are_found_by_any_spelling_of_the_id():
+    found, errors = read_texts("runs.jsonl", b'{"trajectory_id": " a/b/c ", "goal": "g", "answer": null}')
+    assert (found, errors) == ({"a/b/c": RunTexts("g", "")}, [])
+
+
+def test_a_file_step_without_labels_says_what_to_do(service):
+    answer = local_client(service).post("/my-agent", files=verdicts_of(), data={"step": "file"})
+    assert answer.status_code == 422
+    assert "no file of labels was chosen. Choose one, or draw runs" in shown_text(answer.text)
+
+
+def test_the_page_belongs_to_the_success_rates_and_is_off_with_them():
+    from arb.core.suites.profile import SuiteProfile
+
+    assert SuiteProfile("Ours").serves("/my-agent")
+    assert not SuiteProfile("Ours", pages=frozenset({"trajectories"})).serves("/my-agent")
