@@ -12,6 +12,7 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from arb.core import __version__
 from arb.core.files import project_file
 from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
@@ -120,6 +121,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         lifespan=partial(lifespan, service, uploads, sweeps),
         title=service.suite.profile.title,
         description=ABOUT_REST,
+        version=__version__,
         docs_url=None,
         redoc_url=None,
         openapi_url=OPENAPI_PATH,
