@@ -119,7 +119,7 @@ def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
 
 
 def _top_row(row: BoardRow, label: str, rank: Rank | None) -> dict[str, Any]:
-    overall = overall_of(row, label) or {}
+    overall: Mapping[str, Any] = overall_of(row, label) or {}
     found = {name: getattr(row, name) for name in _ABOUT}
     found |= {name: _rounded(overall.get(name)) for name in METRICS}
     found["rank"] = vars(rank) if rank else None
