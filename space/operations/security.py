@@ -27,11 +27,15 @@ _INLINE_SCRIPT: Final = re.compile(
 )
 
 
-def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
+def content_policy(
+    on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False, is_embeddable: bool = False
+) -> str:
     """Return the value of the Content-Security-Policy header.
 
     ``on_space`` lets the Hub show our pages in its frame, ``script_hashes`` names the inline scripts that may
-    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do.
+    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do. ``is_embeddable`` lets every
+    site show the page in a frame. A page with actions must not be, because a site could lay something else
+    over its buttons.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -48,7 +52,7 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
         "object-src": ("'none'",),
         "base-uri": ("'self'",),
         "form-action": ("'self'",),
-        "frame-ancestors": ("'self'", *hub),
+        "frame-ancestors": ("*",) if is_embeddable else ("'self'", *hub),
     }
     return "; ".join(" ".join((name, *values)) for name, values in parts.items())
 
@@ -60,6 +64,8 @@ def script_hashes(html: str) -> tuple[str, ...]:
 
 
 POLICY: Final = "Content-Security-Policy"
+ANYWHERE: Final = "frame-ancestors *"
+"""The end of the policy of a page that every site may show in a frame."""
 _FILES: Final = "/file="
 _NOTHING: Final = "default-src 'none'; sandbox"
 """The policy of uploaded files, in case a browser opens one as a page."""
@@ -85,8 +91,10 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 if is_a_file:
                     headers[POLICY] = _NOTHING
+                anywhere = headers.get(POLICY, "").endswith(ANYWHERE)
                 for name, value in self._headers.items():
-                    headers.setdefault(name, value)
+                    if not (anywhere and name == "X-Frame-Options"):
+                        headers.setdefault(name, value)
             await send(message)
 
         await self._app(scope, receive, send_completed)

@@ -78,27 +78,33 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page with its title and address. ``in_menu`` says whether the menu lists it."""
+    """A page with its title and address.
+
+    ``in_menu`` says whether the menu lists it, and ``has_actions`` whether it has a form or button that
+    changes something. Other sites may only embed a page without actions.
+    """
 
     title: str
     path: str
     in_menu: bool = True
+    has_actions: bool = False
 
 
 PAGES: Final = (
     MenuEntry("Leaderboard", "/"),
     MenuEntry("Compare", "/compare"),
     MenuEntry("Judge", "/judge", in_menu=False),
-    MenuEntry("Success rates", "/rates"),
-    MenuEntry("Trajectories", "/trajectories"),
-    MenuEntry("Errors", "/errors"),
-    MenuEntry("Labels", "/labels"),
-    MenuEntry("Disputes", "/disputes"),
+    MenuEntry("Success rates", "/rates", has_actions=True),
+    MenuEntry("Trajectories", "/trajectories", has_actions=True),
+    MenuEntry("Errors", "/errors", has_actions=True),
+    MenuEntry("Labels", "/labels", has_actions=True),
+    MenuEntry("Disputes", "/disputes", has_actions=True),
     MenuEntry("Paper", "/paper"),
     MenuEntry("About", "/about"),
-    MenuEntry("Submit", "/submit"),
+    MenuEntry("Submit", "/submit", has_actions=True),
 )
 """Every page, in the order of the menu."""
+EMBEDDABLE: Final = frozenset(page.path for page in PAGES if not page.has_actions)
 
 
 class PageFrame:
@@ -132,7 +138,7 @@ class PageFrame:
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page that may differ for every reader and is not cached."""
         html = self.html(template, title, path, **values)
-        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
+        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html, path)})
 
     def cached(
         self,
@@ -155,7 +161,7 @@ class PageFrame:
 
         def make() -> CachedResponse:
             html = self.html(template, title, path, **values())
-            return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, evaluates)})
+            return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, path, evaluates)})
 
         return self._cache.get((template, title, path, key), make).answer(request)
 
@@ -188,6 +194,6 @@ class PageFrame:
             message = "The address may be mistyped, or the page was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
-    def _policy(self, html: str, evaluates: bool = False) -> str:
+    def _policy(self, html: str, path: str, evaluates: bool = False) -> str:
         # What people wrote is escaped, so every script in the page is ours.
-        return content_policy(self._on_space, script_hashes(html), evaluates)
+        return content_policy(self._on_space, script_hashes(html), evaluates, path in EMBEDDABLE)

@@ -120,7 +120,7 @@ def test_what_was_deployed_serves_by_itself_in_a_fresh_environment(hub, deployed
         assert health["label_version"]
         page = space.get("/")
         assert page.status_code == 200 and "<title>Leaderboard · Small</title>" in page.text
-        assert "frame-ancestors 'self' https://huggingface.co" in page.headers["content-security-policy"]
+        assert page.headers["content-security-policy"].endswith("frame-ancestors *")
         assert space.get("/api/board.json").json()["suite"] == "small"
         assert space.get("/api/judges").json()["judges"] == []
         client = Client(str(space.base_url), verbose=False)

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from html.parser import HTMLParser
 
 import pytest
@@ -58,11 +59,48 @@ ADDRESSES = (
 )  # fmt: skip
 
 
+EMBEDDED = ("/", "/compare", "/judge", "/about")
+WITH_ACTIONS = (
+    "/rates",
+    "/submit",
+    "/trajectories",
+    "/errors",
+    "/labels",
+    "/disputes",
+    "/sign-in",
+    "/mine",
+    "/api",
+)
+
+
+@pytest.mark.parametrize("address", EMBEDDED)
+def test_every_site_may_embed_a_page_that_is_only_read(client, address):
+    headers = client.get(address).headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["*"]
+    assert "x-frame-options" not in headers
+
+
+@pytest.mark.parametrize("address", WITH_ACTIONS)
+def test_no_other_site_may_embed_a_page_with_actions(client, address):
+    headers = client.get(address).headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["'self'"]
+    assert headers["x-frame-options"] == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize("address", EMBEDDED)
+def test_a_page_that_every_site_may_embed_has_no_form_that_changes_anything(client, address):
+    """Only the form that signs people out: a site that lays something over it gains nothing."""
+    html = client.get(address).text
+    posts = re.findall(r"<form[^>]*method=.?post[^>]*>", html, re.IGNORECASE)
+    assert all("/sign-out" in form for form in posts), posts
+    assert "data-action" not in html
+
+
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_every_answer_has_them(client, address):
     headers = client.get(address).headers
     for name in security_headers(on_space=False):
-        assert name in headers, name
+        assert name in headers or (address in EMBEDDED and name == "X-Frame-Options"), name
     assert headers["x-content-type-options"] == "nosniff"
     assert directives(headers["content-security-policy"]).get("object-src", ["'none'"]) == ["'none'"]
 
