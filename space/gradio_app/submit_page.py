@@ -188,8 +188,11 @@ def _choice_field(name: str) -> gr.Dropdown:
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
-    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it."""
-    text = problem.partition(": ")[2] if problem else None
+    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it.
+
+    Gradio leaves an ``info`` of None as it is, so "" removes the text of an earlier problem.
+    """
+    text = problem.partition(": ")[2] if problem else ""
     return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 
