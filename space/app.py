@@ -19,6 +19,7 @@ from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, OPENAPI_PATH, Documentation, add_api_page
+from space.api.schemas import describe_responses
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
@@ -135,6 +136,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
     add_api_page(app, on_space)
+    describe_responses(app)
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)

@@ -28,7 +28,7 @@ def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path
     if not shown.is_visible():
         page.locator(".finding[data-code='unknown_word'] summary").click()
     expect(shown).to_contain_text('"success": "<b>maybe</b>"')
-    expect(shown.locator('tbody th')).to_have_text('1')
+    expect(shown.locator("tbody th")).to_have_text("1")
 
 
 def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):
