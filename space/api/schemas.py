@@ -39,7 +39,7 @@ def _type(kind: str) -> Schema:
         return {"anyOf": [_type(kind[:-1]), {"type": "null"}]}
     if kind.startswith("["):
         return {"type": "array", "items": _type(kind[1:-1])}
-    return _TYPES[kind] if kind in _TYPES else {"$ref": f"#/components/schemas/{kind}"}
+    return _TYPES.get(kind, {"$ref": f"#/components/schemas/{kind}"})
 
 
 SCHEMAS: Final[dict[str, Schema]] = {
