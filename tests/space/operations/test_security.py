@@ -4,12 +4,14 @@ import base64
 import hashlib
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import gradio
 import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.operations.security import HUB, is_closed, security_headers
+from space.operations.security import HUB, PACKED, is_closed, security_headers
 from tests.support.submissions import settings_for
 
 
@@ -202,3 +204,12 @@ def test_on_a_space_the_hub_may_frame_the_pages_and_nobody_else():
     assert directives(here["Content-Security-Policy"])["frame-ancestors"] == ["'self'"]
     framed = directives(there["Content-Security-Policy"])["frame-ancestors"]
     assert framed == ["'self'", "https://huggingface.co"]
+
+
+def test_what_the_form_waits_for_is_packed_and_its_scripts_have_no_headers_of_pages(client):
+    for path in PACKED:
+        assert client.get(path).headers["content-encoding"] == "gzip"
+    script = next((Path(gradio.__file__).parent / "templates" / "frontend" / "assets").glob("Blocks-*.js"))
+    headers = client.get(f"/assets/{script.name}").headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "content-security-policy" not in headers
