@@ -116,7 +116,7 @@ class PublishPlan:
                 "get the dataset with `arb data get`"
             )
         metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
-        board = len(space) + len(space_files.MADE), _bytes(space.values())
+        board = len(space) + len(space_files.MADE["gradio"]), _bytes(space.values())
         labels = [RepositoryState("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
         return [
             *(labels if self.labels else ()),

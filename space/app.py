@@ -12,12 +12,14 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
+from arb.core import __version__
 from arb.core.files import project_file
 from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, OPENAPI_PATH, Documentation, add_api_page
+from space.api.schemas import describe_responses
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
@@ -122,6 +124,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         lifespan=partial(lifespan, service, uploads, sweeps),
         title=service.suite.profile.title,
         description=ABOUT_REST,
+        version=__version__,
         docs_url=None,
         redoc_url=None,
         openapi_url=OPENAPI_PATH,
@@ -136,6 +139,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
     add_routes(app, services, pages)
     add_api_page(app, on_space)
+    describe_responses(app)
     if has_docs:
         app.mount("/docs", Documentation(site, on_space))
         app.add_api_route("/docs", lambda: RedirectResponse("/docs/"), include_in_schema=False)

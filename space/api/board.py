@@ -15,8 +15,11 @@ from arb.core.cache import ByteCache
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
+from leaderboard.board.ranks import Rank
 from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
+from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
+from space.pages.rows import overall_of
 from space.web.responses import CachedResponse
 from submissions.app import SubmissionsApp
 from submissions.records.database import snapshot
@@ -80,6 +83,54 @@ def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
     ranked = {name: score.get(name) for name in ("rank", "n_separated", "separated_from")}
     found = {"row": row.id, **ranked, **{name: overall[name] for name in METRICS}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
+
+
+MOST_TOP_ROWS: Final = 100
+MOST_TOP_BYTES: Final = 9_000
+"""The most bytes of `top_of_board`, quoted as in a JSON string. A whole answer then has at most 10 kB."""
+_ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenance")
+
+
+def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
+    """Return the first ``limit`` judges by a metric as JSON, or fewer if they take too many bytes.
+
+    It is for language models, which pay for what they read, so metrics have three decimals, and values that
+    are not known are left out. Raises ValueError if the board is not ranked by the metric.
+    """
+    chosen = chosen_rows(board, LeaderboardQuery(label=label, figure=metric))
+    judges, ranks = [row for row in chosen if row.provenance != "reference"], board.ranks(label, metric)
+    facts = {
+        "suite": board.suite,
+        "label_version": board.label_version,
+        "board_digest": board.digest,
+        "label": label,
+        "metric": metric,
+        "n_rows": len(judges),
+        "all_rows": "GET /api/board.json",
+    }
+    rows: list[dict[str, Any]] = []
+    text = canonical({**facts, "rows": rows}).decode()
+    for row in judges[:limit]:
+        rows.append(_top_row(row, label, ranks.get(row.id)))
+        longer = canonical({**facts, "rows": rows}).decode()
+        if len(canonical(longer)) > MOST_TOP_BYTES:
+            break
+        text = longer
+    return text
+
+
+def _top_row(row: BoardRow, label: str, rank: Rank | None) -> dict[str, Any]:
+    overall: Mapping[str, Any] = overall_of(row, label) or {}
+    found = {name: getattr(row, name) for name in _ABOUT}
+    found |= {name: _rounded(overall.get(name)) for name in METRICS}
+    found["rank"] = vars(rank) if rank else None
+    return {name: value for name, value in found.items() if value not in ("", None)}
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, float):
+        return round(value, 3)
+    return [_rounded(each) for each in value] if isinstance(value, list | tuple) else value
 
 
 def _csv(board: Board) -> bytes:

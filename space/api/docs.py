@@ -59,5 +59,5 @@ class Documentation(StaticFiles):
         response = super().file_response(full_path, stat_result, scope, status_code)
         if Path(full_path).suffix == ".html":
             hashes = script_hashes(Path(full_path).read_text(encoding="utf-8"))
-            response.headers[POLICY] = content_policy(self._on_space, hashes)
+            response.headers[POLICY] = content_policy(self._on_space, hashes, is_embeddable=True)
         return response

@@ -71,8 +71,13 @@ def _form_field(name: str) -> Any:
     """Return the type and field of a text field that accepts any text; `declare` checks it later."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
-    extra = {"enum": choices} if choices else None
-    return str, Field("", description=schema["description"], json_schema_extra=extra)
+
+    def offer_choices(described: dict[str, Any]) -> None:
+        if choices:
+            described.pop("default", None)  # "" stands for a field that is missing, and is not a choice
+            described["enum"] = choices
+
+    return str, Field("", description=schema["description"], json_schema_extra=offer_choices)
 
 
 if TYPE_CHECKING:

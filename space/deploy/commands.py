@@ -2,7 +2,7 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -47,6 +47,9 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
             "Repeat to add maintainers."
         ),
     ] = None,
+    sdk: Annotated[
+        Literal["gradio", "docker"], typer.Option(help="Deploy as this kind of Space.")
+    ] = "gradio",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what would be sent, without asking the Hub.")
     ] = False,
@@ -77,6 +80,7 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
             labels=labels or PUBLIC_LABELS,
             maintainers=tuple(maintainer or sorted(settings.maintainer_names)),
             profile=chosen.profile,
+            sdk=sdk,
         )
         if problems := deployment.problems():
             raise PublishError("; ".join(problems))
@@ -104,8 +108,8 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
 
 def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> dict[str, Any]:
     return {
-        **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite")},
-        "files": sorted([*files, *deploy_files.MADE]),
+        **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite", "sdk")},
+        "files": sorted([*files, *deploy_files.MADE[deployment.sdk]]),
         "bytes": deploy_files.total_bytes(files),
         "variables": deployment.variables(),
         "secrets": {**deployer.NEEDED_SECRETS, **deployer.OTHER_SECRETS},
@@ -131,7 +135,7 @@ def _say_plan(deployment: "deployer.Deployment", files: dict[str, Path], list_fi
         **_plan_facts(deployment, files),
         folders=folders,
         width=max(map(len, folders)),
-        made=deploy_files.MADE,
+        made=deploy_files.MADE[deployment.sdk],
         mounted_at=deployer.MOUNTED_AT,
         lacks_documentation=deployment.suite == suites.OFFICIAL and not has_documentation,
         card=deployer.render_file("README.md", deployment) if list_files else "",

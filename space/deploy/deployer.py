@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import yaml
 from huggingface_hub import HfApi, Volume
@@ -38,7 +38,13 @@ from arb.core.hub import (
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
 from space.deploy.files import MADE, is_ours, total_bytes
+from space.deploy.thumbnail import draw_thumbnail
 
+Sdk = Literal["gradio", "docker"]
+GRADIO: Final = "6.31.0"
+"""The version of Gradio that the Hub installs for a Gradio Space: the one that the tests run with."""
+PYTHON: Final = "3.13"
+"""The version of Python on the Space; without it, the Hub takes 3.10 for a Gradio Space."""
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
 
@@ -60,7 +66,7 @@ class Deployment:
     """What to deploy, and the repositories (``owner/name``) to use.
 
     ``suite`` is the name of a suite, and ``labels`` is the value of ARB_LABELS. If ``board`` is None, the
-    board is published only on the Space itself.
+    board is published only on the Space itself. ``sdk`` is how the Hub builds and lists the Space.
     """
 
     space: str
@@ -71,6 +77,11 @@ class Deployment:
     labels: str
     maintainers: tuple[str, ...]
     profile: SuiteProfile = field(default_factory=SuiteProfile)
+    sdk: Sdk = "gradio"
+
+    @property
+    def title(self) -> str:
+        return self.profile.title or default_title(self.suite)
 
     def variables(self) -> dict[str, str]:
         """Return the Space's variables. They contain no secret, since anyone can read them on the Hub."""
@@ -132,8 +143,17 @@ def _yaml(value: object) -> str:
 
 def render_file(name: str, deployment: Deployment) -> str:
     """Return the text of a file that is made for a deployment (`space.deploy.files.MADE`)."""
-    title = deployment.profile.title or default_title(deployment.suite)
-    return render(name, title=title, **vars(deployment))
+    return render(name, title=deployment.title, gradio=GRADIO, python=PYTHON, **vars(deployment))
+
+
+def made_files(deployment: Deployment) -> dict[str, bytes]:
+    """Return the files that are made for a deployment, by name."""
+    return {
+        name: draw_thumbnail(deployment.title)
+        if name.endswith(".png")
+        else render_file(name, deployment).encode()
+        for name in MADE[deployment.sdk]
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,15 +189,15 @@ class Deployer:
         variables = self._set_variables(space, deployment.variables())
         mounted = self._mount(space, deployment.data)
         self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
-        texts = {name: render_file(name, deployment) for name in MADE}
+        made_here = made_files(deployment)
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
-            for name, text in texts.items():
-                Path(folder, name).write_text(text, encoding="utf-8", newline="\n")
+            for name, content in made_here.items():
+                Path(folder, name).write_bytes(content)
             # The Parquet files of the sample are committed on purpose.
             warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
             repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
             done = repository.put(
-                {**files, **{name: Path(folder, name) for name in texts}}, is_ours, "Deploy"
+                {**files, **{name: Path(folder, name) for name in made_here}}, is_ours, "Deploy"
             )
         there = self._try(lambda: self.hub.get_space_secrets(space), f"the names of {space}'s secrets")
         missing = {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}
@@ -225,7 +245,7 @@ class Deployer:
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
             (deployment.private, "dataset", {"private": True}),
             (deployment.board, "dataset", {"private": False}),
-            (deployment.space, "space", {"space_sdk": "docker"}),
+            (deployment.space, "space", {"space_sdk": deployment.sdk}),
         )
         for repo, kind, options in wanted:
             if repo is None or self._found(repo, kind) is not None:

@@ -18,8 +18,11 @@ from arb.core.vocabulary import LABELS
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("arb", "dataset_script", "leaderboard", "space", "submissions")
 BESIDE: Final = ("CHANGELOG.md", "LICENSE", "requirements.txt")
-MADE: Final = ("Dockerfile", "README.md", "app.py")
-"""Files that are rendered from templates for a deployment."""
+MADE: Final[Mapping[str, tuple[str, ...]]] = {
+    "gradio": ("README.md", "app.py", "thumbnail.png"),
+    "docker": ("Dockerfile", "README.md", "app.py", "thumbnail.png"),
+}
+"""Files that are made for a deployment, by the SDK of the Space."""
 SITE: Final = "site"
 """The folder of the built documentation, if any (`make docs`; a wheel may contain it)."""
 
@@ -72,8 +75,11 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
 
 
 def is_ours(path: str) -> bool:
-    """Return whether deployments manage a path in the Space's repository; other files stay as they are."""
-    return path in (*BESIDE, *MADE) or path.split("/")[0] in (*PACKAGES, SITE)
+    """Return whether deployments manage a path in the Space's repository; other files stay as they are.
+
+    A Dockerfile left by an earlier deployment is ours too, so a Gradio Space loses it.
+    """
+    return path in (*BESIDE, *MADE["docker"]) or path.split("/")[0] in (*PACKAGES, SITE)
 
 
 def total_bytes(files: Mapping[str, Path]) -> int:

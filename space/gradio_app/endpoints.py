@@ -18,7 +18,7 @@ from gradio.utils import get_upload_folder
 from starlette.requests import Request
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
-from space.api.board import judges_response
+from space.api.board import judges_response, top_of_board
 from space.operations.limits import SenderRefused, client_address, is_counted
 from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
@@ -146,6 +146,13 @@ class Endpoints:
     def board(self) -> dict[str, Any]:
         """Return the response of ``GET /api/board.json``."""
         return json.loads(self.service.records.board().to_bytes())
+
+    def top_of_board(self, label: str, metric: str, suite: str, limit: int) -> str:
+        """Return the best judges as JSON (`top_of_board`); raise CallRefused for a suite that is not here."""
+        board = self.service.records.board()
+        if suite not in ("", board.suite):
+            raise CallRefused(f"suite: this server has only {board.suite}; give that, or leave it out")
+        return top_of_board(board, label, metric, limit)
 
     def judges(self) -> dict[str, Any]:
         """Return the response of ``GET /api/judges``."""

@@ -42,11 +42,14 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
 @dataclass(frozen=True)
 class FindingView:
-    """A finding with its first rows, as (number, text), and the number of rows left out."""
+    """A finding with its first rows and the number of rows left out.
+
+    Each row has its number, what the file says there, and what is probably meant ("" if that is not known).
+    """
 
     finding: Finding
     message: Markup
-    rows: tuple[tuple[int, str], ...]
+    rows: tuple[tuple[int, str, str], ...]
     more: int
 
 
@@ -55,8 +58,7 @@ def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):
-        kind = kind_of(finding)
-        groups[KINDS[kind]].append(_view(finding, kind, texts))
+        groups[KINDS[kind_of(finding)]].append(_view(finding, texts))
     found = [(title, views) for title, views in groups.items() if views]
     return dict(sorted(found, key=lambda group: _is_warning(group[1][0].finding)))
 
@@ -74,19 +76,26 @@ def kind_of(finding: Finding) -> str:
     return "values" if finding.column else "file"
 
 
-def message_html(finding: Finding) -> Markup:
-    """Return the message as HTML, with a link to the template instead of the command."""
-    html = str(escape(finding.message))
-    html = _TEMPLATE_COMMAND.sub(r'<a href="/api/template?split=\1" download>the template for \1</a>', html)
+def message_html(text: str) -> Markup:
+    """Return a message as HTML, with a link to the template instead of the command."""
+    html = _TEMPLATE_COMMAND.sub(
+        r'<a href="/api/template?split=\1" download>the template for \1</a>', str(escape(text))
+    )
     return Markup(_OTHER_SPLIT.sub(r"choose \1 above", html))
 
 
-def _view(finding: Finding, kind: str, texts: Mapping[int, str]) -> FindingView:
-    rows: tuple[tuple[int, str], ...] = ()
-    if kind != "ids":  # messages about ids already quote the ids
-        around, numbers = finding.column or "", finding.rows[:MOST_ROWS]
-        rows = tuple((n, excerpt(texts[n], around)) for n in numbers if texts.get(n, "").strip())
-    return FindingView(finding, message_html(finding), rows, finding.count - len(rows) if rows else 0)
+def _view(finding: Finding, texts: Mapping[int, str]) -> FindingView:
+    numbers = finding.rows[:MOST_ROWS]
+    given = finding.given or tuple(texts.get(n, "") for n in numbers)
+    around = "" if finding.given else finding.column or ""
+    meant = finding.meant or ("",) * len(numbers)
+    rows = tuple(
+        (n, excerpt(text, around), excerpt(other))
+        for n, text, other in zip(numbers, given, meant, strict=False)
+        if text.strip()
+    )
+    text = finding.summary if rows and finding.given else finding.message
+    return FindingView(finding, message_html(text), rows, finding.count - len(rows) if rows else 0)
 
 
 def _texts(upload: Upload) -> Mapping[int, str]:

@@ -11,16 +11,22 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
+from mcp.types import ToolAnnotations
+from pydantic import Field
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Route
 
+from arb.core import __version__
 from arb.core.settings import Settings
 from arb.core.suite import Suite
+from arb.core.vocabulary import LABELS
+from leaderboard.board.ranks import RANKED_METRICS
+from space.api.board import MOST_TOP_ROWS
 from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.intake.upload import Upload
@@ -42,6 +48,8 @@ INSTRUCTIONS: Final = (
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
 )
 Encoding = Literal["text", "base64"]
+Label = Literal[LABELS]  # type: ignore[valid-type]  # known when the module is loaded
+Metric = Literal[RANKED_METRICS]  # type: ignore[valid-type]
 
 
 def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
@@ -56,10 +64,14 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
         "transport_security": _allowed_callers(settings),
     }
     # Version 1 takes these options earlier: when the server is made, not when its application is.
-    early, late = (transport, {}) if _IS_MCP_1 else ({}, transport)
+    early, late = (transport, {}) if _IS_MCP_1 else ({"version": __version__}, transport)
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING", **early)
+    if _IS_MCP_1:  # FastMCP has no parameter for it, and would send the version of the package `mcp`
+        server._mcp_server.version = __version__  # type: ignore[attr-defined]  # of version 1
     for tool in _tools(endpoints):
-        server.add_tool(tool)
+        # The board goes out only as text: as structured content too, it would be twice as long.
+        structured = False if tool.__name__ == "board" else None
+        server.add_tool(tool, annotations=_hints(tool.__name__), structured_output=structured)
     served = server.streamable_http_app(**late)
     for route in served.routes:
         if isinstance(route, Route):
@@ -107,10 +119,24 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
         with errors_as(ToolError):
             return await endpoints.run(request, endpoints.submit, request, checked, **fields)
 
-    async def board(context: Context) -> dict[str, Any]:
-        """Return the leaderboard as data: rows, metrics, intervals, digest."""
+    async def board(
+        context: Context,
+        label: Label = "success",
+        metric: Metric = "precision",
+        suite: str = "",
+        limit: Annotated[int, Field(ge=1, le=MOST_TOP_ROWS)] = 20,
+    ) -> str:
+        """Return the best judges as JSON, best first, with ranks, metrics as fractions and 95 % intervals.
+
+        label: what the verdicts are about.
+        metric: the metric to rank by.
+        suite: the suite; only needed to make sure that this server has it.
+        limit: the most judges. An answer has at most 10 kB, so there may be fewer; n_rows counts them all.
+        """
         with errors_as(ToolError):
-            return await endpoints.run(_request_of(context), endpoints.board)
+            return await endpoints.run(
+                _request_of(context), endpoints.top_of_board, label, metric, suite, limit
+            )
 
     async def judges(context: Context) -> dict[str, Any]:
         """Return the judges in the order of the leaderboard, each with its best row and metrics."""
@@ -118,6 +144,12 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
             return await endpoints.run(_request_of(context), endpoints.judges)
 
     return check, submit, board, judges
+
+
+def _hints(tool: str) -> ToolAnnotations:
+    """Return what a client may assume of a tool: only submit changes anything, and it only adds."""
+    hints = {"readOnlyHint": tool != "submit", "destructiveHint": False, "idempotentHint": True}
+    return ToolAnnotations.model_validate({**hints, "openWorldHint": False})
 
 
 def _request_of(context: Context) -> Request:

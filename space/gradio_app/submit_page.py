@@ -36,7 +36,7 @@ BUTTON_TITLES: Final = {"test": "Submit", "dev": "Dry run on dev"}
 YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the form."""
-SHOW_FORM: Final = "() => document.getElementById('submit-form')?.classList.add('is-ready')"
+SHOW_FORM: Final = "() => document.dispatchEvent(new Event('submit-form-ready'))"
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
 
@@ -120,11 +120,6 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
             gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
         )
 
-    def open_page(request: gr.Request) -> tuple[Any, ...]:
-        if dict(request.query_params).get("split") != "dev":
-            return (gr.skip(),) * 4  # an update could undo what the reader has chosen meanwhile
-        return "dev", *follow("dev")
-
     async def check(path: str | None, chosen: str, request: gr.Request) -> str:
         return await endpoints.run(request, check_html, endpoints, path, chosen, request)
 
@@ -138,9 +133,9 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     at_once = {**quiet, "show_progress": "hidden", "trigger_mode": "always_last"}
     files: dict[str, Any] = {"concurrency_limit": MOST_WAITING, "concurrency_id": "files"}
     followers = [declaration, heading, button]
-    opened = blocks.load(open_page, None, [split, *followers], **at_once)
-    # Until this event, Gradio's page loses events of components that it already shows.
-    opened.then(None, None, None, js=SHOW_FORM, **at_once)
+    # Until this event, Gradio's page loses events of components that it already shows. It runs in the
+    # browser, where static/submit.js then chooses the split in the address.
+    blocks.load(None, None, None, js=SHOW_FORM, **at_once)
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
@@ -188,8 +183,11 @@ def _choice_field(name: str) -> gr.Dropdown:
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
-    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it."""
-    text = problem.partition(": ")[2] if problem else None
+    """Return a Gradio update that shows a field's problem, without the field's name, or that removes it.
+
+    Gradio leaves an ``info`` of None as it is, so "" removes the text of an earlier problem.
+    """
+    text = problem.partition(": ")[2] if problem else ""
     return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 

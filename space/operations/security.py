@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from starlette.datastructures import MutableHeaders
+from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import HTTPConnection
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -27,11 +28,15 @@ _INLINE_SCRIPT: Final = re.compile(
 )
 
 
-def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False) -> str:
+def content_policy(
+    on_space: bool, script_hashes: Iterable[str] = (), evaluates: bool = False, is_embeddable: bool = False
+) -> str:
     """Return the value of the Content-Security-Policy header.
 
     ``on_space`` lets the Hub show our pages in its frame, ``script_hashes`` names the inline scripts that may
-    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do.
+    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do. ``is_embeddable`` lets every
+    site show the page in a frame. A page with actions must not be, because a site could lay something else
+    over its buttons.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -48,7 +53,7 @@ def content_policy(on_space: bool, script_hashes: Iterable[str] = (), evaluates:
         "object-src": ("'none'",),
         "base-uri": ("'self'",),
         "form-action": ("'self'",),
-        "frame-ancestors": ("'self'", *hub),
+        "frame-ancestors": ("*",) if is_embeddable else ("'self'", *hub),
     }
     return "; ".join(" ".join((name, *values)) for name, values in parts.items())
 
@@ -60,7 +65,13 @@ def script_hashes(html: str) -> tuple[str, ...]:
 
 
 POLICY: Final = "Content-Security-Policy"
+ANYWHERE: Final = "frame-ancestors *"
+"""The end of the policy of a page that every site may show in a frame."""
 _FILES: Final = "/file="
+_ASSETS: Final = "/assets/"
+"""Gradio's scripts and styles, 60 for the page /submit; other headers than nosniff do nothing for them."""
+PACKED: Final = frozenset(("/config", "/gradio_api/info"))
+"""Gradio's answers that the page /submit waits for. Gradio sends them as they are, 36 kB instead of 6."""
 _NOTHING: Final = "default-src 'none'; sandbox"
 """The policy of uploaded files, in case a browser opens one as a page."""
 _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
@@ -70,7 +81,7 @@ class SecurityHeaders:
     """Middleware that adds security headers. Only on uploads does it replace a policy that is already set."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
-        self._app = app
+        self._app, self._packing = app, GZipMiddleware(app)
         self._headers = security_headers(on_space)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,11 +96,17 @@ class SecurityHeaders:
                 headers = MutableHeaders(scope=message)
                 if is_a_file:
                     headers[POLICY] = _NOTHING
+                anywhere = headers.get(POLICY, "").endswith(ANYWHERE)
+                if scope["path"].startswith(_ASSETS):
+                    headers["X-Content-Type-Options"] = "nosniff"
+                    return await send(message)
                 for name, value in self._headers.items():
-                    headers.setdefault(name, value)
+                    if not (anywhere and name == "X-Frame-Options"):
+                        headers.setdefault(name, value)
             await send(message)
 
-        await self._app(scope, receive, send_completed)
+        app = self._packing if scope["path"] in PACKED else self._app
+        await app(scope, receive, send_completed)
 
 
 def security_headers(on_space: bool) -> dict[str, str]:

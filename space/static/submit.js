@@ -117,10 +117,29 @@
 
   // Gradio draws its parts one after the other, and shows the form once it can be used (SHOW_FORM of its page).
   // Once the last part is drawn, each outcome is scrolled into view and the quota is requested again.
+  let isReady = false;
+  document.addEventListener("submit-form-ready", () => { isReady = true; show(); });
+  function show() {
+    if (!isReady || PARTS.some((part) => !form.querySelector(part)) || form.classList.contains("is-ready")) return;
+    form.querySelector(`#split input[value="${splitInAddress()}"]:not(:checked)`)?.click();
+    form.classList.add("is-ready");
+    fillInName();
+  }
+  // The name of the account, where the form asks for a name.
+  async function fillInName() {
+    const field = form.querySelector("#account :is(input, textarea)");
+    if (!field || !isSignedIn()) return;
+    const answer = await fetch("/api/me", { credentials: "same-origin", cache: "no-store" });
+    const name = answer.ok ? (await answer.json()).name : null;
+    if (!name || field.value) return;
+    field.value = name;
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
   const PARTS = ["#outcome", "#prediction-file button", "#inputs input", "#link input", "#test-labels input", "#submit-button"];
   const drawn = new MutationObserver(() => {
     if (PARTS.some((part) => !form.querySelector(part))) return;
     drawn.disconnect();
+    show();
     const outcome = form.querySelector("#outcome");
     let shown = null;
     new MutationObserver(() => {

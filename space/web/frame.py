@@ -79,29 +79,35 @@ HTML: Final = "text/html; charset=utf-8"
 
 @dataclass(frozen=True)
 class MenuEntry:
-    """A page with its title and address. If the menu does not list it, ``below`` is the entry to mark."""
+    """A page with its title and address.
+
+    If the menu does not list it, ``below`` is the entry to mark. ``has_actions`` says whether it has a form or
+    button that changes something. Other sites may only embed a page without actions.
+    """
 
     title: str
     path: str
     below: str = ""
+    has_actions: bool = False
 
 
 PAGES: Final = (
     MenuEntry("Leaderboard", "/"),
     MenuEntry("Compare", "/compare"),
     MenuEntry("Judge", "/judge", below="/"),
-    MenuEntry("Errors", "/errors", below="/"),
-    MenuEntry("My agent", "/my-agent"),
-    MenuEntry("Success rates", "/rates", below="/my-agent"),
-    MenuEntry("Trajectories", "/trajectories"),
-    MenuEntry("Labels", "/labels"),
-    MenuEntry("Disputes", "/disputes", below="/labels"),
+    MenuEntry("Errors", "/errors", below="/", has_actions=True),
+    MenuEntry("My agent", "/my-agent", has_actions=True),
+    MenuEntry("Success rates", "/rates", below="/my-agent", has_actions=True),
+    MenuEntry("Trajectories", "/trajectories", has_actions=True),
+    MenuEntry("Labels", "/labels", has_actions=True),
+    MenuEntry("Disputes", "/disputes", below="/labels", has_actions=True),
     MenuEntry("About", "/about"),
     MenuEntry("Paper", "/paper", below="/about"),
-    MenuEntry("Submit", "/submit"),
+    MenuEntry("Submit", "/submit", has_actions=True),
 )
 """Every page, in the order of the menu."""
 _BELOW: Final = {page.path: page.below for page in PAGES if page.below}
+EMBEDDABLE: Final = frozenset(page.path for page in PAGES if not page.has_actions)
 
 
 class PageFrame:
@@ -135,7 +141,7 @@ class PageFrame:
     def answer(self, template: str, title: str, path: str, status: int = 200, **values: Any) -> HTMLResponse:
         """Return a page that may differ for every reader and is not cached."""
         html = self.html(template, title, path, **values)
-        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html)})
+        return HTMLResponse(html, status, {"Cache-Control": "no-store", POLICY: self._policy(html, path)})
 
     def cached(
         self,
@@ -158,7 +164,7 @@ class PageFrame:
 
         def make() -> CachedResponse:
             html = self.html(template, title, path, **values())
-            return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, evaluates)})
+            return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, path, evaluates)})
 
         return self._cache.get((template, title, path, key), make).answer(request)
 
@@ -191,6 +197,6 @@ class PageFrame:
             message = "The address may be mistyped, or the page was removed."
         return self.answer("frame/problem.html", heading, path, status, heading=heading, message=message)
 
-    def _policy(self, html: str, evaluates: bool = False) -> str:
+    def _policy(self, html: str, path: str, evaluates: bool = False) -> str:
         # What people wrote is escaped, so every script in the page is ours.
-        return content_policy(self._on_space, script_hashes(html), evaluates)
+        return content_policy(self._on_space, script_hashes(html), evaluates, path in EMBEDDABLE)

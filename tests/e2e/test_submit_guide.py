@@ -24,11 +24,11 @@ def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path
     file.write_text('{"trajectory_id": "webarena/nobody/webarena.1", "success": "<b>maybe</b>"}\n')
     drop(page, space, file)
     page.locator(".finding[data-code='unknown_word']").wait_for()
-    shown = page.locator(".finding[data-code='unknown_word'] dl.rows")
+    shown = page.locator(".finding[data-code='unknown_word'] table.given")
     if not shown.is_visible():
         page.locator(".finding[data-code='unknown_word'] summary").click()
     expect(shown).to_contain_text('"success": "<b>maybe</b>"')
-    expect(shown).to_contain_text("row 1")
+    expect(shown.locator("tbody th")).to_have_text("1")
 
 
 def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):

@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import expect
 
-from tests.support.browsing import declare, drop, open_form, scored_rows, submit
+from tests.support.browsing import declare, drop, open_form, scored_rows, sign_in, submit
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
 
@@ -96,6 +96,17 @@ def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
         assert field in shown
     for field, said in (("judge", "fill it in"), ("kind", "choose one"), ("test-labels", "say whether")):
         page.locator(f"#{field}").get_by_text(said).wait_for()
+    declare(page, "filled in")
+    submit(page)
+    expect(page.locator("#receipt")).to_be_visible()
+    for field, said in (("judge", "fill it in"), ("kind", "choose one"), ("test-labels", "say whether")):
+        expect(page.locator(f"#{field}").get_by_text(said)).to_have_count(0)
+
+
+def test_the_name_of_who_is_signed_in_is_filled_in(page, space):
+    sign_in(page, space, "Ada Signed-In")
+    open_form(page, space)
+    expect(page.get_by_label("Your name")).to_have_value("Ada Signed-In")
 
 
 def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tmp_path):

@@ -2,7 +2,7 @@
 
 import difflib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,11 +20,14 @@ from arb.core.predictions.findings import (
     row_finding,
     warning,
 )
+from arb.core.predictions.replacements import find_replacement
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.suite import Suite
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
 _SUGGESTIONS: Final = 3
+MOST_GIVEN: Final = 20
+"""The most rows of a finding that it gives with their ids and with the ids that they probably mean."""
 _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
 
@@ -62,9 +65,9 @@ def id_findings(
             kinds[spelled] = malformed if _is_malformed(spelled) else unknown
         kinds[spelled].append(row)
     other = next(name for name in SPLITS if name != split)
+    wrong = [*_malformed(table, malformed), *_unknown(table, unknown, suite, split)]
     return [
-        *_malformed(table, malformed),
-        *_unknown(table, unknown, suite, split),
+        *_with_corrections(table, wrong, [*malformed, *unknown], suite, split),
         *_id_error(
             table,
             elsewhere,
@@ -122,7 +125,10 @@ def _id_error(
         return quoted_id(spelled) + hint(i, spelled)
 
     numbers = table.numbers_of(rows)
-    return [row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)]
+    finding = row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)
+    by_number = dict(zip(numbers, rows, strict=True))
+    given = tuple(table.trajectory_ids[by_number[n]] for n in finding.rows[:MOST_GIVEN])
+    return [replace(finding, given=given)]
 
 
 def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
@@ -134,14 +140,48 @@ def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) 
     ids = [t.trajectory_id for t in suite.split(split)]
 
     def hint(i: int, spelled: str) -> str:
-        if i >= _SUGGESTIONS or len(spelled) > _LONGEST_SUGGESTED_FOR:
-            return ""
-        close = difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)
-        return f" (did you mean {quoted_id(close[0])}?)" if close else ""
+        close = _closest(spelled, ids) if i < _SUGGESTIONS else ""
+        return f" (did you mean {quoted_id(close)}?)" if close else ""
 
     problem = f"an id that is not in the suite {quoted(suite.name)}"
     advice = f"Correct or remove them. `arb submissions template --split {split}` lists the valid ids."
     return _id_error(table, rows, "unknown_id", problem, advice, hint)
+
+
+def _closest(spelled: str, ids: Sequence[str]) -> str:
+    if len(spelled) > _LONGEST_SUGGESTED_FOR:
+        return ""
+    return next(iter(difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)), "")
+
+
+def _with_corrections(
+    table: Predictions, findings: Sequence[Finding], rows: Sequence[int], suite: Suite, split: str
+) -> list[Finding]:
+    """Return findings about wrong ids with what the first ids probably mean.
+
+    If one replacement makes most of the ids in ``rows`` valid, its sentence ends the messages.
+    """
+    ids = [t.trajectory_id for t in suite.split(split)]
+    spelled = [table.trajectory_ids[row] for row in rows]
+    found = find_replacement(spelled, ids)
+    sentence = f" {found.sentence()}" if found else ""
+    known = set(ids)
+
+    def meant(given: str, place: int) -> str:
+        replaced = found.apply(given) if found else None
+        if replaced in known:
+            return replaced
+        return _closest(given, ids) if place < _SUGGESTIONS else ""
+
+    return [
+        replace(
+            finding,
+            message=finding.message + sentence,
+            summary=finding.summary + sentence,
+            meant=tuple(meant(given, place) for place, given in enumerate(finding.given)),
+        )
+        for finding in findings
+    ]
 
 
 def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:

@@ -25,6 +25,9 @@ class Finding:
         count: The number of all affected rows, or of what else the message counts.
         file: A file, or a trajectory of a source or dataset.
         names: A few places in ``file``.
+        summary: The message without examples, for a page that shows them as a table; empty: the message.
+        given: The ids in the first rows of ``rows``, of a finding about ids.
+        meant: The ids that they probably mean, "" if that is not known.
     """
 
     level: Level
@@ -35,6 +38,9 @@ class Finding:
     column: str | None = None
     file: str | None = None
     names: tuple[str, ...] = ()
+    summary: str = ""
+    given: tuple[str, ...] = ()
+    meant: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """Return the finding as an entry of the check report, which has ``column`` only if it is set."""
@@ -81,8 +87,10 @@ def row_finding(
         named.append(f"and {len(rows) - MAX_EXAMPLES:,} more")
     prefix = f"{column}: " if column else ""
     have = "has" if len(rows) == 1 else "have"
-    message = f"{prefix}{counted(len(rows), of)} {have} {problem} ({'; '.join(named)}). {advice}"
-    return Finding(level, code, message, tuple(sorted(rows)[:MAX_ROWS_NAMED]), len(rows), column)
+    about = f"{prefix}{counted(len(rows), of)} {have} {problem}"
+    message = f"{about} ({'; '.join(named)}). {advice}"
+    numbers = tuple(sorted(rows)[:MAX_ROWS_NAMED])
+    return Finding(level, code, message, numbers, len(rows), column, summary=f"{about}. {advice}")
 
 
 def counted(number: int, noun: str) -> str:

@@ -275,6 +275,9 @@ def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, o
     return answer
 
 
+_TUPLES: Final = ("rows", "names", "given", "meant")
+
+
 def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
     places: dict[str | None, int] = {}
     index = [places.setdefault(text, len(places)) for text in texts]
@@ -284,7 +287,7 @@ def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
 def _unpack(answer: dict[str, Any]) -> ReadResult:
     """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is malformed."""
     findings = [
-        Finding(**(found | {name: tuple(found.get(name, ())) for name in ("rows", "names")}))
+        Finding(**(found | {name: tuple(found.get(name, ())) for name in _TUPLES}))
         for found in answer["findings"]
     ]
     if "texts" not in answer:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import platform
 import subprocess
 import time
-import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import asdict
@@ -14,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
 
-from arb.core.files import PROJECT
+from arb.core import __version__
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.prices import price_facts
 from arb.judges.registry import entries
@@ -51,20 +50,11 @@ def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
 
 def versions() -> dict[str, str | None]:
     """Return the versions of this project, Python and `PACKAGES`, without importing them."""
-    found = {"project": _project_version(), "commit": _commit(), "python": platform.python_version()}
+    found = {"project": __version__, "commit": _commit(), "python": platform.python_version()}
     for package in PACKAGES:
         with suppress(metadata.PackageNotFoundError):
             found[package] = metadata.version(package)
     return found
-
-
-def _project_version() -> str | None:
-    """Return the version of the installed project, else the version in the checkout's pyproject.toml."""
-    with suppress(metadata.PackageNotFoundError):
-        return metadata.version(PROJECT)
-    with suppress(OSError, ValueError, KeyError):
-        return tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
-    return None
 
 
 @cache

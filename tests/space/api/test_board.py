@@ -14,7 +14,7 @@ from fastapi import FastAPI
 from fastapi.testclient import TestClient
 
 from leaderboard.board.export import board_to_csv
-from space.api.board import BAD_CURSOR, build_board_router, judges_response
+from space.api.board import BAD_CURSOR, build_board_router, judges_response, top_of_board
 from space.operations.health import build_health_router
 from space.web.responses import CachedResponse, takes_gzip
 from submissions.app import SubmissionsApp
@@ -50,6 +50,17 @@ def test_judges_come_in_the_boards_order_with_figures_as_fractions(service, clie
     assert success["f1"] == pytest.approx(16 / 22)
     assert success["rank"]["place"] == 2 and success["n"] == 30
     assert beta["figures"]["repetition"] is None
+
+
+def test_the_top_of_a_board_takes_at_most_9_kb_in_a_json_string_however_long_the_names():
+    """An MCP answer has at most 10 kB: this string, and less than 1 kB around it."""
+    of_all = label(cell(9, 1, 2, 8, ci=[0.6, 0.95]), (1, 1, 100))
+    long = board(*(row('"' * 60, of_all, id=f"{number:03}", model="é" * 60) for number in range(100)))
+    text = top_of_board(long, "success", "precision", 100)
+    found = json.loads(text)
+    assert len(json.dumps(text, ensure_ascii=False).encode()) <= 9_000
+    assert 10 < len(found["rows"]) < 100 == found["n_rows"]
+    assert [each["id"] for each in found["rows"]] == [each.id for each in long.rows][: len(found["rows"])]
 
 
 def rows_in_pages(client, limit: int, cursor: str = "", between=lambda: None) -> list[str]:

@@ -2,11 +2,14 @@
 
 import re
 
+import jsonschema
 import pytest
 from fastapi.testclient import TestClient
 
+from arb.core import __version__
+from arb.core.suite import load_suite
 from space.app import create_app
-from tests.support.submissions import settings_for
+from tests.support.submissions import FORM, settings_for, verdicts
 
 
 @pytest.fixture(scope="module")
@@ -22,6 +25,54 @@ def test_every_operation_has_a_tag_and_a_summary_of_its_own(client):
             summary = operation["summary"]
             assert operation["tags"] and summary and not summary.endswith(".")
             assert summary != summary.title()  # FastAPI's own, made from the function's name
+
+
+def document(client) -> dict:
+    return client.get("/api/openapi.json").json()
+
+
+def test_the_document_is_valid_openapi(client):
+    validate = pytest.importorskip("openapi_spec_validator").validate
+    validate(document(client))
+
+
+def test_every_operation_says_what_a_successful_response_has(client):
+    for path, methods in document(client)["paths"].items():
+        for method, operation in methods.items():
+            for status, response in operation["responses"].items():
+                if status.startswith("2"):
+                    (content,) = response["content"].values()
+                    assert content["schema"], (method, path)
+    assert document(client)["info"]["version"] == __version__
+
+
+READ = {
+    "/api/board.json": "Board", "/api/board": "BoardPage", "/api/judges": "Judges", "/healthz": "Health",
+    "/readyz": "Readiness", "/api/boards": "LabelVersions", "/api/me": "Account", "/api/disputes": "Disputes",
+    "/api/allowance?account=Ada": "Allowance",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("address", READ)
+def test_responses_fit_the_schemas_that_the_document_gives_for_them(client, address):
+    answer, described = client.get(address), document(client)
+    operation = described["paths"][address.partition("?")[0]]["get"]
+    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
+    assert schema == {"$ref": f"#/components/schemas/{READ[address]}"}
+    assert answer.status_code == 200, answer.text
+    jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
+
+
+def test_a_check_and_a_submission_fit_their_schemas(suite_folder, tmp_path):
+    sent = {"file": ("a.jsonl", verdicts(load_suite(suite_folder / "small")))}
+    with TestClient(create_app(settings_for(suite_folder, tmp_path / "state"))) as client:
+        described = document(client)
+        for path, data in (("/api/check", {}), ("/api/submissions", {**FORM, "test_labels_used": "no"})):
+            answer = client.post(path, files=sent, data=data)
+            assert answer.status_code in (200, 201), answer.text
+            responses = described["paths"][path]["post"]["responses"]
+            schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
+            jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
 
 
 def test_it_is_linked_from_about_submit_and_every_footer(client):

@@ -43,8 +43,9 @@ def test_a_dry_run_asks_no_hub_and_says_how_much_would_be_sent_where(hub, run, t
     # suite.toml and trajectories.csv; the labels are outside the folder
     assert re.search(r"^  arb/core/suites/our-bench/ +2 files +\d+ kB$", done.stdout, re.MULTILINE)
     assert re.search(r"^  space/ +\d{3} files", done.stdout, re.MULTILINE)
-    for said in (f"Space {SPACE} (created if", f"records: {RECORDS} (private; created if missing)",
-                 "3 files: Dockerfile, README.md, app.py", "board: only on the Space",
+    for said in (f"Space {SPACE} (sdk: gradio; created if",
+                 f"records: {RECORDS} (private; created if missing)",
+                 "3 files: README.md, app.py, thumbnail.png", "board: only on the Space",
                  "variable ARB_RECORDS_REPO=", "secret to set: ARB_SECRET"):  # fmt: skip
         assert said in done.stdout, done.stdout
     assert "Nothing was sent" in done.stdout and "space/app.py" not in done.stdout

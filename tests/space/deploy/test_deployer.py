@@ -1,15 +1,24 @@
 """Tests of deployments with the Hub's own client to a local Hub: what is made, refused and repeated."""
 
 import dataclasses
+import tomllib
+from importlib.metadata import version
+from io import BytesIO
 
 import pytest
 import yaml
 from huggingface_hub import HfApi
+from packaging.requirements import Requirement
+from PIL import Image
 
 from arb.core.hub import HubError, PublishError
-from space.deploy.deployer import Deployer
+from space.deploy.deployer import GRADIO, Deployer
+from space.deploy.thumbnail import draw_thumbnail
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN, content, space_of
 from tests.support.hub_server.spaces import SpaceRepository
+from tests.support.running_space import REPOSITORY
+
+REQUIRES_PYTHON = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["requires-python"]
 
 
 @pytest.fixture
@@ -42,7 +51,7 @@ def test_code_card_and_entry_are_one_commit(hub, deploy, files):
         "space/app.py": b"x = 1\n",
         "requirements.txt": b"gradio\n",
     }
-    assert set(content(space)) == {*files, "Dockerfile", "README.md", "app.py"}
+    assert set(content(space)) == {*files, "README.md", "app.py", "thumbnail.png"}
     assert len(space.commits) == 3  # two of the Hub's own when it made the Space, and ours
     assert done.files.commit == space.head.oid
     assert b'"serve", "--host", "0.0.0.0"' in content(space)["app.py"]
@@ -52,17 +61,38 @@ def test_the_card_tells_the_hub_how_to_run_it_and_to_sign_people_in(hub, deploy)
     deploy()
     card = content(space_of(hub))["README.md"].decode()
     block = yaml.safe_load(card.split("---")[1])
-    assert {name: block[name] for name in ("sdk", "app_port", "hf_oauth", "pinned")} == {
-        "sdk": "docker", "app_port": 7860, "hf_oauth": True, "pinned": False,
+    assert {name: block[name] for name in ("sdk", "app_file", "hf_oauth", "pinned")} == {
+        "sdk": "gradio", "app_file": "app.py", "hf_oauth": True, "pinned": False,
     }  # fmt: skip
+    assert space_of(hub).sdk == "gradio"
+    assert block["sdk_version"] == GRADIO == version("gradio")  # the version that these tests run with
+    assert Requirement(f"python{REQUIRES_PYTHON}").specifier.contains(block["python_version"])
+    assert {"leaderboard", "mcp-server"} <= set(block["tags"])
+    assert block["thumbnail"] == f"https://huggingface.co/spaces/{SPACE}/resolve/main/thumbnail.png"
     assert block["hf_oauth_expiration_minutes"] == 480
     assert len(block["short_description"]) <= 60  # the Hub refuses a longer one
     assert DATA in card and BOARD in card and RECORDS not in card
 
 
-def test_the_image_has_the_requirements_first_and_starts_the_entry_as_a_user_that_may_write(hub, deploy):
+def test_the_thumbnail_is_a_small_picture_with_the_title(hub, deploy, deployment):
     deploy()
+    content_of = content(space_of(hub))["thumbnail.png"]
+    assert (Image.open(BytesIO(content_of)).size, len(content_of) < 50_000) == ((1200, 648), True)
+    assert content_of == draw_thumbnail(deployment.title) != draw_thumbnail("Another suite")
+
+
+def test_a_docker_space_has_an_image_and_becomes_a_gradio_space_by_the_next_deployment(hub, deploy):
+    deploy(sdk="docker")
     assert space_of(hub).sdk == "docker"
+    block = yaml.safe_load(content(space_of(hub))["README.md"].decode().split("---")[1])
+    assert (block["sdk"], block["app_port"], "sdk_version" in block) == ("docker", 7860, False)
+    deploy()
+    assert "Dockerfile" not in content(space_of(hub))
+    assert "sdk: gradio" in content(space_of(hub))["README.md"].decode()
+
+
+def test_the_image_has_the_requirements_first_and_starts_the_entry_as_a_user_that_may_write(hub, deploy):
+    deploy(sdk="docker")
     steps = content(space_of(hub))["Dockerfile"].decode().splitlines()
     order = ["COPY requirements.txt .", "COPY --chown=user . .", "USER user", 'CMD ["python", "app.py"]']
     assert [step for step in steps if step in order] == order

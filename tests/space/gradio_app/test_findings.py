@@ -37,7 +37,7 @@ def test_a_findings_rows_come_with_what_stands_in_them(service, rows):
     rows[4] = {**rows[4], "success": "maybe"}
     rows[5] = {**rows[5], "success": True}
     ((shown,),) = viewed(service, rows).values()
-    assert shown.rows == ((5, json.dumps(rows[4])),)
+    assert shown.rows == ((5, json.dumps(rows[4]), ""),)
     assert shown.more == 0
 
 
@@ -76,11 +76,28 @@ def findings(service, content: bytes, name="a.jsonl"):
     return {shown.finding.code: shown for views in groups.values() for shown in views}
 
 
-def test_ids_that_the_message_names_are_not_shown_again_with_their_rows(service, rows):
-    unknown = {"trajectory_id": "webarena/nobody/webarena.1", "success": True}
+def test_a_wrong_id_is_shown_once_with_the_id_that_is_probably_meant(service, rows):
+    meant = rows[0]["trajectory_id"]
+    wrong = {**rows[0], "trajectory_id": meant + "x"}
+    shown = findings(service, "".join(f"{json.dumps(row)}\n" for row in [wrong, *rows[1:]]).encode())
+    assert shown["unknown_id"].rows == ((1, meant + "x", meant),)
+    assert meant not in shown["unknown_id"].message
+
+
+def test_one_sentence_says_which_replacement_corrects_all_ids(service, rows):
+    wrong = [{**row, "trajectory_id": "data/v1/" + row["trajectory_id"]} for row in rows]
+    shown = findings(service, "".join(f"{json.dumps(row)}\n" for row in wrong).encode())["malformed_id"]
+    assert "30 ids have the prefix &#39;data/v1/&#39;; remove it." in shown.message
+    first, *_ = shown.rows
+    assert first == (1, "data/v1/" + rows[0]["trajectory_id"], rows[0]["trajectory_id"])
+    assert (len(shown.rows), shown.more) == (MOST_ROWS, 30 - MOST_ROWS)
+
+
+def test_an_id_like_none_of_the_suite_has_no_meant_id(service, rows):
+    unknown = {"trajectory_id": "miniwob/somebody/clicks.77", "success": True}
     shown = findings(service, "".join(f"{json.dumps(row)}\n" for row in [*rows, unknown]).encode())
-    assert shown["unknown_id"].message.count("webarena/nobody/webarena.1") == 1
-    assert shown["unknown_id"].rows == ()
+    assert "miniwob/somebody/clicks.77" not in shown["unknown_id"].message
+    assert shown["unknown_id"].rows == ((31, "miniwob/somebody/clicks.77", ""),)
 
 
 def test_a_template_is_a_link_on_the_page_and_not_a_command(service):

@@ -14,6 +14,7 @@ from mcp.client.session import ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult
 
+from arb.core import __version__
 from space.gradio_app.mcp_body import NOT_A_CALL
 from space.gradio_app.mcp_server import MCP_BODY_BYTES
 from space.web.body_limits import JSON_BYTES
@@ -111,9 +112,57 @@ def test_a_file_in_base64_is_checked(space):
     assert "not base64" in text_of(tool(space, "check", content="é", encoding="base64"))
 
 
-def test_board_and_judges_give_what_rest_gives(space):
-    assert value_of(tool(space, "board")) == httpx.get(space.url + "/api/board.json").json()
+def test_judges_gives_what_rest_gives(space):
     assert value_of(tool(space, "judges")) == httpx.get(space.url + "/api/judges").json()
+
+
+def test_only_submit_changes_anything_and_the_server_says_its_version(space):
+    (listed,) = ask(space, ("list_tools",))
+    read_only = {each.name: dump(each.annotations)["readOnlyHint"] for each in listed.tools}
+    assert read_only == {"check": True, "submit": False, "board": True, "judges": True}
+    answer = httpx.post(space.url + "/mcp", json=INITIALIZE, headers=HEADERS).json()
+    assert answer["result"]["serverInfo"]["version"] == __version__
+
+
+def dump(model) -> dict:
+    return model.model_dump(by_alias=True)
+
+
+def test_board_gives_the_best_judges_by_a_metric(space):
+    for misses in (2, 3, 4):
+        content = space.valid(false_alarms=misses).decode()
+        declared = {**DECLARED, "judge": f"j{misses}"}
+        value_of(tool(space, "submit", content=content, **declared, account=f"Ada {misses}"))
+    rest = httpx.get(space.url + "/api/board.json").json()
+    ranked = sorted(
+        (row for row in rest["rows"] if row["labels"]["success"]["rank"]),
+        key=lambda row: row["labels"]["success"]["rank"]["place"],
+    )
+    found = value_of(tool(space, "board"))
+    assert [row["id"] for row in found["rows"]][: len(ranked)] == [row["id"] for row in ranked]
+    assert (found["suite"], found["label"], found["metric"]) == (rest["suite"], "success", "precision")
+    assert found["board_digest"] == rest["digest"]
+    first, overall = found["rows"][0], ranked[0]["labels"]["success"]["overall"]
+    assert first["precision"] == round(overall["precision"], 3)
+    assert first["rank"] == ranked[0]["labels"]["success"]["rank"]
+    limited = value_of(tool(space, "board", limit=1, suite=rest["suite"], metric="recall"))
+    assert (len(limited["rows"]), limited["n_rows"], limited["metric"]) == (1, found["n_rows"], "recall")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"suite": "other"}, "suite: this server has only small; give that, or leave it out"),
+        ({"metric": "speed"}, "metric"),
+        ({"label": "luck"}, "label"),
+        ({"limit": 0}, "limit"),
+        ({"limit": 101}, "limit"),
+    ],
+)
+def test_board_refuses_other_arguments(space, arguments, said):
+    refused = tool(space, "board", **arguments)
+    assert failed(refused)
+    assert said in text_of(refused)
 
 
 def test_a_file_is_submitted_under_a_name_and_its_problems_are_named(space):

@@ -2,13 +2,16 @@
 
 import base64
 import hashlib
+import re
 from html.parser import HTMLParser
+from pathlib import Path
 
+import gradio
 import pytest
 from fastapi.testclient import TestClient
 
 from space.app import create_app
-from space.operations.security import HUB, is_closed, security_headers
+from space.operations.security import HUB, PACKED, is_closed, security_headers
 from tests.support.submissions import settings_for
 
 
@@ -58,11 +61,48 @@ ADDRESSES = (
 )  # fmt: skip
 
 
+EMBEDDED = ("/", "/compare", "/judge", "/about")
+WITH_ACTIONS = (
+    "/rates",
+    "/submit",
+    "/trajectories",
+    "/errors",
+    "/labels",
+    "/disputes",
+    "/sign-in",
+    "/mine",
+    "/api",
+)
+
+
+@pytest.mark.parametrize("address", EMBEDDED)
+def test_every_site_may_embed_a_page_that_is_only_read(client, address):
+    headers = client.get(address).headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["*"]
+    assert "x-frame-options" not in headers
+
+
+@pytest.mark.parametrize("address", WITH_ACTIONS)
+def test_no_other_site_may_embed_a_page_with_actions(client, address):
+    headers = client.get(address).headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["'self'"]
+    assert headers["x-frame-options"] == "SAMEORIGIN"
+
+
+@pytest.mark.parametrize("address", EMBEDDED)
+def test_a_page_that_every_site_may_embed_has_no_form_that_changes_anything(client, address):
+    """Only the form that signs people out: a site that lays something over it gains nothing."""
+    html = client.get(address).text
+    posts = re.findall(r"<form[^>]*method=.?post[^>]*>", html, re.IGNORECASE)
+    assert all("/sign-out" in form for form in posts), posts
+    assert "data-action" not in html
+
+
 @pytest.mark.parametrize("address", ADDRESSES)
 def test_every_answer_has_them(client, address):
     headers = client.get(address).headers
     for name in security_headers(on_space=False):
-        assert name in headers, name
+        assert name in headers or (address in EMBEDDED and name == "X-Frame-Options"), name
     assert headers["x-content-type-options"] == "nosniff"
     assert directives(headers["content-security-policy"]).get("object-src", ["'none'"]) == ["'none'"]
 
@@ -165,3 +205,12 @@ def test_on_a_space_the_hub_may_frame_the_pages_and_nobody_else():
     assert directives(here["Content-Security-Policy"])["frame-ancestors"] == ["'self'"]
     framed = directives(there["Content-Security-Policy"])["frame-ancestors"]
     assert framed == ["'self'", "https://huggingface.co"]
+
+
+def test_what_the_form_waits_for_is_packed_and_its_scripts_have_no_headers_of_pages(client):
+    for path in PACKED:
+        assert client.get(path).headers["content-encoding"] == "gzip"
+    script = next((Path(gradio.__file__).parent / "templates" / "frontend" / "assets").glob("Blocks-*.js"))
+    headers = client.get(f"/assets/{script.name}").headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert "content-security-policy" not in headers
