@@ -81,8 +81,8 @@ HTML: Final = "text/html; charset=utf-8"
 class MenuEntry:
     """A page with its title and address.
 
-    If the menu does not list it, ``below`` is the entry to mark. ``has_actions`` says whether it has a form or
-    button that changes something. Other sites may only embed a page without actions.
+    If the menu does not list it, ``below`` is the entry to mark. ``has_actions`` says whether it has a form
+    or button that changes something. Other sites may only embed a page without actions.
     """
 
     title: str
