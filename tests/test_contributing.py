@@ -306,8 +306,8 @@ def test_an_event_kind_changes_the_status_of_a_submission(copy):
         ),
         effect=(
             "submissions/records/statuses.py",
-            '        "label_exposed": {"is_label_exposed": True},\n',
-            '        "starred": {"is_starred": True},\n',
+            '    "label_exposed": {"is_label_exposed": True},\n',
+            '    "starred": {"is_starred": True},\n',
         ),
     )
     code = """
