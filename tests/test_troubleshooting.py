@@ -18,7 +18,6 @@ from starlette.testclient import TestClient
 from typer.testing import CliRunner
 
 from arb.__main__ import app
-from arb.core.cli import as_called
 from arb.core.settings import Settings
 from arb.core.suite import SuiteRules, load_suite
 from arb.judges.engine.storage import StorageError, storing
@@ -326,6 +325,6 @@ def test_every_section_says_what_the_message_is_why_it_comes_and_what_to_do():
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_message_is_what_the_code_says(heading, request):
     (quoted,) = re.findall(r"^```text\n(.*?)^```", SECTIONS[heading], flags=re.MULTILINE | re.DOTALL)
-    said = " ".join(as_called(SAY[heading](request)).split())
+    said = " ".join(SAY[heading](request).split())
     pattern = ".*?".join(re.escape(part.strip()) for part in " ".join(quoted.split()).split("…"))
     assert re.search(pattern, said), f"{quoted}\nbut it says\n{said[-2000:]}"
