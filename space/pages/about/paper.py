@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from arb.core.cache import ByteCache
 from arb.core.suite import OFFICIAL
 from leaderboard.paper.evidence import gather
+from leaderboard.paper.published import load_published_rows
 from leaderboard.paper.table import DERIVED, PaperTable
 from leaderboard.paper.tables import TABLES
 from space.services import Services
@@ -33,7 +34,11 @@ class PaperTables:
         key = (labels.version if labels else None, self._verdicts.version)
 
         def make() -> dict[int, PaperTable]:
-            records = gather(labels, self._verdicts.of_papers() if labels is not None else None)
+            known_verdicts = self._verdicts.of_papers() if labels is not None else {}
+            of_paper = {row.row_id for row in load_published_rows() if row.provenance == "published"}
+            records = gather(
+                labels, {name: found for name, found in known_verdicts.items() if name in of_paper}
+            )
             return {known: build(records) for known, build in TABLES.items()}
 
         return self._made.get(key, make)[number]

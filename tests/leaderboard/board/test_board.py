@@ -180,7 +180,11 @@ def test_a_published_row_with_verdicts_is_scored_and_ranked_like_a_submission(ju
     assert row.labels["success"] == twin.labels["success"]
     for metric in ("precision", "recall"):
         ranks = mixed.ranks("success", metric), submitted.ranks("success", metric)
-        assert ranks[0] == {"paper/aer-c": ranks[1]["good"], "bad": ranks[1]["bad"]}
+        places = [
+            {name: (rank.place, rank.low, rank.high, rank.n_separated) for name, rank in found.items()}
+            for found in ranks
+        ]
+        assert places[0] == {"paper/aer-c": places[1]["good"], "bad": places[1]["bad"]}
 
 
 @pytest.mark.shared
