@@ -266,7 +266,8 @@ def why_not_ranked(row: BoardRow, label: str, metric: str, is_best: bool) -> str
         return "ranked only by precision, on a hidden half of the tasks"
     if not is_rankable(row):
         no_split = "its source names no split, although its metrics fit only test"
-        return no_split if row.split != "test" else "reported by its authors"
+        no_verdicts = "reported by its authors, and its verdicts are not known here"
+        return no_split if row.split != "test" else no_verdicts
     is_known = row.score(label)["overall"]["tp"] is not None
     return f"its {metric_name(metric)} is {'undefined' if is_known else 'not known'}"
 

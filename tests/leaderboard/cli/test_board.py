@@ -67,7 +67,10 @@ def test_why_a_row_has_no_rank_stands_below(published):
         "Not ranked (its source names no split, although its metrics fit only test): World-State-Model-7B "
         "(run 2), World-State-Model-7B." in text
     )
-    assert "Not ranked (reported by its authors without verdicts): Structural baseline." in text
+    assert (
+        "Not ranked (reported by its authors, and its verdicts are not known here): Structural baseline."
+        in text
+    )
     assert "reported: metrics as reported; nothing is derived from them." in text
 
 
