@@ -189,15 +189,15 @@ class Deployer:
         variables = self._set_variables(space, deployment.variables())
         mounted = self._mount(space, deployment.data)
         self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
-        made_here = made_files(deployment)
+        local = made_files(deployment)
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
-            for name, content in made_here.items():
+            for name, content in local.items():
                 Path(folder, name).write_bytes(content)
             # The Parquet files of the sample are committed on purpose.
             warnings.filterwarnings("ignore", message="It seems that you are about to commit a data file")
             repository = HubRepository(self.hub, space, "space", self.say, self.sleep)
             done = repository.put(
-                {**files, **{name: Path(folder, name) for name in made_here}}, is_ours, "Deploy"
+                {**files, **{name: Path(folder, name) for name in local}}, is_ours, "Deploy"
             )
         there = self._try(lambda: self.hub.get_space_secrets(space), f"the names of {space}'s secrets")
         missing = {name: purpose for name, purpose in NEEDED_SECRETS.items() if name not in there}

@@ -86,15 +86,15 @@ def message_html(text: str) -> Markup:
 
 def _view(finding: Finding, texts: Mapping[int, str]) -> FindingView:
     numbers = finding.rows[:MOST_ROWS]
-    given = finding.given or tuple(texts.get(n, "") for n in numbers)
-    around = "" if finding.given else finding.column or ""
+    as_written = finding.ids or tuple(texts.get(n, "") for n in numbers)
+    around = "" if finding.ids else finding.column or ""
     meant = finding.meant or ("",) * len(numbers)
     rows = tuple(
         (n, excerpt(text, around), excerpt(other))
-        for n, text, other in zip(numbers, given, meant, strict=False)
+        for n, text, other in zip(numbers, as_written, meant, strict=False)
         if text.strip()
     )
-    text = finding.summary if rows and finding.given else finding.message
+    text = finding.summary if rows and finding.ids else finding.message
     return FindingView(finding, message_html(text), rows, finding.count - len(rows) if rows else 0)
 
 

@@ -26,7 +26,7 @@ from arb.core.suite import Suite
 from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
 
 _SUGGESTIONS: Final = 3
-MOST_GIVEN: Final = 20
+MOST_IDS: Final = 20
 """The most rows of a finding that it gives with their ids and with the ids that they probably mean."""
 _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
@@ -127,8 +127,8 @@ def _id_error(
     numbers = table.numbers_of(rows)
     finding = row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)
     by_number = dict(zip(numbers, rows, strict=True))
-    given = tuple(table.trajectory_ids[by_number[n]] for n in finding.rows[:MOST_GIVEN])
-    return [replace(finding, given=given)]
+    ids = tuple(table.trajectory_ids[by_number[n]] for n in finding.rows[:MOST_IDS])
+    return [replace(finding, ids=ids)]
 
 
 def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
@@ -167,18 +167,18 @@ def _with_corrections(
     sentence = f" {found.sentence()}" if found else ""
     known = set(ids)
 
-    def meant(given: str, place: int) -> str:
-        replaced = found.apply(given) if found else None
+    def meant(found_id: str, place: int) -> str:
+        replaced = found.apply(found_id) if found else None
         if replaced in known:
             return replaced
-        return _closest(given, ids) if place < _SUGGESTIONS else ""
+        return _closest(found_id, ids) if place < _SUGGESTIONS else ""
 
     return [
         replace(
             finding,
             message=finding.message + sentence,
             summary=finding.summary + sentence,
-            meant=tuple(meant(given, place) for place, given in enumerate(finding.given)),
+            meant=tuple(meant(found_id, place) for place, found_id in enumerate(finding.ids)),
         )
         for finding in findings
     ]

@@ -26,7 +26,7 @@ class Finding:
         file: A file, or a trajectory of a source or dataset.
         names: A few places in ``file``.
         summary: The message without examples, for a page that shows them as a table; empty: the message.
-        given: The ids in the first rows of ``rows``, of a finding about ids.
+        ids: The ids in the first rows of ``rows``, of a finding about ids.
         meant: The ids that they probably mean, "" if that is not known.
     """
 
@@ -39,7 +39,7 @@ class Finding:
     file: str | None = None
     names: tuple[str, ...] = ()
     summary: str = ""
-    given: tuple[str, ...] = ()
+    ids: tuple[str, ...] = ()
     meant: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, object]:

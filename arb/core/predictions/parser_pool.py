@@ -275,7 +275,7 @@ def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, o
     return answer
 
 
-_TUPLES: Final = ("rows", "names", "given", "meant")
+_TUPLES: Final = ("rows", "names", "ids", "meant")
 
 
 def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
