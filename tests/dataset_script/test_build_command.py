@@ -87,7 +87,8 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--source", "absent"], "contains no runs in a known format; name a folder with cleaned/"),
+        (["--source", "absent"], "absent: this path does not exist; check its spelling"),
+        (["--source", "empty"], "contains no runs in a known format; name a folder with cleaned/"),
         (
             ["--suite", "absent"],
             "no suite 'absent'; use a shipped one (agent-reward-bench, localshop, sample)",
@@ -97,6 +98,7 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
 )
 def test_a_users_mistake_is_a_line_on_stderr_and_exit_code_2(run, tmp_path, monkeypatch, arguments, message):
     monkeypatch.chdir(tmp_path)
+    Path("empty").mkdir()
     result = run(*arguments)
     assert result.exit_code == 2
     assert result.stderr.splitlines()[-1].startswith("error: ")

@@ -125,6 +125,7 @@ def test_a_folder_is_recognised_by_what_is_in_it(full_source, tmp_path):
     assert isinstance(open_source(full_source.path), ReleasedSource)
     (tmp_path / "manifest.json").write_text("{}")
     assert isinstance(open_source(tmp_path), PublishedSource)
-    for empty in (tmp_path / "absent", full_source.path / "cleaned"):
-        with pytest.raises(SourceError, match=r"cleaned/ .*manifest.json.*exp_args.pkl"):
-            open_source(empty)
+    with pytest.raises(SourceError, match=r"cleaned/ .*manifest.json.*exp_args.pkl"):
+        open_source(full_source.path / "cleaned")
+    with pytest.raises(SourceError, match="absent: this path does not exist; check its spelling"):
+        open_source(tmp_path / "absent")
