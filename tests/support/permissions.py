@@ -189,7 +189,6 @@ HANDLERS = {
     "space.gradio_app.endpoints.add_endpoints.<locals>.submit": "signed in",
     "space.gradio_app.endpoints.add_endpoints.<locals>.board": "anyone",
     "space.gradio_app.endpoints.add_endpoints.<locals>.judges": "anyone",
-    "space.gradio_app.submit_page.build_form.<locals>.open_page": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.follow": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.check": "anyone",
     "space.gradio_app.submit_page.build_form.<locals>.submit": "signed in",
