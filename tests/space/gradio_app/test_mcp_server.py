@@ -142,9 +142,10 @@ def test_board_gives_the_best_judges_by_a_metric(space):
     assert [row["id"] for row in found["rows"]][: len(ranked)] == [row["id"] for row in ranked]
     assert (found["suite"], found["label"], found["metric"]) == (rest["suite"], "success", "precision")
     assert found["board_digest"] == rest["digest"]
-    first, overall = found["rows"][0], ranked[0]["labels"]["success"]["overall"]
-    assert first["precision"] == round(overall["precision"], 3)
-    assert first["rank"] == ranked[0]["labels"]["success"]["rank"]
+    first, score = found["rows"][0], ranked[0]["labels"]["success"]
+    assert first["precision"] == round(score["overall"]["precision"], 3)
+    apart = {name: score[name] for name in ("n_separated", "separated_from")}
+    assert first["rank"] == {**score["rank"], **apart}
     limited = value_of(tool(space, "board", limit=1, suite=rest["suite"], metric="recall"))
     assert (len(limited["rows"]), limited["n_rows"], limited["metric"]) == (1, found["n_rows"], "recall")
 
