@@ -39,24 +39,30 @@ INLINE = {"a", "abbr", "code", "em", "i", "small", "span", "strong", "sup", "but
 
 
 class Blocks(HTMLParser):
-    """The text of each block of a page, and what is said of it (``title`` and ``aria-label``)."""
+    """The text of each block of a page, and what is said of it (``title`` and ``aria-label``).
+
+    The options of a select are names, not sentences, and are left out.
+    """
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.found = [""]
+        self.skips = False
         self.feed(re.search(r"<main.*</main>", html, re.DOTALL)[0])
 
     def handle_starttag(self, tag, attributes) -> None:
         self.handle_endtag(tag)
+        self.skips = tag == "option"
         said = [value for name, value in attributes if name in ("title", "aria-label") and value]
         self.found[-1:] = [*said, self.found[-1]]
 
     def handle_endtag(self, tag) -> None:
+        self.skips = False
         if tag not in INLINE:
             self.found.append("")
 
     def handle_data(self, data) -> None:
-        self.found[-1] += data
+        self.found[-1] += "" if self.skips else data
 
 
 def sentences_of(html: str) -> list[str]:
@@ -178,6 +184,27 @@ def plot_leaves_out(world: World, *_) -> None:
     shown = {mark.row_id for mark in precision_recall_plot(chosen_rows(board, choice), choice).marks}
     assert all(board.row(row_id).is_comparable for row_id in shown)
     assert {"paper/tuned", "paper/both-splits", "paper/unknown"}.isdisjoint(shown)
+
+
+def front_is_not_beaten(world: World, *_) -> None:
+    """The rows marked are those that no other comparable row of the board beats in precision and recall."""
+    cells = {row_id: world.drawn.board.row(row_id).score("success")["overall"] for row_id in HTML_OF_ROWS}
+    found = {
+        row_id: (cell["precision"], cell["recall"])
+        for row_id, cell in cells.items()
+        if world.drawn.board.row(row_id).provenance != "reference"
+        and world.drawn.board.row(row_id).is_comparable
+        and None not in (cell["precision"], cell["recall"])
+    }
+    unbeaten = {
+        row_id
+        for row_id, (precision, recall) in found.items()
+        if not any(
+            each != (precision, recall) and each[0] >= precision and each[1] >= recall
+            for each in found.values()
+        )
+    }
+    assert unbeaten == {row_id for row_id, html in HTML_OF_ROWS.items() if "on the front" in html}
 
 
 def rows_are_in_order(world: World, *_) -> None:
@@ -322,7 +349,9 @@ RULES: dict[str, Check] = {
         holds_of_an_example,
     r"Judges that cannot be compared are left out: .*": plot_leaves_out,
     r"not ranked|A row without a rank says why\.|.* · another submission of the "
-    r"judge is ranked": unranked_say_why,
+    r"judge is ranked( · on the front)?": unranked_say_why,
+    r"on the (precision-recall )?front: no other judge that can be compared has at least the same precision "
+    r"and recall, and one of them higher\.?": front_is_not_beaten,
     r"Scored submissions of the judge; the best one is ranked": best_submission_is_ranked,
     r"Ranks are by precision\.|On each day, a judge is ranked by its best submission so far\.|"
     r"The table above shows which other places the data allow today\.|All ranks below those shown share .*":
