@@ -34,7 +34,7 @@ from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
 SAMPLE = REPOSITORY / "dataset_script" / "sample" / "data"
-MOST_BYTES = 6_000_000
+MOST_BYTES = 8_000_000
 
 
 def test_help_names_every_package_and_imports_the_commands_of_none():

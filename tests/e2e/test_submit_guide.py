@@ -2,13 +2,12 @@
 
 import os
 import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
 
 from tests.support.browsing import click_and_read, drop, open_form, scored_rows
+from tests.support.commands import path_with_arb
 from tests.support.running_space import REPOSITORY
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels]
@@ -98,7 +97,7 @@ def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     first, *rest = copied.replace("My judge", block).splitlines()
     rest.insert(1 if block == "curl-text" else 0, fill_in)
     script = "\n".join(["set -e", f"export PYTHONPATH={REPOSITORY}", first, *rest])
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": path_with_arb(tmp_path / "bin")}
     done = subprocess.run(
         ["bash", "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True
     )
