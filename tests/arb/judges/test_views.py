@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 import arb.judges.views
@@ -287,11 +288,25 @@ def test_what_a_run_lacks_is_known_from_the_footers_and_asked_of_every_part_of_a
     views = Views(built.folder, built.suite)
     assert views.observed[READING] == Observed(urls=False, axtrees=False, screenshots=False, texts=True)
     assert views.observed[BROWSING] == Observed(urls=True, axtrees=True, screenshots=True, texts=False)
-    assert Views(SAMPLE).observed == {}  # built before footers said so: nothing is refused
+    assert set(Views(SAMPLE).observed.values()) == {Observed(True, True, True, False)}
     both = find_judge("simplified-both")
     cascade = Cascade(find_judge("simplified-axtree"), SampledJudge(both, 3, "majority"))
     for judge in (both, cascade):
         assert views.incomplete(judge, views.ids()) == dict.fromkeys(IDS, ("screenshots",))
+
+
+def test_no_run_is_refused_of_a_dataset_that_was_built_before_footers_said_what_runs_have(
+    text_runs, tmp_path
+):
+    built = build_source(text_runs, tmp_path / "cache")
+    for path in (built.folder / "data" / "steps").glob("*.parquet"):
+        file = pq.ParquetFile(path)
+        groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+        with pq.ParquetWriter(path, file.schema_arrow, write_statistics=["trajectory_id"]) as writer:
+            for group in groups:
+                writer.write_table(group)
+    views = Views(built.folder, built.suite)
+    assert views.observed == {} and views.incomplete(find_judge("simplified-both"), views.ids()) == {}
 
 
 @pytest.mark.parametrize(
