@@ -34,7 +34,12 @@ def unlabelled_space(tmp_path_factory):
 def judged_space(tmp_path_factory, official_settings, shared):
     """A Space on which the three real judges were submitted; Grace maintains it."""
     verdicts = shared / "data" / "agent-reward-bench" / "verdicts"
-    running = JudgedSpace(tmp_path_factory.mktemp("judged"), verdicts, ARB_MAINTAINERS="Grace")
+    running = JudgedSpace(
+        tmp_path_factory.mktemp("judged"),
+        verdicts,
+        ARB_MAINTAINERS="Grace",
+        ARB_CHECKS_A_MINUTE="10000",  # one address sends the files of all tests
+    )
     yield running
     running.kill()
 
