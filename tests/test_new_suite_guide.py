@@ -192,10 +192,10 @@ def check_hub(hub: HubServer, follower: Follower) -> None:
 
 def check_name(space: httpx.Client) -> None:
     """Every page of the menu is that of Our Bench, and annotators answer its own questions."""
-    paths = set(re.findall(r'<li><a href="(/[a-z]*)"', space.get("/").text))
-    served = set(OPTIONAL_PAGES) - {"paper", "submit"}
-    assert paths == {"/", "/about", *(f"/{name}" for name in served)}
-    others = ("/submit", "/annotate", "/discuss", "/mine", "/maintain", "/api", "/api/openapi.json")
+    paths = set(re.findall(r'<li><a href="(/[a-z-]*)"', space.get("/").text))
+    assert paths == {"/", "/compare", "/my-agent", "/trajectories", "/labels", "/about"}
+    below = {f"/{name}" for name in OPTIONAL_PAGES} - paths - {"/paper"}
+    others = (*below, "/annotate", "/discuss", "/mine", "/maintain", "/api", "/api/openapi.json")
     for path in (*sorted(paths), *others):
         text = space.get(path).text
         text = cut_citation(text)[0] if path == "/about" else text

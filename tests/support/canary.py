@@ -109,7 +109,8 @@ def files_with_canaries(folder: Path) -> list[Path]:
 
 def _may_hold_labels(path: Path) -> bool:
     is_kept_upload = path.parent.parent.name == "files" and len(path.name) == 64
-    return is_kept_upload or any(path.match(pattern) for pattern in LABEL_FILES)
+    is_this_file = path.parts[-3:] == ("tests", "support", "canary.py")  # in a clone of the checkout
+    return is_kept_upload or is_this_file or any(path.match(pattern) for pattern in LABEL_FILES)
 
 
 def _is_in(path: Path) -> bool:
