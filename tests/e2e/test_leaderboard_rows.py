@@ -44,12 +44,16 @@ def long_board():
     profile = SuiteProfile(title="A suite")
     suite = SimpleNamespace(split=lambda name: [], profile=profile)
     records, intake = SimpleNamespace(board=lambda: found), SimpleNamespace(read_only_reason=None)
-    service = SimpleNamespace(records=records, intake=intake, suite=suite)
+    service = SimpleNamespace(
+        records=records, intake=intake, suite=suite, labels_for_public_figures=lambda: None
+    )
     static = StaticAssets()
     app = FastAPI()
     app.include_router(static.router())
     services = Services(service, None)
-    services.__dict__["verdicts"] = SimpleNamespace(version="", splits_with_errors=lambda row: ())
+    services.__dict__["verdicts"] = SimpleNamespace(
+        version="", splits_with_errors=lambda row: (), has_hard_subset=lambda: False
+    )
     app.include_router(build_leaderboard_router(services, PageFrame(static, profile=profile)))
 
     @app.get("/judge")
