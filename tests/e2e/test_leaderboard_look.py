@@ -40,11 +40,13 @@ def test_on_a_phone_every_page_is_reached_by_the_menu_button(browser, space):
     page = context.new_page()
     page.goto(space.url + "/about")
     page.get_by_text("Menu", exact=True).click()
-    for name in ("Errors", "Disputes", "Labels", "Trajectories"):
-        box = page.locator(".narrow-menu").get_by_role("link", name=name).bounding_box()
+    menu, beside = page.locator(".narrow-menu"), page.locator(".masthead-end")
+    entries = {name: menu for name in ("Leaderboard", "Compare", "My agent", "Trajectories", "Labels", "About")}
+    for name, place in {**entries, "Submit": beside}.items():
+        box = place.get_by_role("link", name=name, exact=True).bounding_box()
         assert box["x"] >= 0
         assert box["x"] + box["width"] <= 390
-    page.locator(".narrow-menu").get_by_role("link", name="Labels").click()
+    menu.get_by_role("link", name="Labels").click()
     page.wait_for_url("**/labels")
     context.close()
 
