@@ -123,7 +123,8 @@ def _top_row(row: BoardRow, label: str, rank: Rank | None) -> dict[str, Any]:
     overall: Mapping[str, Any] = overall_of(row, label) or {}
     found = {name: getattr(row, name) for name in _ABOUT}
     found |= {name: _rounded(overall.get(name)) for name in METRICS}
-    found["rank"] = vars(rank) if rank else None
+    if rank:  # the ids of the rows that it is separated from are in /api/board.json
+        found["rank"] = {name: getattr(rank, name) for name in ("place", "low", "high", "n_separated")}
     return {name: value for name, value in found.items() if value not in ("", None)}
 
 

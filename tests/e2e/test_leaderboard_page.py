@@ -20,7 +20,7 @@ def test_the_board_shows_the_papers_thirteen_judges_with_the_figures_of_its_firs
     expect(page.locator(PAPER_ROWS)).to_have_count(13)
     rule_based = page.locator("tr[data-row='paper/rule-based']")
     shown = rule_based.locator("td.number").all_inner_texts()
-    # Ranked first to eleventh, since rows of verdicts in files are ranked too. Table 1: P 83.8 R 55.9 F1 67.1,
+    # Ranked first to eleventh, as rows of verdicts in files are ranked too. Table 1: P 83.8 R 55.9 F1 67.1,
     # then AB 25.0, VWA 85.2, WA 79.0, Work 100.0, Wk++ 83.3.
     assert [text.strip() for text in shown][:9] == [
         "1–11",

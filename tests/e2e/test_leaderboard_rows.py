@@ -147,7 +147,7 @@ def test_search_is_over_all_rows_and_back_undoes_it(page, long_board):
 
 def test_what_was_ticked_before_stays_ticked_and_rows_that_come_can_be_ticked(page, long_board):
     page.goto(long_board)
-    page.get_by_label("Compare Judge 0", exact=True).check()
+    page.get_by_label("Compare Judge 0 (tree)", exact=True).check()
     scroll_to_the_end(page)
     page.locator("tr[data-row=j249] .pick").check()
     expect(page.locator(".pick-bar a")).to_have_attribute("href", "/compare?judges=j0,j249")

@@ -144,7 +144,7 @@ def test_board_gives_the_best_judges_by_a_metric(space):
     assert found["board_digest"] == rest["digest"]
     first, score = found["rows"][0], ranked[0]["labels"]["success"]
     assert first["precision"] == round(score["overall"]["precision"], 3)
-    apart = {name: score[name] for name in ("n_separated", "separated_from")}
+    apart = {"n_separated": score["n_separated"]}
     assert first["rank"] == {**score["rank"], **apart}
     limited = value_of(tool(space, "board", limit=1, suite=rest["suite"], metric="recall"))
     assert (len(limited["rows"]), limited["n_rows"], limited["metric"]) == (1, found["n_rows"], "recall")
