@@ -41,7 +41,7 @@ def test_on_a_phone_every_page_is_reached_by_the_menu_button(browser, space):
     page.goto(space.url + "/about")
     page.get_by_text("Menu", exact=True).click()
     menu, beside = page.locator(".narrow-menu"), page.locator(".masthead-end")
-    entries = {name: menu for name in ("Leaderboard", "Compare", "My agent", "Trajectories", "Labels", "About")}
+    entries = dict.fromkeys(("Leaderboard", "Compare", "My agent", "Trajectories", "Labels", "About"), menu)
     for name, place in {**entries, "Submit": beside}.items():
         box = place.get_by_role("link", name=name, exact=True).bounding_box()
         assert box["x"] >= 0
