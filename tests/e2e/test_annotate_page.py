@@ -297,7 +297,8 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
         page.keyboard.press("Enter")
     page.locator(".notice.good", has_text="Done").wait_for()
     page.get_by_text("the order was never sent").wait_for()
-    act(page, "Publish a new version", "Publish", why="fourteen runs were annotated again")
+    publish = {"why": "fourteen runs were annotated again", "with_open": "yes"}
+    act(page, "Publish a new version", "Publish", **publish)
 
     versions = page.locator("[data-label-version]")
     expect(versions).to_have_count(2)
