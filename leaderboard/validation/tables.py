@@ -152,14 +152,17 @@ def parse_table(content: bytes) -> pd.DataFrame:
 def _parse_json(text: str) -> pd.DataFrame:
     rows: list[Any] = []
     if text.lstrip().startswith("["):
-        rows = json.loads(text)
+        try:
+            rows = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"is not a JSON array ({error})") from error
     else:
         for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip():
                 continue
             try:
                 rows.append(json.loads(line))
-            except ValueError as error:
+            except (ValueError, RecursionError) as error:
                 raise ValueError(f"line {number} is not JSON ({error})") from error
     if not all(isinstance(row, dict) for row in rows):
         raise ValueError("needs one JSON object per row")

@@ -108,6 +108,8 @@ def test_columns_that_could_be_meant_are_named():
         (b"a,b\n1\n", "rows 2 do not have the 2 cells"),
         (b"a,a\n1,0\n", "several columns called a"),
         (b"{\n", "line 1 is not JSON"),
+        (b"[" * 100_000, "is not a JSON array"),
+        (b'{"a": ' * 100_000, "line 1 is not JSON"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"PAR1 and nothing else", "cannot be read as Parquet"),
         (b'["a"]', "one JSON object per row"),
