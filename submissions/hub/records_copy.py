@@ -69,9 +69,13 @@ def committed_through(session: Session) -> int:
     return session.scalar(select(func.max(Commit.through_sequence))) or 0
 
 
-def note_commit(session: Session, through: int, commit: str, at: datetime) -> None:
-    """Store that the Hub has the records up to number ``through`` and no later ones, as of ``commit``."""
-    session.execute(delete(Commit).where(Commit.through_sequence > through))
+def note_commit(session: Session, through: int, commit: str, at: datetime, is_last: bool = True) -> None:
+    """Store that the Hub has the records up to number ``through``, as of ``commit``.
+
+    If ``is_last``, it has no later ones, and what was stored about later ones is removed.
+    """
+    if is_last:
+        session.execute(delete(Commit).where(Commit.through_sequence > through))
     if through and session.get(Commit, through) is None:
         session.add(Commit(through_sequence=through, commit=commit, committed_at=at))
 
@@ -168,13 +172,15 @@ class RecordsCopy:
 
     def pull(self) -> None:
         """Restore the Hub's records without writing to the Hub, for a process without the lease."""
-        self._pull(self._repository.head())
+        # The process with the lease may commit meanwhile, so there may be later records than this head has.
+        self._pull(self._repository.head(), is_last=False)
 
-    def _pull(self, head: Head) -> None:
+    def _pull(self, head: Head, is_last: bool = True) -> None:
         """Add the Hub's newer records to the local log and fetch every missing file.
 
-        Records that only this server has are left for the next commit. Raises Forked, EventFilesDamaged,
-        HubError, and SecretChanged if the Hub's records were made with another secret.
+        Records that only this server has are left for the next commit. ``is_last`` says that no other process
+        commits, so the Hub has no later records. Raises Forked, EventFilesDamaged, HubError, and
+        SecretChanged if the Hub's records were made with another secret.
         """
         if head.last:  # versions up to commit 7d56a80 did not always write the check value
             self._app.adopt_secret(head.secret or KnownSecret(None, 1))
@@ -199,7 +205,7 @@ class RecordsCopy:
                 insert(session, event)
             if replaced_by is not None:
                 replace_secret(session, replaced_by, self._app.clock())
-            note_commit(session, head.last, head.commit, self._app.clock())
+            note_commit(session, head.last, head.commit, self._app.clock(), is_last)
         if newer:
             logger.info("restored records %d to %d from the Hub", newer[0].sequence, newer[-1].sequence)
         self._repository.clear()

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.hub.lease import open_lease
 from submissions.hub.mirror import DIVERGED, REPLACED
@@ -130,6 +131,29 @@ def test_one_process_of_a_state_folder_commits_and_another_follows_it(hub, opene
     assert send(second, verdicts(first.suite, misses=2)).status == "accepted"
     assert titles(hub).count(STARTS) == 2
     assert records_on(hub) == records_of(second)
+
+
+def test_a_process_that_starts_does_not_undo_what_another_commits_meanwhile(hub, opened):
+    first = opened()
+    send(first, verdicts(first.suite))
+    arrived, go_on = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        arrived.set()
+        go_on.wait(120)
+
+    # The second process knows the head by now, and asks for its files.
+    hub.fail("GET", rf"/api/datasets/{RECORDS}/tree/", first=hold)
+    second: list[SubmissionsApp] = []
+    starting = threading.Thread(target=lambda: second.append(opened()))
+    starting.start()
+    assert arrived.wait(120)
+    receipt = send(first, verdicts(first.suite, misses=1))
+    assert receipt.status == "accepted"
+    go_on.set()
+    starting.join(120)
+    assert second[0].durability.waiting() == 0
+    assert second[0].records.submission(receipt.submission_id, ADA).receipt.status == "accepted"
 
 
 def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_it(
