@@ -22,6 +22,7 @@ PACKAGES: Final = {
     "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
     "judges": ("arb.judges", "List, plan and run judges; certify your own."),
     "submissions": ("submissions", "Check and submit prediction files; manage a Space's records."),
+    "suites": ("leaderboard.suites", "List suites; import other benchmarks of judges."),
     "space": ("space", "Serve the Space, or deploy it to the Hub."),
 }
 """The commands of ``arb``: for each one, the package that implements it and a line of help."""

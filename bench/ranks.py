@@ -31,6 +31,7 @@ import numpy as np
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
+from arb.core.suites.targets import default_targets
 from leaderboard.board.ranks import (
     TESTED_TOGETHER,
     Contender,
@@ -187,7 +188,7 @@ def separates_any(counts: np.ndarray) -> bool:
     }
     by_task = {name: {"success": judge[:, :2]} for name, judge in zip(cells, counts, strict=True)}
     best_first = dict(sorted(cells.items(), key=lambda each: -each[1]["precision"]))
-    ranks = rank_cells(best_first, "success", "precision", RankingData(by_task))
+    ranks = rank_cells(best_first, default_targets()[0], "precision", RankingData(by_task))
     return any(rank.low > 1 for rank in ranks.values())
 
 

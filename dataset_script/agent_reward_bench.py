@@ -20,7 +20,7 @@ import datasets
 import pyarrow.parquet as pq
 
 from arb.core.suite import load_dev_labels, load_suite
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from dataset_script.build.parts import PartTask, choose_suite, group_files, make_tables
 from dataset_script.build.report import BuildReport
 from dataset_script.build.rows import Row, annotation_row, task_row
@@ -84,7 +84,7 @@ Item = Callable[[], Iterable[Row]]
 """A function that returns rows. `datasets` distributes a list of such functions over its processes."""
 
 
-def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
+def _questions(config: AgentRewardBenchConfig) -> tuple[Target, ...]:
     """Return the suite's own questions if the configuration is `annotations`, which has columns for them."""
     if config.name != ANNOTATIONS or config.data_dir is None:
         return ()
@@ -93,8 +93,8 @@ def _questions(config: AgentRewardBenchConfig) -> tuple[Question, ...]:
         files = PublishedDataset(folder).files(ANNOTATIONS)
         known = {column.name for column in CONFIGURATIONS[ANNOTATIONS].columns}
         names = pq.read_schema(files[0]).names if files else []
-        return tuple(Question(name, name, "", ()) for name in names if name not in known)
-    return load_suite(config.suite).questions if config.suite else ()
+        return tuple(Target(name, name, "", ()) for name in names if name not in known)
+    return load_suite(config.suite).targets if config.suite else ()
 
 
 def _items_by_split(folder: Path, configuration: str, suite_name: str | None) -> Mapping[str, list[Item]]:
@@ -122,7 +122,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
         annotations: list[Row] = []
         if configuration == ANNOTATIONS:
             own = (one for one in labels if one.trajectory_id == part.trajectory.trajectory_id)
-            annotations = [annotation_row(one, suite.questions) for one in own]
+            annotations = [annotation_row(one, suite.targets) for one in own]
             annotations.sort(key=itemgetter("annotation"))
             if not annotations:
                 continue

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
 from dataset_script.build.output import MARKER
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column, columns_of
@@ -53,7 +53,7 @@ class CardFacts:
     is_blind: bool = False
     about: str = ""
     profile: SuiteProfile = field(default_factory=SuiteProfile)
-    questions: tuple[Question, ...] = ()
+    questions: tuple[Target, ...] = ()
 
 
 def render_card(facts: CardFacts) -> str:

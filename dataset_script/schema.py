@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.console import markdown_text
 from arb.core.lazy import lazy_imports
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from arb.core.vocabulary import SPLITS, STATES
 
 with lazy_imports():
@@ -138,19 +138,19 @@ STEP_FIELDS: Final = _columns("observation", {})
 LABEL_COLUMNS: Final = tuple(column["name"] for column in _DECLARED["columns"]["answers"])
 
 
-def columns_of(configuration: str, questions: Sequence[Question] = ()) -> tuple[Column, ...]:
+def columns_of(configuration: str, questions: Sequence[Target] = ()) -> tuple[Column, ...]:
     """Return a configuration's columns; for `annotations`, also one for each of the suite's own questions."""
     own = questions if configuration == ANNOTATIONS else ()
     return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
 
 
-def _own_column(question: Question) -> Column:
+def _own_column(question: Target) -> Column:
     words = ", ".join(f"{answer.value} ({answer.title})" for answer in question.answers)
     sentence = f"The expert's answer: {question.text} One of {words}. Null if the expert was unsure."
     return Column(question.name, "string", markdown_text(sentence))
 
 
-def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -> Features:
+def features(configuration: str = DEFAULT, questions: Sequence[Target] = ()) -> Features:
     """Return the columns of a configuration as `datasets.Features`, for version 2 or later.
 
     Labels are class indexes, and 1 is the positive class, so the metric accepts the column unchanged.
@@ -161,7 +161,7 @@ def features(configuration: str = DEFAULT, questions: Sequence[Question] = ()) -
 
 
 def arrow_schema(
-    configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Question] = ()
+    configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Target] = ()
 ) -> pa.Schema:
     """Return the Parquet schema of a configuration, with its features for `datasets` as metadata.
 

@@ -270,7 +270,8 @@ def settings() -> Iterator[str]:
 
 def columns() -> Iterator[str]:
     """Return every column of the dataset and of a prediction file, and every state of an answer."""
-    from arb.core.vocabulary import PREDICTION_COLUMNS, STATES
+    from arb.core.predictions.columns import prediction_columns
+    from arb.core.vocabulary import STATES
     from dataset_script.schema import CONFIGURATIONS, DEFAULT
 
     yield "# Columns and states"
@@ -299,7 +300,7 @@ def columns() -> Iterator[str]:
                     *_columns_table(column.fields),
                 )
     yield from ("", "## A prediction file", "", "| column | what it holds |", "|---|---|")
-    yield from (f"| `{name}` | {column.description} |" for name, column in PREDICTION_COLUMNS.items())
+    yield from (f"| `{name}` | {column.description} |" for name, column in prediction_columns().items())
     yield from ("", "## The states of an answer", "", "| state | meaning |", "|---|---|")
     yield from (f"| `{state}` | {STATE_MEANINGS[state]} |" for state in STATES)
     yield from ("", "Only `ok` has a verdict; [how the others count](../read_the_board.md#no-verdict).")

@@ -8,12 +8,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from arb.core.predictions.table import Predictions
-from arb.core.vocabulary import LABELS
+from arb.core.predictions.table import Predictions, is_answered
+from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 from leaderboard.labels.labels import LabelSet
+from leaderboard.metrics import answers_of, by_cluster, measure, metrics_of
 from leaderboard.score import Cell, Score
 
 SEED = 0
@@ -24,55 +25,92 @@ def score_report(
 ) -> dict[str, Any]:
     """Return the score report as a dict of plain values: metrics are fractions, None if undefined.
 
-    The value of a label is None if the file has no verdict on it. Intervals are over tasks, from a fixed
+    The value of a target is None if the file has no verdict on it. Intervals are over tasks, from a fixed
     seed, so that the same file and label version always give the same report.
     """
-    success = np.asarray(verdicts.success)
+    main = main_target(labels.targets)
+    asked = np.array([item.level == main.level for item in labels.trajectories], dtype=bool)
+    answered = is_answered(verdicts.codes(main.name))[asked]
     scores: dict[str, Score | None] = {}
-    for label in LABELS:
-        column = verdicts_of(verdicts, label)
-        scores[label] = None
+    for target in scored(labels.targets):
+        column = verdicts_of(verdicts, target.name)
+        scores[target.name] = None
         if column is not None:
-            scores[label] = score_verdicts(column, labels, label, policy, n_resamples)
+            scores[target.name] = score_verdicts(column, labels, target.name, policy, n_resamples)
     return {
         "suite": labels.suite,
         "split": labels.split,
         "label_version": labels.version,
         "policy": policy,
-        "coverage": float((success >= 0).mean()) if len(success) else None,
+        "coverage": float(answered.mean()) if len(answered) else None,
         "labels": scores,
     }
 
 
-def verdicts_of(verdicts: Predictions, label: str) -> np.ndarray | None:
-    """Return the verdicts on a label, or None if the file has no such column or no verdict in it."""
-    column = getattr(verdicts, label)
-    return None if column is None or not (np.asarray(column) >= 0).any() else np.asarray(column)
+def verdicts_of(verdicts: Predictions, target: str) -> np.ndarray | None:
+    """Return the verdicts on a target, or None if the file has no such column or no verdict in it."""
+    column = verdicts.targets.get(target)
+    return None if column is None or not is_answered(column).any() else column
 
 
 def score_verdicts(
     column: np.ndarray,
     labels: LabelSet,
-    label: str,
+    target: str,
     policy: str = "strict",
     n_resamples: int = N_RESAMPLES,
     by_agent: bool = True,
 ) -> Score:
-    """Return the score of verdicts on one label; ``column`` is in the order of the labels.
+    """Return the score of verdicts on one target; ``column`` is in the order of the labels.
 
     If ``by_agent`` is false, the score has no cells by agent.
     """
+    asked = next(each for each in labels.targets if each.name == target)
+    if asked.type != "binary":
+        return _score_of_classes(column, labels, asked, n_resamples, by_agent)
     scores = judge_scores(
-        column,
-        labels.primary[label],
+        _with_rule(column, labels.primary[target], asked),
+        labels.primary[target],
         benchmarks=[t.benchmark for t in labels.trajectories],
         agents=[t.agent for t in labels.trajectories] if by_agent else None,
         clusters=task_names(labels),
-        policy=policy,
+        policy="published" if asked.missing == "left out" else policy,
         n_resamples=n_resamples,
         seed=SEED,
     )
     return score_from(scores)
+
+
+def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.ndarray:
+    """Return binary verdicts in which a missing one is the wrong answer, if the target says so."""
+    if target.missing != "wrong":
+        return column
+    return np.where((column == NO_ANSWER) & (labels != NO_ANSWER), 1 - labels, column).astype(np.int8)
+
+
+def _score_of_classes(
+    column: np.ndarray, labels: LabelSet, target: Target, n_resamples: int, by_agent: bool
+) -> Score:
+    """Return the score on a target that is not binary, by its own metrics."""
+    metrics, items = metrics_of(target), labels.trajectories
+    clusters, _ = cluster_codes(task_names(labels), len(items))
+    runs = [item.trajectory_id for item in items]
+
+    def cell(chosen: np.ndarray) -> Cell:
+        answers = answers_of(target, labels.primary[target.name], column, clusters, runs, chosen)
+        n, known = len(answers.labels), int(answers.has_verdict.sum())
+        counts = {"n": n, "no_verdict": n - known, "coverage": known / n if n else None}
+        return cast(Cell, {**counts, **measure(metrics, answers, n_resamples, SEED)})
+
+    def cells(names: list[str]) -> dict[str, Cell]:
+        of_items = np.array(names)
+        return {name: cell(of_items == name) for name in sorted(set(names))}
+
+    return {
+        "overall": cell(np.ones(len(items), dtype=bool)),
+        "by_benchmark": cells([item.benchmark for item in items]),
+        "by_agent": cells([item.agent for item in items]) if by_agent else {},
+    }
 
 
 def score_from(scores: dict[str, Any]) -> Score:
@@ -103,18 +141,25 @@ def task_names(labels: LabelSet) -> list[str]:
     return [f"{t.benchmark}/{t.task}" for t in labels.trajectories]
 
 
-def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
-    """Return [TP, FP] of every task in sorted order, for each label with verdicts.
+def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequence[Sequence[float]]]:
+    """Return the counts of every task in sorted order, for each target with verdicts.
 
-    Paired comparisons need these counts. They reveal much about labels, so they must not leave the server.
+    They are [TP, FP] for a binary target, else the sums of the main metric (`leaderboard.metrics`). Paired
+    comparisons need these counts. They reveal much about labels, so they must not leave the server.
     """
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
-    found = {}
-    for label in LABELS:
-        column = verdicts_of(verdicts, label)
-        if column is not None:
-            counts = confusion_counts(column, labels.primary[label], codes, n_tasks)
-            found[label] = counts[:, :2].tolist()
+    found: dict[str, Any] = {}
+    for target in scored(labels.targets):
+        column = verdicts_of(verdicts, target.name)
+        truth = labels.primary[target.name]
+        if column is not None and target.type != "binary":
+            runs = [item.trajectory_id for item in labels.trajectories]
+            answers = answers_of(target, truth, column, codes, runs)
+            sums = metrics_of(target)[target.main_metric].sums(answers)
+            found[target.name] = by_cluster(sums, answers.clusters, n_tasks).tolist()
+        elif column is not None:
+            counts = confusion_counts(_with_rule(column, truth, target), truth, codes, n_tasks)
+            found[target.name] = counts[:, :2].tolist()
     return found
 
 
@@ -123,6 +168,7 @@ def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
     every_yes = np.ones(len(codes), dtype=np.int8)  # a TP on each positive, an FP on each negative
     return {
-        label: confusion_counts(every_yes, labels.primary[label], codes, n_tasks)[:, :2].tolist()
-        for label in LABELS
+        target.name: confusion_counts(every_yes, labels.primary[target.name], codes, n_tasks)[:, :2].tolist()
+        for target in scored(labels.targets)
+        if target.type == "binary"
     }

@@ -20,7 +20,7 @@ def read_verdict_file(
     path: Path, suite: Suite, split: str, max_bytes: int, keep_reasoning: bool = False
 ) -> Predictions:
     """Return a file's verdicts in the order of the split, without reading labels. Raises VerdictFileError."""
-    limits = ReadingLimits(max_bytes=max_bytes, keep_reasoning=keep_reasoning)
+    limits = ReadingLimits(max_bytes=max_bytes, keep_reasoning=keep_reasoning, targets=suite.targets)
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as opened:
             content = opened.read(limits.max_bytes + 1)

@@ -11,7 +11,7 @@ DECISION: Final = "decision"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Annotation:
-    """One person's answers about one trajectory. None means unknown.
+    """One person's answers about one trajectory, or about a step or part of it. None means unknown.
 
     Attributes:
         annotator: An opaque id.
@@ -20,7 +20,9 @@ class Annotation:
         seconds: The time that the answers took.
         experiment: The value of ``exp_name`` in a released file.
         step: The number of the step that decided success.
-        annotation: The annotation's number among those of the same trajectory, from 1.
+        annotation: The annotation's number among those of the same item, from 1.
+        of_step: The number of the step that the answers are about, as text, or None.
+        of_part: The name of another part of the run that the answers are about, or None.
     """
 
     trajectory_id: str
@@ -32,6 +34,8 @@ class Annotation:
     experiment: str = ""
     step: int | None = None
     annotation: int = 1
+    of_step: str | None = None
+    of_part: str | None = None
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
         """Return a copy with other ``answers`` to some questions. None removes the answer to a question."""
@@ -59,7 +63,8 @@ class Annotation:
 
 def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotation:
     """Return a row of decisions: the primary annotation ``row``, updated with the ``decided`` answers."""
-    return Annotation(row.trajectory_id, DECISION, row.answers).with_answers(decided)
+    decision = replace(row, annotator=DECISION, comment="", at=None, seconds=None, experiment="", step=None)
+    return replace(decision, annotation=1).with_answers(decided)
 
 
 def answered(annotations: Iterable[Annotation]) -> list[Annotation]:

@@ -7,6 +7,10 @@ split file leaves both words out. All spellings name the same trajectory.
 
 import re
 from dataclasses import dataclass
+from typing import Literal
+
+ItemKey = tuple[str, str | None, str | None]
+"""The key of an item: the reading key of its trajectory, its step and its part."""
 
 _REPEAT = re.compile(r"~[0-9]+$")
 
@@ -54,16 +58,30 @@ class TrajectoryId:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """One run of an agent on a task."""
+    """What is labelled: one run of an agent on a task, or a part of one.
+
+    ``step`` is the number of a step as text, and ``part`` the name of another part. Both are None for a run.
+    """
 
     trajectory_id: str
     benchmark: str
     agent: str
     task: str
     split: str
+    step: str | None = None
+    part: str | None = None
 
     @classmethod
     def of(cls, trajectory_id: str, split: str) -> "Trajectory":
         """Return the trajectory with an id and a split. Raises ValueError for a malformed id."""
         parts = TrajectoryId.parse(trajectory_id)
         return cls(str(parts), parts.benchmark, parts.agent, parts.task, split)
+
+    @property
+    def level(self) -> Literal["run", "step", "part"]:
+        return "run" if self.step is self.part is None else "part" if self.step is None else "step"
+
+    @property
+    def key(self) -> ItemKey:
+        """The key of the item, which is equal for all spellings of its id."""
+        return reading_key(self.trajectory_id), self.step, self.part

@@ -4,13 +4,15 @@ A suite is public and has no test labels. Shipped suites are folders under ``sui
 folder of the same form anywhere else. Only ``trajectories.csv`` is required:
 
 - ``trajectories.csv``: trajectory_id, split.
+- ``items.csv``: trajectory_id with a step or a part, for targets about steps or other parts of runs.
+- ``test_labels.csv``: the test labels of a suite with public labels, as annotations.
 - ``dev_labels.csv``: the published dev labels, which the dataset also contains.
 - ``tasks.csv``: task, benchmark, split, sites, evaluation_types, difficulty, category. Sites and evaluation
   types are separated by spaces. Unknown values are empty. The official suite's tasks are from the PyPI wheel
   `agent-reward-bench` 0.1.2.
 - ``about.md``: a text for the dataset's card.
 - ``guidelines.md``: general guidelines for annotators, in Markdown.
-- ``suite.toml``: profile, questions to annotators, rules and more, as explained in ``suites/suite.toml.j2``.
+- ``suite.toml``: profile, targets, rules and more, as explained in ``suites/suite.toml.j2``.
 """
 
 import csv
@@ -18,7 +20,7 @@ import re
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -26,18 +28,20 @@ from typing import Any
 
 from arb.core.annotation import DECISION, Annotation
 from arb.core.files import csv_text
-from arb.core.ids import Trajectory, reading_key
+from arb.core.ids import ItemKey, Trajectory, reading_key
 from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
-from arb.core.suites.questions import (
+from arb.core.suites.targets import (
     RELEASED_ANSWERS,
     UNSURE,
-    Question,
+    Target,
     default_guidelines,
-    default_questions,
+    default_targets,
+    main_target,
     questions_sha256,
-    read_questions,
+    read_targets,
+    scored,
 )
-from arb.core.vocabulary import LABELS, SPLITS
+from arb.core.vocabulary import SPLITS
 
 
 @dataclass(frozen=True)
@@ -99,7 +103,8 @@ def _problem(value: Any, default: Any) -> str | None:
 
 SHIPPED = Path(__file__).parent / "suites"
 OFFICIAL = "agent-reward-bench"
-_KEYS = ("labels", "rules", "questions", "guidelines", *PROFILE_KEYS)
+TEST_LABELS = "test_labels.csv"
+_KEYS = ("labels", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""
 
 
@@ -115,14 +120,18 @@ class Suite:
     trajectories: tuple[Trajectory, ...]
     dev_labels_path: Path
     tasks_path: Path
+    test_labels_path: Path | None = None
+    """The test labels that are part of a suite with public labels, or None."""
     about: str = ""
     """A text about the data in Markdown (``about.md``), for the dataset's card."""
     labels_are_public: bool = False
     """Whether anyone can get the test labels elsewhere, so that exact figures may be shown."""
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
-    questions: tuple[Question, ...] = field(default_factory=default_questions)
-    """The questions to annotators, in the order in which they are asked."""
+    targets: tuple[Target, ...] = field(default_factory=default_targets)
+    """What annotators are asked and judges answer, in the order in which annotators are asked."""
+    parts: tuple[Trajectory, ...] = ()
+    """The steps and other parts of runs that have labels, sorted by run and step."""
     guidelines: str = field(default_factory=default_guidelines)
     """General guidelines for annotators, in Markdown. A question may have its own guide."""
 
@@ -131,23 +140,37 @@ class Suite:
         return self.name == OFFICIAL
 
     @property
-    def own_questions(self) -> tuple[Question, ...]:
-        """The suite's questions that have no column in the released format."""
-        return tuple(question for question in self.questions if question.is_own)
-
-    def question(self, name: str) -> Question | None:
-        """Return the question with a name, or None if the suite does not ask it."""
-        return next((question for question in self.questions if question.name == name), None)
+    def own_targets(self) -> tuple[Target, ...]:
+        """The suite's targets that have no column in the released format."""
+        return tuple(target for target in self.targets if target.is_own)
 
     @property
-    def question_titles(self) -> dict[str, str]:
-        """Titles by question, also of the paper's questions that the suite does not ask."""
-        return {each.name: each.title for each in (*default_questions(), *self.questions)}
+    def has_own_targets_only(self) -> bool:
+        return len(self.own_targets) == len(self.targets)
+
+    @property
+    def scored_targets(self) -> tuple[Target, ...]:
+        """The targets that judges are scored on."""
+        return scored(self.targets)
+
+    @property
+    def main_target(self) -> Target:
+        """The target that the board shows first."""
+        return main_target(self.targets)
+
+    def target(self, name: str) -> Target | None:
+        """Return the target with a name, or None if the suite has none of this name."""
+        return next((target for target in self.targets if target.name == name), None)
+
+    @property
+    def target_titles(self) -> dict[str, str]:
+        """Titles by target, also of the paper's targets that the suite does not have."""
+        return {each.name: each.title for each in (*default_targets(), *self.targets)}
 
     @cached_property
     def guidelines_sha256(self) -> str:
         """The SHA-256 (hex) of the questions and guidelines."""
-        return questions_sha256(self.questions, self.guidelines)
+        return questions_sha256(self.targets, self.guidelines)
 
     @cached_property
     def _by_key(self) -> Mapping[str, Trajectory]:
@@ -170,6 +193,12 @@ class Suite:
             raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
         return tuple(t for t in self.trajectories if t.split == name)
 
+    def items(self, name: str) -> tuple[Trajectory, ...]:
+        """Return what is labelled in a split: its runs if a target asks about runs, then steps and parts."""
+        asks_runs = any(target.level == "run" for target in self.targets)
+        runs = self.split(name)
+        return (runs if asks_runs else ()) + tuple(part for part in self.parts if part.split == name)
+
 
 def shipped_suites() -> tuple[str, ...]:
     return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
@@ -191,11 +220,14 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         )
     about = folder / "about.md"
     name = folder.resolve().name
+    trajectories = _trajectories(path)
     return Suite(
         name=name,
-        trajectories=_trajectories(path),
+        trajectories=trajectories,
+        parts=_parts(folder / "items.csv", trajectories),
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
+        test_labels_path=folder / TEST_LABELS if (folder / TEST_LABELS).is_file() else None,
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
         **_configuration(folder, name),
     )
@@ -225,7 +257,7 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
     for read in (
         lambda: {"rules": read_rules(content.get("rules", {}))},
         lambda: {"profile": read_profile(content, name)},
-        lambda: read_questions(content, folder / "guidelines.md"),
+        lambda: read_targets(content, folder / "guidelines.md"),
     ):
         try:
             found |= read()
@@ -285,8 +317,38 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
     return tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
 
 
-_WORDS = MappingProxyType({"true": "yes", "false": "no"})
-"""The answers that the words in ``dev_labels.csv`` stand for, in the columns of `LABELS`."""
+def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, ...]:
+    """Return the steps and parts in ``items.csv``, or none without the file."""
+    if not path.is_file():
+        return ()
+    runs = {reading_key(run.trajectory_id): run for run in trajectories}
+    problems: list[str] = []
+    found: dict[ItemKey, Trajectory] = {}
+    for number, row in enumerate(read_rows(path, ("trajectory_id",)), start=2):
+        spelled = row["trajectory_id"] or ""
+        step, part = row.get("step") or None, row.get("part") or None
+        run = runs.get(reading_key(spelled))
+        if run is None:
+            problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: not in trajectories.csv")
+        elif (step is None) == (part is None):
+            problems.append(f"row {number}: write either a step or a part")
+        else:
+            item = replace(run, step=step, part=part)
+            if found.setdefault(item.key, item) is not item:
+                problems.append(f"row {number}: an earlier row has the same step or part; keep one")
+    if problems:
+        raise SuiteError(f"{path.name}: " + "; ".join(problems))
+    return tuple(sorted(found.values(), key=_place_in_run))
+
+
+def _place_in_run(item: Trajectory) -> tuple[str, int, str, str]:
+    """Return a key that sorts steps by number and other parts by name, within their run."""
+    step = item.step or ""
+    return item.trajectory_id, int(step) if step.isdecimal() else 0, step, item.part or ""
+
+
+_YES_NO = ("yes", "no")
+"""The answers that ``dev_labels.csv`` writes as true and false in the columns of released targets."""
 _NUMBERS = tuple("123456789")
 _ANNOTATOR = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
@@ -305,19 +367,19 @@ def load_dev_labels(suite: Suite) -> tuple[Annotation, ...]:
     if not path.is_file():
         return ()
     problems: list[str] = []
-    asked = [question.name for question in suite.questions if not question.is_own]
-    found: dict[tuple[str, int], Annotation] = {}
+    asked = [target.name for target in suite.targets if not target.is_own]
+    found: dict[tuple[str, str, str, int], Annotation] = {}
     for number, row in enumerate(read_rows(path, ("trajectory_id", "annotation", *asked)), start=2):
         label = _read_dev_label(suite, row)
         if not isinstance(label, Annotation):
             problems += [f"row {number}, {problem}" for problem in label]
             continue
-        key = label.trajectory_id, label.annotation
+        key = label.trajectory_id, label.of_step or "", label.of_part or "", label.annotation
         if found.setdefault(key, label) is not label:
-            problems.append(f"row {number}: annotation {key[1]} of {key[0]} is given twice; keep one row")
+            problems.append(f"row {number}: annotation {key[-1]} of {key[0]} is given twice; keep one row")
     if not problems:  # otherwise annotation 1 may be in an invalid row
-        ids = sorted({name for name, _ in found})
-        problems += [f"{name}: has no annotation 1; add it" for name in ids if (name, 1) not in found]
+        items = sorted({key[:-1] for key in found})
+        problems += [f"{item[0]}: has no annotation 1; add it" for item in items if (*item, 1) not in found]
     if problems:
         raise SuiteError(f"{path.name}: " + "; ".join(problems))
     return tuple(found[key] for key in sorted(found))
@@ -334,47 +396,60 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
         problems.append(f"trajectory_id {spelled[:80]!r}: is a test trajectory; remove this row")
     if number not in _NUMBERS:
         problems.append("annotation: write a number from 1 (the primary annotation) to 9")
-    released = {
-        name: tuple(_WORDS) if name in LABELS else values for name, values in RELEASED_ANSWERS.items()
-    }
     answers = {}
-    for name, words in (released | {each.name: each.values for each in suite.own_questions}).items():
+    for name, values in ({} if suite.has_own_targets_only else RELEASED_ANSWERS).items():
+        words = (
+            {"true": "yes", "false": "no"} if values == _YES_NO else dict(zip(values, values, strict=True))
+        )
         word = row.get(name, "")
-        if word not in ("", *words):
+        if word not in ("", *words):  # None if the row is too short
             problems.append(f"{name}: write one of {', '.join(words)}, or leave it empty")
+        answers[name] = words.get(word or "", UNSURE)
+    for target in suite.own_targets:
+        word = row.get(target.name, "")
+        if word is None or (word and not target.accepts(word)):
+            values = target.values or ("a number",)
+            problems.append(f"{target.name}: write one of {', '.join(values)}, or leave it empty")
         elif word:
-            answers[name] = _WORDS[word] if name in LABELS else word
-        elif name in RELEASED_ANSWERS:
-            answers[name] = UNSURE
+            answers[target.name] = word
     annotator = row.get("annotator") or None
     if annotator is not None and not _ANNOTATOR.fullmatch(annotator):
         problems.append("annotator: write an id such as annotator-1, not a name, or leave it empty")
     if problems or trajectory is None or number is None:
         return problems
-    return Annotation(trajectory.trajectory_id, annotator, answers, annotation=int(number))
+    step, part = row.get("step") or None, row.get("part") or None
+    return Annotation(
+        trajectory.trajectory_id, annotator, answers, annotation=int(number), of_step=step, of_part=part
+    )
 
 
-def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Question] = ()) -> str:
+def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Target] = ()) -> str:
     """Return the text of ``dev_labels.csv``, sorted by trajectory and annotation.
 
     Unsure is an empty cell. The suite's own questions are the last columns. By default, the paper's questions
     are used.
     """
-    questions = questions or default_questions()
+    questions = questions or default_targets()
     asked = {question.name for question in questions}
     released = [name for name in RELEASED_ANSWERS if name in asked]
     own = [question.name for question in questions if question.is_own]
-    words = {answer: word for word, answer in _WORDS.items()}
+    truth = {"yes": "true", "no": "false"}
+    labels = sorted(
+        labels, key=lambda each: (each.trajectory_id, each.of_step or "", each.of_part or "", each.annotation)
+    )
+    parts = [name for name in ("step", "part") if any(getattr(label, f"of_{name}") for label in labels)]
     rows = []
-    for label in sorted(labels, key=lambda label: (label.trajectory_id, label.annotation)):
+    for label in labels:
         cells = {name: answer for name, answer in label.answers.items() if answer != UNSURE}
-        cells |= {name: words[cells[name]] for name in LABELS if name in cells}
+        cells |= {name: truth.get(cells[name], cells[name]) for name in released if name in cells}
         rows.append(
             [
-                *(label.trajectory_id, label.annotation),
+                label.trajectory_id,
+                *(getattr(label, f"of_{name}") or "" for name in parts),
+                label.annotation,
                 *(cells.get(name, "") for name in released),
                 label.annotator or "",
                 *(cells.get(name, "") for name in own),
             ]
         )
-    return csv_text(("trajectory_id", "annotation", *released, "annotator", *own), rows)
+    return csv_text(("trajectory_id", *parts, "annotation", *released, "annotator", *own), rows)

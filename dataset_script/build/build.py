@@ -200,7 +200,7 @@ class _Build:
 
     def _write_tables_of_suite(self, parts: Sequence[tuple[Trajectory, Part]]) -> list[Shard]:
         """Write the tables `tasks` and `annotations`, and return their shards."""
-        staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.questions
+        staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.targets
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]
         labels.sort(key=lambda each: (order[each.trajectory_id], each.annotation))
@@ -241,7 +241,7 @@ class _Build:
             is_blind=blind,
             about=suite.about,
             profile=suite.profile,
-            questions=suite.questions,
+            questions=suite.targets,
         )
         texts = {
             "README.md": render_card(facts),

@@ -19,7 +19,7 @@ from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.predictions.findings import Finding
 from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from arb.core.trajectory import Recording
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
@@ -260,7 +260,7 @@ def table_of(
     configuration: str,
     rows: Iterable[Mapping[str, Any]],
     blinding: Blinding | None,
-    questions: Sequence[Question] = (),
+    questions: Sequence[Target] = (),
 ) -> pa.Table:
     """Return the rows as a one-chunk table. Raises UnusableFileError for a value of the wrong type."""
     columns = columns_of(configuration, questions)

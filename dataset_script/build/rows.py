@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from arb.core.trajectory import Recording, Step
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
@@ -141,7 +141,7 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
     }
 
 
-def annotation_row(labels: Annotation, questions: Iterable[Question] = ()) -> Row:
+def annotation_row(labels: Annotation, questions: Iterable[Target] = ()) -> Row:
     """Return a row of `annotations`, with a column for each of ``questions`` that is the suite's own."""
     own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
     return {

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import structs
 
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
@@ -139,7 +139,7 @@ def write_rows(
     split: str,
     rows: Sequence[Row],
     blinding: Blinding | None = None,
-    questions: tuple[Question, ...] = (),
+    questions: tuple[Target, ...] = (),
 ) -> Shard:
     """Write rows from the suite, not from parts, as the only shard of a split, and return the shard."""
     table = table_of(configuration, rows, blinding, questions)
@@ -174,7 +174,7 @@ def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
     return places
 
 
-def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Question] = ()) -> Shard:
+def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Target] = ()) -> Shard:
     path = task.folder / task.name
     path.parent.mkdir(parents=True, exist_ok=True)
     schema = arrow_schema(task.configuration, questions=questions)

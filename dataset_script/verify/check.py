@@ -115,7 +115,7 @@ def verify(
         findings.add("no_manifest", MANIFEST, str(error)[:200])
         return VerifyReport(0, {}, findings.listed())
     suite = suite or _suite_of(manifest)
-    forbidden = Forbidden(canaries, suite.questions if suite else ())
+    forbidden = Forbidden(canaries, suite.targets if suite else ())
     allowed = trajectories_of(suite, allow_missing)
     shards = check_files(folder, manifest, findings)
     progress(0, len(shards), "")

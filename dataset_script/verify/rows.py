@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from arb.core.ids import TrajectoryId
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from dataset_script.build.pictures import image_digest, why_undecodable
 from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, LABEL_COLUMNS, Configuration, arrow_schema
 from dataset_script.sources.published import Shard
@@ -78,10 +78,10 @@ class Forbidden:
     """
 
     canaries: tuple[str, ...] = ()
-    questions: tuple[Question, ...] = ()
+    questions: tuple[Target, ...] = ()
 
     @property
-    def own_questions(self) -> tuple[Question, ...]:
+    def own_targets(self) -> tuple[Target, ...]:
         return tuple(question for question in self.questions if question.is_own)
 
     @cached_property
@@ -228,7 +228,7 @@ class _ShardCheck:
         """Add findings for unexpected columns whose names suggest private data."""
         is_test = self.shard.split == "test"
         expected = dict(_columns_in(self._schemas()[0]))
-        own = {question.name for question in self.forbidden.own_questions}
+        own = {question.name for question in self.forbidden.own_targets}
         for name, _ in _columns_in(schema):
             if name in expected:
                 continue
@@ -289,7 +289,7 @@ class _ShardCheck:
 
     def _check_own_answers(self, batch: pa.RecordBatch) -> None:
         """Check that the columns of the suite's own questions contain only possible answers."""
-        for question in self.forbidden.own_questions if self.shard.configuration == ANNOTATIONS else ():
+        for question in self.forbidden.own_targets if self.shard.configuration == ANNOTATIONS else ():
             answers = batch.column(question.name).to_pylist()
             if others := sum(answer is not None and answer not in question.values for answer in answers):
                 self.add("other_schema", f"{question.name}: not an answer to the question", count=others)

@@ -13,7 +13,7 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import Target, default_targets, main_target, scored
 from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, rank_cells
 from leaderboard.board.rows import (
     STRICT,
@@ -42,11 +42,13 @@ Ranks = Mapping[str, Rank | None]
 
 @dataclass(frozen=True)
 class Board:
-    """A board. Its rows are in the order of the ranking on success; see `order_on_board`."""
+    """A board. Its rows are in the order of the ranking on the main target; see `order_on_board`."""
 
     suite: str
     label_version: str | None
     rows: Sequence[BoardRow]
+    targets: tuple[Target, ...] = field(default_factory=default_targets, repr=False)
+    """The targets of the suite; `board.json` names them unless they are AgentRewardBench's."""
     _ranking_data: RankingData = field(default_factory=RankingData, repr=False, compare=False)
     _ranks_by: dict[tuple[str, str], Ranks] = field(
         default_factory=dict, init=False, repr=False, compare=False
@@ -67,7 +69,15 @@ class Board:
     @cached_property
     def content(self) -> bytes:
         """The board as canonical JSON, without the digest."""
-        facts = {"suite": self.suite, "split": "test", "label_version": self.label_version}
+        facts: dict[str, Any] = {
+            "suite": self.suite, "split": "test", "label_version": self.label_version,
+        }  # fmt: skip
+        if self.targets != default_targets():
+            facts["targets"] = [
+                {"name": target.name, "title": target.title, "type": target.type, "level": target.level,
+                 "metrics": list(target.metrics)}
+                for target in scored(self.targets)
+            ]  # fmt: skip
         return canonical({**facts, "policy": "strict", "rows": [vars(row) for row in self.rows]})
 
     @cached_property
@@ -90,44 +100,74 @@ class Board:
             digest = values.pop("digest")
             known = [{name: row[name] for name in row.keys() & names} for row in values["rows"]]
             rows = [BoardRow(**{**row, "marks": tuple(row.get("marks", ()))}) for row in known]
-            board = cls(values["suite"], values["label_version"], tuple(rows))
+            targets = tuple(
+                Target(**{**each, "text": each["title"], "metrics": tuple(each["metrics"])})
+                for each in values.get("targets", ())
+            )
+            board = cls(values["suite"], values["label_version"], tuple(rows), targets or default_targets())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise ValueError("is not a board.json; download /api/board.json from a Space") from error
         if hashlib.sha256(canonical(values)).hexdigest() != digest:
             raise ValueError("has a digest that does not match its content; download it again")
         return board
 
-    def ranking(self, label: str, metric: str = "precision") -> list[BoardRow]:
-        """Return the rows with a score on the label, best first.
+    @property
+    def main(self) -> Target:
+        """The target that the rows are ordered by."""
+        return main_target(self.targets)
+
+    def order(self, row: BoardRow) -> tuple[bool, bool, float, float, float, str, str]:
+        """Return the sort key by which the rows are ordered."""
+        return order_on_board(row, self.main, self.main.main_metric)
+
+    def target(self, name: str) -> Target:
+        """Return the target with a name. Raises ValueError if the board has none of this name.
+
+        Pages ask every board for AgentRewardBench's targets, which may have no rows on it.
+        """
+        own = {target.name: target for target in scored(self.targets)}
+        known = {**{target.name: target for target in scored(default_targets())}, **own}
+        if name not in known:
+            raise ValueError(f"label: the board has none named {name!r}; use one of {', '.join(own)}")
+        return known[name]
+
+    def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
+        """Return the rows with a score on a target, best first, by its main metric unless one is given.
 
         Rows without the metric and references come last.
         """
-        return sorted(self._rows_with(label), key=lambda row: order_on_board(row, label, metric))
+        target = self.target(label)
+        chosen = metric or target.main_metric
+        return sorted(self._rows_with(label), key=lambda row: order_on_board(row, target, chosen))
 
-    def ranks(self, label: str, metric: str = "precision") -> Ranks:
-        """Return the ranks by one of `RANKED_METRICS`, with the range of places that the data allow.
+    def ranks(self, label: str, metric: str | None = None) -> Ranks:
+        """Return the ranks by a metric of the target, with the range of places that the data allow.
 
         A judge is ranked by its best submission on that metric, which is not always its best by precision.
         Rows that are ranked by a hidden half of the tasks have no rank by other metrics, because every
         further rank would reveal more about that half. Ranks are cached, because hundreds of rows take
         seconds. Raises ValueError for an unknown metric.
         """
-        if metric not in RANKED_METRICS:
-            raise ValueError(f"metric: cannot rank by {metric!r}; use one of {', '.join(RANKED_METRICS)}")
+        target = self.target(label)
+        known = RANKED_METRICS if target.type == "binary" else target.metrics
+        metric = metric or target.main_metric
+        if metric not in known:
+            raise ValueError(f"metric: cannot rank by {metric!r}; use one of {', '.join(known)}")
         with self._lock:
             if (label, metric) not in self._ranks_by:
-                self._ranks_by[label, metric] = self._make_ranks(label, metric)
+                self._ranks_by[label, metric] = self._make_ranks(target, metric)
             return self._ranks_by[label, metric]
 
     def _rows_with(self, label: str) -> list[BoardRow]:
         return [row for row in self.rows if row.labels.get(label)]
 
-    def _make_ranks(self, label: str, metric: str) -> Ranks:
+    def _make_ranks(self, target: Target, metric: str) -> Ranks:
+        label = target.name
         best = [row for row in self._rows_with(label) if row.score(label)["best"]]
-        if metric == "precision":
+        if metric == target.main_metric:
             return {row.id: rank_in(row.score(label)) for row in best}
         by_half = [row.id for row in best if is_ranked_by_half(row, label)]
-        return {**rank_rows(self.rows, label, metric, self._ranking_data), **dict.fromkeys(by_half)}
+        return {**rank_rows(self.rows, target, metric, self._ranking_data), **dict.fromkeys(by_half)}
 
 
 def canonical(value: Any) -> bytes:
@@ -137,15 +177,16 @@ def canonical(value: Any) -> bytes:
     ).encode()
 
 
-def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingData) -> Ranks:
+def rank_rows(rows: Iterable[BoardRow], target: Target, metric: str, data: RankingData) -> Ranks:
     """Return the rank of each judge's best row by a metric. Rows that may not be ranked are left out."""
+    label = target.name
     best: dict[tuple[str, str], tuple[Order, Cell | None]] = {}
     for row in rows:
         score = row.labels.get(label)
-        if not score or not is_rankable(row) or (metric != "precision" and "ranked_by" in score):
+        if not score or not is_rankable(row) or (metric != target.main_metric and "ranked_by" in score):
             continue
         cell = data.hidden[row.id].get(label) if row.id in data.hidden else score["overall"]
-        order, judge = ranking_order(row, cell, metric), judge_of(row)
+        order, judge = ranking_order(row, cell, metric, target), judge_of(row)
         if judge not in best or order < best[judge][0]:
             best[judge] = order, cell
     ranks: dict[str, Rank | None] = {}
@@ -155,7 +196,7 @@ def rank_rows(rows: Iterable[BoardRow], label: str, metric: str, data: RankingDa
         ranks[row_id] = None
         if cell is not None and metric_of(cell, metric) is not None:
             cells[row_id] = cell
-    return ranks | rank_cells(cells, label, metric, data)
+    return ranks | rank_cells(cells, target, metric, data)
 
 
 def make_board(
@@ -166,10 +207,12 @@ def make_board(
     references: Sequence[BoardRow] = (),
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] | None = None,
     verdict_scores: Mapping[str, VerdictScores] = MappingProxyType({}),
+    targets: tuple[Target, ...] = (),
 ) -> Board:
     """Make the board of scored submissions and published rows under a label version.
 
-    Rows are ordered by precision, then recall, then date. A judge is ranked by its best submission for each
+    ``targets`` are those of the suite, by default AgentRewardBench's. Rows are ordered by the main metric of
+    the main target, then a second metric, then date. A judge is ranked by its best submission for each
     label. Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that
     were scored under another label version are left out; those with ``keeps_version`` stay, with a ``note``
     that names it.
@@ -197,6 +240,11 @@ def make_board(
         labels_by_task=labels_by_task or {},
         hidden={record.id: record.ranking for record in current if record.ranking is not None},
     )
-    ranks = {label: rank_rows(rows.values(), label, "precision", data) for label in LABELS}
+    targets = targets or default_targets()
+    ranks = {
+        target.name: rank_rows(rows.values(), target, target.main_metric, data) for target in scored(targets)
+    }
+    main = main_target(targets)
     ranked = [row.with_ranks(ranks) for row in rows.values()]
-    return Board(suite, label_version, tuple(sorted(ranked, key=order_on_board)), data)
+    ranked.sort(key=lambda row: order_on_board(row, main, main.main_metric))
+    return Board(suite, label_version, tuple(ranked), targets, data)

@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
-from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.suites.targets import scored
+from arb.core.vocabulary import BENCHMARK_TITLES, LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.judge_precision.intervals import FIGURES, N_RESAMPLES
 from leaderboard.score import Cell, interval_of, metric_of
@@ -84,7 +85,12 @@ def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
             "name": "judge_precision" if row.provenance == "scored" else "unknown",
             "version": "unknown",
         },
-        "evaluation_results": [result for label in LABELS for result in _results(board, row, label)],
+        "evaluation_results": [
+            result
+            for target in scored(board.targets)
+            if target.type == "binary"
+            for result in _results(board, row, target.name)
+        ],
     }  # fmt: skip
 
 

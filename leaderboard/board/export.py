@@ -19,7 +19,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.console import interval, percent
 from arb.core.files import new_folder
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.suites.targets import scored
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import rank_in, why_not_ranked
 from leaderboard.judge_precision import intervals
@@ -71,7 +72,7 @@ def board_to_csv(board: Board) -> str:
     writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *ends,
                      *(f"precision_{name}" for name in ordered), "usd_per_1000", "usd_is_at_least",
                      "note", *SEPARATED])  # fmt: skip
-    for label in LABELS:
+    for label in (target.name for target in scored(board.targets)):
         for row in board.ranking(label):
             score = row.score(label)
             overall, rank = score["overall"], score["rank"] or {}

@@ -7,8 +7,10 @@ that judges may share.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from arb.core.suites.targets import Target
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import is_rankable, judge_of, ranking_order
+from leaderboard.score import metric_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,9 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
     The result has lines only for today's first ``most_lines`` judges, unless ``most_lines`` is None.
     """
-    rows = _ranked_rows(board.rows, label)  # rows are identified by their index in this list, best first
+    rows = _ranked_rows(
+        board.rows, board.target(label)
+    )  # rows are identified by their index in this list, best first
     judges = [judge_of(row) for row in rows]
     by_day: dict[str, list[int]] = {}
     for number, row in enumerate(rows):
@@ -82,11 +86,11 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     return History(tuple(sorted(by_day)), tuple(found), tuple(changes), len(leaders))
 
 
-def _ranked_rows(rows: Iterable[BoardRow], label: str) -> list[BoardRow]:
-    """Return the rows that may be ranked and have a precision, best first."""
+def _ranked_rows(rows: Iterable[BoardRow], target: Target) -> list[BoardRow]:
+    """Return the rows that may be ranked and have the target's main metric, best first."""
     found = []
     for row in rows:
-        score = row.labels.get(label)
-        if score and score["overall"]["precision"] is not None and is_rankable(row):
-            found.append((ranking_order(row, score["overall"]), row))
+        score = row.labels.get(target.name)
+        if score and metric_of(score["overall"], target.main_metric) is not None and is_rankable(row):
+            found.append((ranking_order(row, score["overall"], target.main_metric, target), row))
     return [row for _, row in sorted(found, key=lambda each: each[0])]

@@ -39,6 +39,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.suites.targets import Target
 from arb.core.vocabulary import LOWER_IS_BETTER
 from leaderboard.judge_precision.confusion import metric_values
 from leaderboard.judge_precision.intervals import (
@@ -49,6 +50,7 @@ from leaderboard.judge_precision.intervals import (
     approximate_interval,
     resampled_counts,
 )
+from leaderboard.metrics import metrics_of
 from leaderboard.score import Cell, interval_of, metric_of
 
 DESIGN_EFFECTS: Final = MappingProxyType(
@@ -427,7 +429,8 @@ def rank_contenders(contenders: Sequence[Contender], ids: Sequence[str] | None =
 class RankingData:
     """Data needed for ranking in addition to the rows. It reveals labels, so it must not leave the server.
 
-    ``counts_by_task`` has [TP, FP] of every task, by row id and label, for rows whose verdicts are known.
+    ``counts_by_task`` has the counts of every task, by row id and target, for rows whose verdicts are known
+    (`leaderboard.report.counts_by_task`).
     ``labels_by_task`` has [positives, negatives] of every task, by label. ``hidden`` has the cells of the
     hidden half of the tasks, by row id and label, for rows that are ranked by it.
     """
@@ -437,29 +440,49 @@ class RankingData:
     hidden: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
 
-def rank_cells(cells: Mapping[str, Cell], label: str, metric: str, data: RankingData) -> dict[str, Rank]:
+def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:
     """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric.
 
-    If rows are ranked by a hidden half of the tasks, the ranks do not list which rows are separated, because
-    that would reveal more about the half.
+    Rows on a target that is not binary are resampled by its main metric only. If rows are ranked by a hidden
+    half of the tasks, the ranks do not list which rows are separated, because that would reveal more about
+    the half.
     """
-    labelled = data.labels_by_task.get(label)
+    size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
+    ids = None if data.hidden else list(cells)
+    known = {name: data.counts_by_task.get(name, {}).get(target.name) for name in cells}
+    if target.type != "binary":
+        others = [_other_contender(cell, target, metric, known[name], size) for name, cell in cells.items()]
+        return dict(zip(cells, rank_contenders(others, ids), strict=True))
+    labelled = data.labels_by_task.get(target.name)
     counts = {}
-    for name in cells:
-        found = data.counts_by_task.get(name, {}).get(label)
+    for name, found in known.items():
         if found is not None and metric == "precision":
             counts[name] = found
         elif found is not None and labelled:
             # Under the policy `strict`, no verdict counts as no: FN = positives - TP, TN = negatives - FP.
             counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
-    size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))
     contenders = [
         _contender(cell, metric, counts.get(name), samples.get(name)) for name, cell in cells.items()
     ]
-    ids = None if data.hidden else list(cells)
     return dict(zip(cells, rank_contenders(contenders, ids), strict=True))
+
+
+def _other_contender(cell: Cell, target: Target, metric: str, by_task: Any, n_resamples: int) -> Contender:
+    """Return a row on a target that is not binary, compared by the metric itself."""
+    measured = metric_of(cell, metric)
+    if measured is None:
+        raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
+    formula, samples = metrics_of(target)[metric], None
+    if by_task is not None and metric == target.main_metric:
+        with np.errstate(invalid="ignore", divide="ignore"):
+            samples = formula.value(resampled_counts(np.asarray(by_task), n_resamples, seed=0))
+    interval = interval_of(cell, metric)
+    if formula.is_lower_better:
+        ends = None if interval is None else [-interval[1], -interval[0]]
+        return Contender(-measured, ends, None if samples is None else -samples)
+    return Contender(measured, interval, samples)
 
 
 def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.ndarray | None) -> Contender:

@@ -10,7 +10,8 @@ from math import inf
 from typing import Any, Final, NamedTuple, TypedDict
 
 from arb.core.judge_info import JudgeInfo
-from arb.core.vocabulary import EVIDENCE, LABELS, LOWER_IS_BETTER, metric_name
+from arb.core.suites.targets import Target
+from arb.core.vocabulary import EVIDENCE, LABELS, is_low, metric_name
 from leaderboard.board.ranks import Rank
 from leaderboard.paper.models import model_fields, read_costs
 from leaderboard.paper.published import SPLIT_TITLES, published_label
@@ -228,14 +229,16 @@ def with_verdict_scores(row: BoardRow, scores: Mapping[str, Score | None]) -> Bo
     return replace(row, protocol=STRICT, evidence="verdicts", labels=labels)
 
 
-def ranking_order(row: BoardRow, cell: Cell | None, metric: str = "precision") -> Order:
+def ranking_order(row: BoardRow, cell: Cell | None, metric: str, target: Target) -> Order:
     """Return the sort key of a row: the metric, a second metric, date and id.
 
-    The second metric is precision, or recall if the metric is precision. Undefined metrics come last.
+    The second metric of a binary target is precision, or recall if the metric is precision; else it is the
+    main metric, or the next one. Undefined metrics come last.
     """
-    sign = 1 if metric in LOWER_IS_BETTER else -1
-    second = "recall" if metric == "precision" else "precision"
-    return (_sorted_by(cell, metric, sign), _sorted_by(cell, second, -1), row.date, row.id)
+    known = ("precision", "recall") if target.type == "binary" else target.metrics
+    second = next((name for name in known if name != metric), metric)
+    first_key, second_key = (_sorted_by(cell, name, 1 if is_low(name) else -1) for name in (metric, second))
+    return (first_key, second_key, row.date, row.id)
 
 
 def _sorted_by(cell: Cell | None, metric: str, sign: int) -> float:
@@ -284,17 +287,17 @@ def is_ranked_by_half(row: BoardRow, label: str) -> bool:
 
 
 def order_on_board(
-    row: BoardRow, label: str = "success", metric: str = "precision"
+    row: BoardRow, target: Target, metric: str
 ) -> tuple[bool, bool, float, float, float, str, str]:
-    """Return the sort key of a row on the board: comparable rows, then other rows, then references.
+    """Return the sort key of a row on a board: comparable rows, then other rows, then references.
 
     Within each group, rows that are ranked by the hidden half of the tasks are sorted by their rank, and
     other rows by their figures.
     """
-    score = row.labels.get(label)
+    score = row.labels.get(target.name)
     first = 0.0
-    if score is not None and metric == "precision" and "ranked_by" in score:
+    if score is not None and metric == target.main_metric and "ranked_by" in score:
         rank = score["rank"]
         first = rank["place"] if rank else inf
-    figures_order = ranking_order(row, score["overall"] if score is not None else None, metric)
+    figures_order = ranking_order(row, score["overall"] if score is not None else None, metric, target)
     return (row.provenance == "reference", not row.is_comparable, first, *figures_order)

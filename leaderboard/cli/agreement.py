@@ -60,12 +60,12 @@ def agreement(
     settings = read_settings()
     chosen = read_suite(suite, settings)
     found = read_annotations(chosen, settings, split, annotations)
-    report = agreements.agreement_report(found, chosen.questions)
+    report = agreements.agreement_report(found, chosen.targets)
     items: list[OpenItem] | None = None
     if split != "test" or chosen.shows_labels("test"):
         ids = {each.trajectory_id for each in chosen.trajectories if chosen.shows_labels(each.split)}
         visible = [annotation for annotation in found if annotation.trajectory_id in ids]
-        items = [item for item in agreements.open_items(visible, chosen.questions) if item.disagreeing]
+        items = [item for item in agreements.open_items(visible, chosen.targets) if item.disagreeing]
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return

@@ -118,7 +118,7 @@ def convert_annotations(
     if opaque:
         found = annotation_files.with_opaque_annotators(found)
     try:
-        labels_module.write_annotations(found, out, chosen.questions)
+        labels_module.write_annotations(found, out, chosen.targets)
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
     except OSError as problem:
@@ -172,7 +172,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
-        text = annotation_files.template(drawn, annotator, chosen.questions)
+        text = annotation_files.template(drawn, annotator, chosen.targets)
         out.write_text(text, encoding="utf-8", newline="")
     except ValueError as problem:
         stop(f"--share: {problem}")
@@ -226,7 +226,7 @@ def dev_labels(
         found = annotation_files.dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
         if not found:
             stop(f"{file.name} has no annotation of a dev trajectory of {chosen.name}", code=1)
-        core_files.atomic_write(path, suites.render_dev_labels(found, chosen.questions))
+        core_files.atomic_write(path, suites.render_dev_labels(found, chosen.targets))
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
     except OSError as problem:

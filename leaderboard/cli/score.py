@@ -22,21 +22,26 @@ from arb.core.cli import (
 )
 from arb.core.console import coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from leaderboard.score import interval_of, metric_of
 
 with lazy_imports():
-    from leaderboard import calibration, verdict_files
+    from leaderboard import calibration, metrics, verdict_files
     from leaderboard import report as reports
     from leaderboard.judge_precision import scores as metric
     from leaderboard.labels import labels as labels_module
     from leaderboard.labels import source
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rich.console import Console
 
     from arb.core.predictions.table import Predictions
+    from arb.core.suites.targets import Target
     from leaderboard.calibration import Calibration
     from leaderboard.labels.labels import LabelSet
+    from leaderboard.metrics import TargetMetric
     from leaderboard.score import Cell
 
 
@@ -59,11 +64,12 @@ def score(
 
     Prints the figures overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
-    report = reports.score_report(*_read(file, split, suite), policy)
+    verdicts, labels = _read(file, split, suite)
+    report = reports.score_report(verdicts, labels, policy)
     if as_json:
         print_json(report)
     else:
-        print_report(report, file.name, plain_console())
+        print_report(report, labels.targets, file.name, plain_console())
         if split == "dev":
             chosen = flags(split="test", suite=suite, out="test.jsonl")
             next_step("get a template for your verdicts on test", "submissions", "template", *chosen)
@@ -141,26 +147,36 @@ def print_calibration(found: Calibration, file_name: str, console: Console) -> N
 COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN", "no verdict")
 
 
-def print_report(report: dict[str, Any], file_name: str, console: Console) -> None:
+def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: str, console: Console) -> None:
+    asked = {target.name: target for target in targets}
     console.print(
         f"{file_name} on {report['suite']} {report['split']}, labels {report['label_version']}, "
         f"policy {report['policy']}, coverage {percent(report['coverage'])} %"
     )
     for label, found in report["labels"].items():
         if found is None:
-            console.print(f"{LABEL_TITLES[label]}: the file has no verdicts on this label")
+            console.print(f"{asked[label].title}: the file has no verdicts on this label")
             continue
-        table = text_table(LABEL_TITLES[label], figures=COLUMNS)
-        table.add_row("overall", *_cells(found["overall"]))
+        chosen = metrics.metrics_of(asked[label]) if asked[label].type != "binary" else {}
+        titles_of_metrics = [name for each in chosen.values() for name in (each.title, "95 %")]
+        columns = ("items", *titles_of_metrics, "no verdict") if chosen else COLUMNS
+        table = text_table(asked[label].title, figures=columns)
+        table.add_row("overall", *_cells(found["overall"], chosen))
         for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
             table.add_section()
             for name, cell in found[key].items():
-                table.add_row(titles.get(name, name), *_cells(cell))
+                table.add_row(titles.get(name, name), *_cells(cell, chosen))
         console.print(table)
 
 
-def _cells(cell: Cell) -> list[str]:
-    return [f"{cell['n']:,}", *metric_cells(cell), f"{cell['no_verdict']:,}"]
+def _cells(cell: Cell, chosen: Mapping[str, TargetMetric]) -> list[str]:
+    """Return the figures of a cell as texts: those of the ``chosen`` metrics, or those of a binary target."""
+    values = metric_cells(cell) if not chosen else []
+    for name, formula in chosen.items():
+        value, ends = metric_of(cell, name), interval_of(cell, name)
+        values.append(percent(value) if formula.is_share else coefficient(value))
+        values.append(interval(ends) if formula.is_share else " to ".join(map(coefficient, ends or [])))
+    return [f"{cell['n']:,}", *values, f"{cell['no_verdict']:,}"]
 
 
 def metric_cells(cell: Cell) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from arb.core.annotation import Annotation, answered
 from arb.core.ids import TrajectoryId
-from arb.core.suites.questions import UNSURE, Question, default_questions
+from arb.core.suites.targets import UNSURE, Target, default_targets
 from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from leaderboard.labels.coefficients import (
@@ -63,7 +63,7 @@ class Doubles:
     Attributes:
         units: The number of each annotation's trajectory, (annotations,).
         tasks: The number of each trajectory's task, (trajectories,).
-        codes: Answers by question, int64 of shape (annotations,): the index in ``Question.values``, or -1.
+        codes: Answers by question, int64 of shape (annotations,): the index in ``Target.values``, or -1.
         first: The index of each double's earlier annotation, (doubles,).
         second: The index of each double's later annotation, (doubles,).
         benchmarks: The benchmark of each double.
@@ -74,7 +74,7 @@ class Doubles:
 
     units: np.ndarray
     tasks: np.ndarray
-    questions: Mapping[str, Question]
+    questions: Mapping[str, Target]
     codes: Mapping[str, np.ndarray]
     first: np.ndarray
     second: np.ndarray
@@ -84,11 +84,11 @@ class Doubles:
     swapped: np.ndarray | None = None
 
 
-def _by_name(questions: Sequence[Question]) -> dict[str, Question]:
-    return {question.name: question for question in questions or default_questions()}
+def _by_name(questions: Sequence[Target]) -> dict[str, Target]:
+    return {question.name: question for question in questions or default_targets()}
 
 
-def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> Doubles:
+def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> Doubles:
     """Return all pairs of annotations of one trajectory by two people, sorted by the later annotation.
 
     ``questions`` are those of the suite, by default those of the paper.
@@ -141,7 +141,7 @@ def numbered(names: Sequence[Any] | np.ndarray) -> np.ndarray:
     return np.unique(np.asarray(names), return_inverse=True)[1].astype(np.int64)
 
 
-def _codes(annotations: Sequence[Annotation], question: Question) -> np.ndarray:
+def _codes(annotations: Sequence[Annotation], question: Target) -> np.ndarray:
     places = {answer: place for place, answer in enumerate(question.values)}
     found = [places.get(annotation.answers.get(question.name, ""), MISSING) for annotation in annotations]
     return np.array(found, dtype=np.int64)
@@ -225,7 +225,7 @@ class QuestionAgreement:
     are the answers of earlier annotations. ``wanted`` has the result of `doubles_wanted` by coefficient.
     """
 
-    question: Question
+    question: Target
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
     by_pair: Mapping[tuple[str, str], Agreement]
@@ -269,9 +269,7 @@ class AgreementReport:
     questions: Mapping[str, QuestionAgreement]
 
 
-def agreement_report(
-    annotations: Sequence[Annotation], questions: Sequence[Question] = ()
-) -> AgreementReport:
+def agreement_report(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> AgreementReport:
     """Return the agreement report of the annotations of a split or suite, which are in file order.
 
     ``questions`` are those of the suite, by default those of the paper. Agreement over time is by week if
@@ -292,7 +290,7 @@ def agreement_report(
     )
 
 
-def open_items(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> tuple[OpenItem, ...]:
+def open_items(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> tuple[OpenItem, ...]:
     """Return the trajectories with different answers, or with any Unsure, sorted by id."""
     names = tuple(_by_name(questions))
     by_id: dict[str, list[Annotation]] = {}

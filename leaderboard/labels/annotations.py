@@ -2,6 +2,8 @@
 
 - The CSV format of the released ``annotations.csv``. Each row is an annotation; the first row of a trajectory
   is the primary one. Only this module knows the columns and words of this format.
+- A CSV format for suites that have none of the released targets: ``trajectory_id``, ``step`` or ``part`` for
+  labels of parts of runs, ``annotator``, and a column per target with its values.
 - A Parquet format, which also has comments, times and durations.
 - A CSV template for annotators who work offline.
 - A suite's published dev labels.
@@ -16,7 +18,7 @@ import hashlib
 import io
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
 from types import MappingProxyType
@@ -26,9 +28,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from arb.core.annotation import Annotation
+from arb.core.files import csv_text
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suite import Suite
-from arb.core.suites.questions import RELEASED_ANSWERS, SUCCESS, UNSURE, Question, default_questions
+from arb.core.suites.targets import RELEASED_ANSWERS, SUCCESS, UNSURE, Target, default_targets
 
 COMMENT_LENGTH: Final = 10_000
 MOST_ANNOTATIONS: Final = 9
@@ -43,16 +46,16 @@ class AnnotationsInvalid(ValueError):
         super().__init__("; ".join(problems))
 
 
-def _own(questions: Sequence[Question]) -> tuple[Question, ...]:
+def _own(questions: Sequence[Target]) -> tuple[Target, ...]:
     return tuple(question for question in questions if question.is_own)
 
 
-def _known(questions: Sequence[Question]) -> dict[str, Question]:
+def _known(questions: Sequence[Target]) -> dict[str, Target]:
     """Return the questions that a file may answer, by name: those of the paper and those of the suite."""
-    return {question.name: question for question in (*default_questions(), *_own(questions))}
+    return {question.name: question for question in (*default_targets(), *_own(questions))}
 
 
-def problems_of(annotation: Annotation, questions: Sequence[Question] = ()) -> list[str]:
+def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> list[str]:
     """Return the problems of an annotation, each beginning with a field's name. None repeats an answer."""
     problems = []
     try:
@@ -126,6 +129,7 @@ _COLUMNS: Final = MappingProxyType(
     }
 )
 _ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
+_PLAIN_COLUMNS: Final = ("trajectory_id", "step", "part", "annotator")
 _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")
 
 
@@ -134,7 +138,20 @@ def is_released_header(line: str) -> bool:
     return _COLUMNS[SUCCESS] in line
 
 
-def _answers_by_word(question: Question) -> dict[str, str]:
+def is_plain(questions: Sequence[Target]) -> bool:
+    """Return whether files of a suite have the plain format, since it has no released target."""
+    return bool(questions) and all(question.is_own for question in questions)
+
+
+def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | None:
+    """Return the answer in a cell, or None if it is empty or has another word."""
+    word = cell.strip().lower()
+    if question.type != "score":
+        return words.get(word)
+    return word if word == UNSURE or (question.accepts(word) and word) else None
+
+
+def _answers_by_word(question: Target) -> dict[str, str]:
     """Return the answer for each word of a file, in lower case: the values of answers, such as yes, too.
 
     The other words are those of the released format, or the titles of choices if the suite adds the question.
@@ -147,7 +164,7 @@ def _answers_by_word(question: Question) -> dict[str, str]:
 
 
 def parse_released(
-    text: str, questions: Sequence[Question] = (), is_strict: bool = False
+    text: str, questions: Sequence[Target] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
     """Return every row of a CSV file as an annotation, in file order.
 
@@ -160,7 +177,7 @@ def parse_released(
     AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
     known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
-    needed = {*_ID_COLUMNS, *(_COLUMNS.get(name, name) for name in _needed(questions, is_strict))}
+    needed = {_COLUMNS.get(name, name) for name in _needed(questions, is_strict)}
     header = text.partition("\n")[0]
     delimiter = max(",;\t", key=header.count)  # no name of a column contains one of them
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -168,8 +185,11 @@ def parse_released(
     found = []
     try:
         columns = set(reader.fieldnames or ())
+        plain = is_plain(questions) and "trajectory_id" in columns
+        needed |= {"trajectory_id"} if plain else {*_ID_COLUMNS}
         if is_strict:
-            problems += _unknown_columns(columns - {*_ABOUT_COLUMNS, *known}, questions)
+            about = _PLAIN_COLUMNS if plain else _ABOUT_COLUMNS
+            problems += _unknown_columns(columns - {*about, *known}, questions)
         if missing := needed - columns:
             raise AnnotationsInvalid([f"the columns {', '.join(sorted(missing))} are missing", *problems])
         asked = {column: question for column, question in known.items() if column in columns}
@@ -178,12 +198,19 @@ def parse_released(
             answers = {}
             for column, question in asked.items():
                 cell = row[column]
-                answer = words[column].get((cell or "").strip().lower())
+                answer = _answer_in(cell or "", words[column], question)
                 if answer is not None:
                     answers[question.name] = answer
+                elif plain and not (cell or "").strip():
+                    continue  # a target of another level
                 elif is_strict or not question.is_own or cell is None:  # None if the row is too short
                     what = "answers to this question" if question.is_own else "words of the released format"
                     problems.append(f"row {number}, {column}: not one of the {what}")
+            if plain:
+                step, part = (row.get("step") or "").strip() or None, (row.get("part") or "").strip() or None
+                spelled, who = (row["trajectory_id"] or "").strip(), row.get("annotator") or None
+                found.append(Annotation(spelled, who, answers, of_step=step, of_part=part))
+                continue
             spelled = "/".join((row[name] or "").strip() for name in _ID_COLUMNS)
             who, experiment = row.get("annotator_name") or None, row.get("exp_name") or ""
             found.append(Annotation(spelled, who, answers, experiment=experiment))
@@ -194,21 +221,21 @@ def parse_released(
     return tuple(found)
 
 
-def _needed(questions: Sequence[Question], is_strict: bool) -> list[str]:
+def _needed(questions: Sequence[Target], is_strict: bool) -> list[str]:
     """Return the names of the questions that a file must have. Unless strict, newer ones may be missing."""
-    questions = tuple(questions) or default_questions()
-    if is_strict or questions == default_questions():
+    questions = tuple(questions) or default_targets()
+    if is_strict or questions == default_targets():
         return [question.name for question in questions]
-    return [SUCCESS]
+    return [SUCCESS] if any(question.name == SUCCESS for question in questions) else []
 
 
-def _unknown_columns(names: Iterable[str], questions: Sequence[Question]) -> list[str]:
+def _unknown_columns(names: Iterable[str], questions: Sequence[Target]) -> list[str]:
     known = ", ".join((*_COLUMNS.values(), *(question.name for question in _own(questions))))
     return [f"the column {name[:40]!r} is unknown; use {known} for answers" for name in sorted(names)]
 
 
 def write_released(
-    annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Question] = ()
+    annotations: Sequence[Annotation], may_be_open: bool = False, questions: Sequence[Target] = ()
 ) -> str:
     """Return the annotations as CSV, with the column order, words and line ends (CR LF) of the released file.
 
@@ -217,7 +244,9 @@ def write_released(
     without an answer, because the format has no word for that. With ``may_be_open`` such a cell is left
     empty, for a file to fill in.
     """
-    questions = questions or default_questions()
+    questions = questions or default_targets()
+    if is_plain(questions):
+        return _write_plain(annotations, questions)
     asked = {question.name for question in questions}
     released = [name for name in _COLUMNS if name in asked]
     own = [question.name for question in _own(questions)]
@@ -245,7 +274,18 @@ def write_released(
     return output.getvalue()
 
 
-def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annotation:
+def _write_plain(annotations: Sequence[Annotation], questions: Sequence[Target]) -> str:
+    rows = [
+        [
+            *(each.trajectory_id, each.of_step or "", each.of_part or "", each.annotator or ""),
+            *(each.answers.get(question.name, "") for question in questions),
+        ]
+        for each in annotations
+    ]
+    return csv_text((*_PLAIN_COLUMNS, *(question.name for question in questions)), rows)
+
+
+def with_unsure(annotation: Annotation, questions: Sequence[Target]) -> Annotation:
     """Return the annotation with Unsure for questions of the paper that the suite added later.
 
     The released format has no other word for an unanswered question.
@@ -254,7 +294,7 @@ def with_unsure(annotation: Annotation, questions: Sequence[Question]) -> Annota
     return annotation.with_answers({**asked, **annotation.answers})
 
 
-def _schema(own: Sequence[Question]) -> pa.Schema:
+def _schema(own: Sequence[Target]) -> pa.Schema:
     texts = ("trajectory_id", "annotator", *RELEASED_ANSWERS, "comment")
     return pa.schema(
         [
@@ -271,7 +311,7 @@ def _schema(own: Sequence[Question]) -> pa.Schema:
 _ABOUT_FIELDS: Final = ("trajectory_id", "annotator", "comment", "at", "seconds", "experiment", "step")
 
 
-def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Question] = ()) -> bytes:
+def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> bytes:
     """Return the annotations as Parquet, in the given order, with times in UTC to the microsecond.
 
     Raises AnnotationsInvalid with every problem.
@@ -284,7 +324,7 @@ def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Questio
 
 
 def parse_parquet(
-    content: bytes, questions: Sequence[Question] = (), is_strict: bool = False
+    content: bytes, questions: Sequence[Target] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
     """Return every row of a trusted Parquet file as an annotation, in file order.
 
@@ -325,7 +365,7 @@ def parse_parquet(
     return tuple(found)
 
 
-def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Question]) -> None:
+def _refuse_bad(annotations: Sequence[Annotation], questions: Sequence[Target]) -> None:
     problems = [
         f"row {number}, {problem}"
         for number, annotation in enumerate(annotations, start=1)
@@ -355,7 +395,7 @@ def drawn_share(
     return tuple(trajectory for trajectory in trajectories if trajectory.trajectory_id in drawn)
 
 
-def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Question] = ()) -> str:
+def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Target] = ()) -> str:
     """Return a CSV file to fill in, with one row per trajectory, sorted by task."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
     open_ones = [Annotation(t.trajectory_id, annotator) for t in by_task]
@@ -369,15 +409,16 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
     has more than `MOST_ANNOTATIONS`.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
-    numbers: Counter[str] = Counter()
+    numbers: Counter[tuple[str, str | None, str | None]] = Counter()
     found = []
     for annotation in with_opaque_annotators(annotations):
         if annotation.trajectory_id in is_dev:
-            numbers[annotation.trajectory_id] += 1
-            found.append(replace(annotation, annotation=numbers[annotation.trajectory_id]))
+            item = annotation.trajectory_id, annotation.of_step, annotation.of_part
+            numbers[item] += 1
+            found.append(replace(annotation, annotation=numbers[item]))
     if problems := [
         f"{trajectory_id}: has {number} annotations; remove all but {MOST_ANNOTATIONS}"
-        for trajectory_id, number in numbers.items()
+        for (trajectory_id, _, _), number in numbers.items()
         if number > MOST_ANNOTATIONS
     ]:
         raise AnnotationsInvalid(problems)

@@ -18,11 +18,10 @@ import numpy as np
 
 from arb.core.annotation import Annotation, answered
 from arb.core.files import atomic_write
-from arb.core.ids import Trajectory
+from arb.core.ids import ItemKey, Trajectory, reading_key
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteError, load_dev_labels
-from arb.core.suites.questions import RELEASED_ANSWERS, Question
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import RELEASED_ANSWERS, UNSURE, Target, default_targets
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     parse_parquet,
@@ -32,8 +31,6 @@ from leaderboard.labels.annotations import (
 )
 from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, locate_labels
 
-NO_ANSWER: Final = -1
-NO_OPTIMALITY: Final = 0
 PARQUET: Final = ".parquet"
 WORKBOOK: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 """The first bytes of Excel workbooks, newer and older ones."""
@@ -47,11 +44,11 @@ class LabelsInvalid(Exception):
 class LabelSet:
     """The labels of one split, in the order of ``suite.split(split)``.
 
-    ``first`` and ``second`` have the first and second annotators' answers, and ``primary`` has the labels:
-    the decision if there is one, else the first answer. All three map questions to int8 arrays of shape (n,).
-    Success, side_effect and repetition are 1 for yes, 0 for no, and -1 if unsure or not annotated. Optimality
-    is 1 to 4, or 0 if not answered. For questions that the suite adds, the number is the index of the answer
-    in ``Question.values``, or -1. ``annotated_twice`` is bool of shape (n,).
+    ``trajectories`` are the labelled items: runs, and steps or other parts of runs. ``first`` and ``second``
+    have the first and second annotators' answers, and ``primary`` has the labels: the decision if there is
+    one, else the first answer. All three map targets to arrays of shape (n,): int8 with the numbers of
+    `Target.code`, or float64 for a score. Items of another level, and answers that are Unsure or missing, are
+    -1 or nan. ``annotated_twice`` is bool of shape (n,).
     """
 
     suite: str
@@ -63,6 +60,7 @@ class LabelSet:
     second: Mapping[str, np.ndarray]
     annotated_twice: np.ndarray
     first: Mapping[str, np.ndarray] = field(default_factory=dict)
+    targets: tuple[Target, ...] = field(default_factory=default_targets)
 
     def __repr__(self) -> str:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
@@ -78,10 +76,20 @@ def load_labels(
     """
     if split == "dev" and suite.dev_labels_path.is_file():
         return make_label_set(suite, split, _published(suite), "published")
-    path = locate_labels(settings, fetch)
-    source = settings.labels.partition(":")[0]
-    rows = read_annotation_file(path, questions=suite.questions)
+    path, source = _place_of_labels(suite, settings, fetch)
+    rows = read_annotation_file(path, questions=suite.targets)
     return make_label_set(suite, split, rows, source, _first_row(path), version_key)
+
+
+def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Path, str]:
+    """Return the file with the test labels and the kind of source.
+
+    Labels that are part of the suite are used unless ARB_LABELS names another file.
+    """
+    own, kind = suite.test_labels_path, settings.labels.partition(":")[0]
+    if own is not None and kind == "wheel" and not suite.is_official:
+        return own, "published"
+    return locate_labels(settings, fetch), kind
 
 
 def load_annotations(
@@ -98,8 +106,8 @@ def load_annotations(
     if file is None and split == "dev" and suite.dev_labels_path.is_file():
         annotations, first_row = _published(suite), 1
     else:
-        path = file or locate_labels(settings)
-        annotations = read_annotation_file(path, name, suite.questions, is_strict and file is not None)
+        path = file or _place_of_labels(suite, settings, fetch=True)[0]
+        annotations = read_annotation_file(path, name, suite.targets, is_strict and file is not None)
         first_row = _first_row(path)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
     found = _in_suite(suite, annotations, first_row, name)
@@ -112,7 +120,7 @@ def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: byt
 
 
 def write_annotations(
-    annotations: Sequence[Annotation], path: Path, questions: Sequence[Question] = ()
+    annotations: Sequence[Annotation], path: Path, questions: Sequence[Target] = ()
 ) -> None:
     """Write annotations as Parquet if the file name ends in ``.parquet``, else as CSV.
 
@@ -134,7 +142,7 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def read_annotation_file(
-    path: Path, name: str = "labels", questions: Sequence[Question] = (), is_strict: bool = False
+    path: Path, name: str = "labels", questions: Sequence[Target] = (), is_strict: bool = False
 ) -> tuple[Annotation, ...]:
     """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
 
@@ -189,23 +197,6 @@ def _in_suite(
     return tuple(found)
 
 
-def _code(question: str, values: Sequence[str], annotation: Annotation | None) -> int:
-    """Return the answer to a question as the number that stands for it in a `LabelSet`."""
-    answer = annotation.answers.get(question) if annotation else None
-    if answer is None or answer not in values:
-        return nothing_of(question)
-    if question in LABELS:
-        return int(answer == "yes")
-    if question == "optimality":
-        return int(answer)
-    return values.index(answer)
-
-
-def nothing_of(question: str) -> int:
-    """Return the number that means a missing answer to a question in a label set."""
-    return NO_OPTIMALITY if question == "optimality" else NO_ANSWER
-
-
 def make_label_set(
     suite: Suite,
     split: str,
@@ -215,7 +206,7 @@ def make_label_set(
     version_key: bytes | None = None,
 ) -> LabelSet:
     """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
-    trajectories = suite.split(split)
+    trajectories = suite.items(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
         raise LabelsInvalid(
@@ -224,16 +215,19 @@ def make_label_set(
         )
     annotations = _by_trajectory(suite, trajectories, rows, first_row)
     answers = [answered(found) for found in annotations]
+    # A file may also answer targets of AgentRewardBench that the suite does not ask.
+    targets = list({target.name: target for target in (*default_targets(), *suite.targets)}.values())
     return LabelSet(
         suite=suite.name,
         split=split,
         source=source,
         version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
-        primary=_arrays([found[0] if found else None for found in annotations], suite.own_questions),
-        first=_arrays([found[0] if found else None for found in answers], suite.own_questions),
-        second=_arrays([found[1] if len(found) > 1 else None for found in answers], suite.own_questions),
+        primary=_arrays([found[0] if found else None for found in annotations], targets),
+        first=_arrays([found[0] if found else None for found in answers], targets),
+        second=_arrays([found[1] if len(found) > 1 else None for found in answers], targets),
         annotated_twice=np.array([len(found) > 1 for found in answers], dtype=bool),
+        targets=suite.targets,
     )
 
 
@@ -241,19 +235,23 @@ def _by_trajectory(
     suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
 ) -> list[list[Annotation]]:
     """Return the annotations of each trajectory in file order; the first one is primary."""
-    by_id: dict[str, list[Annotation]] = {}
+    by_item: dict[ItemKey, list[Annotation]] = {}
     for annotation in _in_suite(suite, rows, first_row):
-        by_id.setdefault(annotation.trajectory_id, []).append(annotation)
-    return [by_id.get(t.trajectory_id, []) for t in trajectories]
+        key = reading_key(annotation.trajectory_id), annotation.of_step, annotation.of_part
+        by_item.setdefault(key, []).append(annotation)
+    return [by_item.get(item.key, []) for item in trajectories]
 
 
-def _arrays(chosen: Sequence[Annotation | None], own: Sequence[Question]) -> Mapping[str, np.ndarray]:
-    """Return one annotation's answers per trajectory as arrays, by question."""
-    values = dict(RELEASED_ANSWERS) | {question.name: question.values for question in own}
-    arrays = {
-        name: np.array([_code(name, answers, each) for each in chosen], dtype=np.int8)
-        for name, answers in values.items()
-    }
+def _arrays(chosen: Sequence[Annotation | None], targets: Sequence[Target]) -> Mapping[str, np.ndarray]:
+    """Return one annotation's answers per item as arrays, by target."""
+    arrays: dict[str, np.ndarray] = {}
+    for target in targets:
+        answers = [each.answers.get(target.name) if each else None for each in chosen]
+        if target.type == "score":
+            numbers = [np.nan if answer in (None, UNSURE) else float(answer or "nan") for answer in answers]
+            arrays[target.name] = np.array(numbers, dtype=np.float64)
+        else:
+            arrays[target.name] = np.array([target.code(answer) for answer in answers], dtype=np.int8)
     for array in arrays.values():
         array.setflags(write=False)
     return MappingProxyType(arrays)
@@ -268,13 +266,22 @@ def _version(
     only if there are any, so that a new question does not change existing versions.
     """
     content_of = []
-    for trajectory, found in zip(trajectories, annotations, strict=True):
+    for item, found in zip(trajectories, annotations, strict=True):
         rows: list[list[Any]] = []
         for annotation in (*found[:1], *answered(found)[1:]):
             own = sorted(item for item in annotation.answers.items() if item[0] not in RELEASED_ANSWERS)
-            released = [_code(name, values, annotation) for name, values in RELEASED_ANSWERS.items()]
+            released = [_released_number(name, annotation) for name in RELEASED_ANSWERS]
             rows.append([*released, *([own] if own else [])])
-        content_of.append([trajectory.trajectory_id, rows])
+        parts = [part for part in (item.step, item.part) if part is not None]
+        content_of.append([item.trajectory_id, *parts, rows])
     content = json.dumps(content_of, separators=(",", ":")).encode()
     digest = hashlib.sha256(content) if key is None else hmac.new(key, content, hashlib.sha256)
     return digest.hexdigest()[:12]
+
+
+def _released_number(name: str, annotation: Annotation) -> int:
+    """Return the number of an answer in a version: of a grade the grade or 0, else 1, 0 or -1."""
+    answer = annotation.answers.get(name)
+    if name == "optimality":
+        return int(answer) if answer in RELEASED_ANSWERS[name] else 0
+    return {"yes": 1, "no": 0}.get(answer or "", -1)

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from arb.core.suites.questions import default_questions
+from arb.core.suites.targets import default_targets
 from arb.core.vocabulary import LABELS
 from leaderboard.board.rows import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
@@ -117,12 +117,11 @@ def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
     """Return the agreement of first and second annotations on a question of the paper."""
     twice = labels.annotated_twice
-    lowest = 1 if question == "optimality" else 0  # lower numbers mean "not answered"
-    codes = [values[question][twice].astype(np.int64) - lowest for values in (labels.first, labels.second)]
+    codes = [values[question][twice].astype(np.int64) for values in (labels.first, labels.second)]
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
     units = np.arange(len(trajectories))
-    asked = {each.name: each for each in default_questions()}
+    asked = {each.name: each for each in default_targets()}
     by_question = {question: np.concatenate(codes)}
     doubles = Doubles(np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)

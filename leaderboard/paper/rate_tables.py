@@ -56,7 +56,7 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
         "Experts", "labels", records.labels.primary["success"], trajectories, POLICY
     )
     for name, row_id in (("llm_judge", LLM_JUDGE), ("rule_based", RULE_BASED)):
-        values = records.verdicts[row_id].success if row_id in records.verdicts else None
+        values = records.verdicts[row_id].targets.get("success") if row_id in records.verdicts else None
         if values is not None:
             found[name] = evaluate_agents(name, FROM_VERDICTS, values, trajectories, POLICY)
     return found

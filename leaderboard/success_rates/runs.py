@@ -23,7 +23,7 @@ from arb.core.predictions.findings import Finding, error, quoted_id, row_finding
 from arb.core.predictions.parser_pool import ReadResult, read_in_process
 from arb.core.predictions.raw import ReadingLimits, recognise, to_text, too_many_rows
 from arb.core.predictions.table import Predictions
-from arb.core.suites.questions import SUCCESS, Question, default_questions
+from arb.core.suites.targets import SUCCESS, Target, default_targets
 from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
@@ -172,10 +172,10 @@ def _success_of(
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
     """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file."""
     errors = [finding for finding in findings if finding.level == "error"]
-    if table is None or table.success is None or errors:
+    if table is None or SUCCESS not in table.targets or errors:
         return {}, errors
     rows, errors = rows_by_id(table)
-    ids, values = table.trajectory_ids, table.success.tolist()
+    ids, values = table.trajectory_ids, table.targets[SUCCESS].tolist()
     return {key: (ids[row].strip(), values[row]) for key, row in rows.items()}, errors
 
 
@@ -382,9 +382,9 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     return table, []
 
 
-def _success_question() -> list[Question]:
+def _success_question() -> list[Target]:
     """Return only the question on success, since a suite may not have the other questions."""
-    return [question for question in default_questions() if question.name == SUCCESS]
+    return [question for question in default_targets() if question.name == SUCCESS]
 
 
 def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:

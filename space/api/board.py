@@ -16,7 +16,6 @@ from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.ranks import Rank
-from leaderboard.board.rows import order_on_board
 from space.auth.auth import Auth
 from space.pages.leaderboard.query import LeaderboardQuery, chosen_rows
 from space.pages.rows import overall_of
@@ -162,13 +161,13 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
         "label_version": board.label_version,
         "policy": POLICY,
         "n_rows": len(board.rows),
-        "next": _cursor(board.rows[start + limit - 1]) if has_more else None,
+        "next": _cursor(board, board.rows[start + limit - 1]) if has_more else None,
     }
     return canonical({**facts, "rows": [vars(row) for row in board.rows[start : start + limit]]})
 
 
-def _cursor(row: BoardRow) -> str:
-    text = json.dumps([row.id, *order_on_board(row)])  # may contain Infinity, which json.loads accepts
+def _cursor(board: Board, row: BoardRow) -> str:
+    text = json.dumps([row.id, *board.order(row)])  # may contain Infinity, which json.loads accepts
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -181,7 +180,7 @@ def _after(board: Board, cursor: str) -> int:
             return board.places[row_id] + 1
         if [type(value) for value in order[:2] + order[-2:]] != [bool, bool, str, str]:
             raise ValueError(cursor)
-        return bisect_right(board.rows, tuple(order), key=order_on_board)
+        return bisect_right(board.rows, tuple(order), key=board.order)
     except (ValueError, TypeError, RecursionError):
         raise ValueError(BAD_CURSOR) from None
 

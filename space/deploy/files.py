@@ -39,7 +39,7 @@ NOT_NEEDED: Final = frozenset(
 """Files that are not sent: the labels from which the sample was built, and files for type checkers."""
 
 SUITE_FILES: Final = (
-    "trajectories.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
+    "trajectories.csv", "items.csv", "dev_labels.csv", "tasks.csv", "suite.toml", "about.md", "guidelines.md",
 )  # fmt: skip
 
 
@@ -136,12 +136,14 @@ Row = Mapping[str, Any]
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
     """Return a message for each file that must not be sent because it has labels; it contains no label.
 
-    The files are searched for labels of the suites' test trajectories. ``labels`` is the configured file of
+    The files are searched for labels of the suites' test trajectories, except those of suites whose labels
+    are part of their folder. ``labels`` is the configured file of
     labels on this machine, if any.
     """
     suites = tuple(suites)
-    hidden = {reading_key(t.trajectory_id) for suite in suites for t in suite.split("test")}
-    asked = ANSWERS | {question.name for suite in suites for question in suite.own_questions}
+    with_labels = [suite for suite in suites if suite.test_labels_path is None]
+    hidden = {reading_key(t.trajectory_id) for suite in with_labels for t in suite.split("test")}
+    asked = ANSWERS | {question.name for suite in suites for question in suite.own_targets}
     own = _digest(labels) if labels is not None else None
     problems = []
     for name, path in files.items():

@@ -12,8 +12,9 @@ from fastapi.responses import FileResponse
 
 from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
+from arb.core.predictions.columns import prediction_columns
 from arb.core.predictions.findings import counted
-from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, PREDICTION_COLUMNS, SPLITS
+from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, SPLITS
 from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
 from space.operations.upload_queue import MOST_WAITING
@@ -76,9 +77,10 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
     if not settings.is_local:
         token = "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN"
     space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
+    columns = prediction_columns(service.suite.targets)
     return {
         "formats": FORMATS,
-        "columns": tuple((name, column.description) for name, column in PREDICTION_COLUMNS.items()),
+        "columns": tuple((name, column.description) for name, column in columns.items()),
         "limit": f"{settings.max_upload_bytes / 1e6:g} MB",
         "max_bytes": settings.max_upload_bytes,
         "verdicts_are_shown": service.suite.labels_are_public,

@@ -233,7 +233,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
     router, service, auth = APIRouter(), services.submissions, services.auth
     suite = service.suite
     common: dict[str, Any] = {"rules": suite.rules, "is_private": not suite.labels_are_public}
-    common["titles"] = suite.question_titles
+    common["titles"] = suite.target_titles
     common["receipt_link"] = receipt_link
 
     def known(request: Request) -> Actor | HTMLResponse:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-import numpy as np
-
 from arb.core.ids import Trajectory
 from arb.core.predictions import read_predictions
 from arb.core.predictions.check import CheckResult, check
@@ -53,7 +51,7 @@ def read_upload(
     which read large files, and with ``apart`` also small ones. Raises OSError if the path cannot be read, and
     SuiteError if the split does not exist.
     """
-    limits = ReadingLimits(max_bytes=settings.max_upload_bytes)
+    limits = ReadingLimits(max_bytes=settings.max_upload_bytes, targets=suite.targets)
     if isinstance(source, bytes):
         content = source
     else:
@@ -91,7 +89,7 @@ def reasons_to_hold(
     A file that says yes to likely failures on all benchmarks is not held, because only the labels could
     reveal it.
     """
-    called = np.asarray(verdicts.success) == 1
+    called = verdicts.codes("success") == 1
     count = int(called.sum())
     if not count:
         return ("It calls no trajectory successful, so all its verdicts are the same.",)

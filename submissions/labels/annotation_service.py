@@ -160,7 +160,7 @@ class AnnotationService:
         self.service = service
         self.engine, self.suite, self.clock = service.engine, service.suite, service.clock
         self._lock = threading.Lock()
-        self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=service.suite.questions))
+        self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=service.suite.targets))
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     def now(self) -> AnnotationState:
@@ -270,7 +270,7 @@ class AnnotationService:
         may have missed the response. Saving the same answers again adds no event, but skipping a trajectory
         again moves it to the end of the queue.
         """
-        body = draft.body(self.suite.questions)
+        body = draft.body(self.suite.targets)
         with transaction(self.engine) as session:
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
@@ -333,7 +333,7 @@ class AnnotationService:
                         f"{name}, {each.person}: other answers are already recorded; remove this annotation"
                     )
                 try:
-                    body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.questions)}
+                    body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.targets)}
                 except SubmissionError as problem:
                     problems.append(f"{name}, {each.person}: {problem}")
                     continue
@@ -410,7 +410,7 @@ class AnnotationService:
     def _decision(self, state: AnnotationState, decision: Sequence[str], actor: Actor) -> dict[str, str]:
         """Check a decision and return the body of its event. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
-        asked = self.suite.question(question)
+        asked = self.suite.target(question)
         if asked is None or not answer or not asked.accepts(answer):
             raise SubmissionError("name a question of the suite, and one of its answers (or unsure)")
         why = checked_line(reason, f"give a reason of up to {REASON_LENGTH:,} characters", REASON_LENGTH)

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from arb.core.annotation import Annotation
-from arb.core.suites.questions import UNSURE, Question, default_questions
+from arb.core.suites.targets import UNSURE, Target, default_targets
 from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from submissions.errors import SubmissionError
@@ -51,12 +51,12 @@ class Draft:
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without answers, because logs may contain it
 
-    def body(self, questions: Sequence[Question] = ()) -> dict[str, Any]:
+    def body(self, questions: Sequence[Target] = ()) -> dict[str, Any]:
         """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
 
         ``questions`` are those of the suite, by default those of the paper.
         """
-        questions = questions or default_questions()
+        questions = questions or default_targets()
         if problems := self._problems(questions):
             raise SubmissionError("; ".join(problems))
         # Empty optional fields are left out of the event.
@@ -71,7 +71,7 @@ class Draft:
             **{name: value for name, value in more.items() if value not in (None, "", False)},
         }
 
-    def _problems(self, questions: Sequence[Question]) -> list[str]:
+    def _problems(self, questions: Sequence[Target]) -> list[str]:
         problems = []
         names = [question.name for question in questions]
         if self.answers.keys() - set(names):
@@ -165,7 +165,7 @@ class AnnotationState:
     gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
     gold_tasks: frozenset[tuple[str, str]] = frozenset()
     last_done: Mapping[str, str] = field(default_factory=dict)
-    questions: tuple[Question, ...] = field(default_factory=default_questions)
+    questions: tuple[Target, ...] = field(default_factory=default_targets)
 
     def __repr__(self) -> str:
         return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
@@ -363,7 +363,7 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
     )  # fmt: skip
 
 
-def _still_asked(questions: Iterable[Question], answers: Mapping[str, str]) -> dict[str, str]:
+def _still_asked(questions: Iterable[Target], answers: Mapping[str, str]) -> dict[str, str]:
     asked = {question.name: question for question in questions}
     return {name: answers[name] for name in asked if name in answers and asked[name].accepts(answers[name])}
 

@@ -29,7 +29,7 @@ from submissions.errors import RecordsUnavailable, SubmissionError
 
 with lazy_imports():
     from arb.core import suite as core_suite
-    from arb.core.suites import questions
+    from arb.core.suites import targets
     from dataset_script import sample
     from dataset_script.sources import base, published
     from leaderboard.labels import annotations as released
@@ -287,7 +287,7 @@ def export_items(
     with ends_on(RecordsUnavailable):
         key = service.secret.key("annotation-item")
     items = exchange.read_items(dataset, ids & set(there), key)
-    texts = suite.questions, suite.guidelines
+    texts = suite.targets, suite.guidelines
     try:
         if file_format == "argilla":
             found = exchange.write_argilla(out, suite.name, items, *texts, images or "")
@@ -341,7 +341,7 @@ def import_answers(
         service = open_records()
         with _ends_if_refused(file):
             found, left_out = _read_answers(service, file, file_format, names)
-            labels.write_annotations(released.with_opaque_annotators(found), out, service.suite.questions)
+            labels.write_annotations(released.with_opaque_annotators(found), out, service.suite.targets)
         added = len(found)
     if as_json:
         print_json({"annotations": len(found), "new": added, "left_out": left_out})
@@ -437,8 +437,8 @@ def _read_answers(
     suite = service.suite
     left_out: list[str] = []
     if file_format == "csv":
-        asked = {question.name for question in suite.questions}
-        unasked = dict.fromkeys(set(questions.RELEASED_ANSWERS) - asked)
+        asked = {question.name for question in suite.targets}
+        unasked = dict.fromkeys(set(targets.RELEASED_ANSWERS) - asked)
         annotations = answered(labels.load_annotations(suite, service.settings, file=file))
         found = [each.with_answers(unasked) for each in annotations]
     else:
@@ -450,7 +450,7 @@ def _read_answers(
             for key in keys
             for each in suite.trajectories
         }
-        reader = exchange.AnswersReader(suite.questions, ids, left_out)
+        reader = exchange.AnswersReader(suite.targets, ids, left_out)
         content = exchange.read_export(file)
         found = reader.argilla(content) if file_format == "argilla" else reader.label_studio(content)
     return [replace(each, annotator=names.get(each.person or "", each.person)) for each in found], left_out

@@ -51,7 +51,7 @@ def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
     return [
         each
         for each in newest_decisions([*disputed, *discussed])
-        if each.origin == "dispute" and suite.question(each.target) is not None
+        if each.origin == "dispute" and suite.target(each.target) is not None
     ]
 
 
@@ -126,7 +126,7 @@ def publish_corrections(
             "there is nothing to publish: the current labels contain every accepted correction"
         )
     try:
-        content = write_released(found.annotations, questions=service.suite.questions).encode()
+        content = write_released(found.annotations, questions=service.suite.targets).encode()
     except AnnotationsInvalid:
         raise SubmissionError(
             "some trajectories have unanswered questions, which a label file must not have; answer them first"

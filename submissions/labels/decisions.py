@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, get_args
 
 from arb.core.annotation import Annotation, decided_row
 from arb.core.suite import Suite
-from arb.core.suites.questions import UNSURE, Question
+from arb.core.suites.targets import UNSURE, Target
 from submissions.records.database import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
@@ -170,7 +170,7 @@ def view_dispute(dispute: Dispute, suite: Suite, is_maintainer: bool) -> dict[st
     }
 
 
-def answer_by_rule(rule: Rule, question: Question, answers: Sequence[str]) -> str | None:
+def answer_by_rule(rule: Rule, question: Target, answers: Sequence[str]) -> str | None:
     """Return the answer that a rule gives, or None if the question has to stay open.
 
     The majority is the answer of more than half of the people, where Unsure counts as an answer. The median

@@ -24,7 +24,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.annotation import Annotation
 from arb.core.files import new_folder
-from arb.core.suites.questions import Question
+from arb.core.suites.targets import Target
 from dataset_script.build.blind import same_host
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.labels.annotations import COMMENT_LENGTH, AnnotationsInvalid
@@ -108,7 +108,7 @@ def _kind(content: bytes) -> str:
 
 
 def write_label_studio(
-    out: Path, items: Iterable[Item], questions: Sequence[Question], guidelines: str, image_root: str | None
+    out: Path, items: Iterable[Item], questions: Sequence[Target], guidelines: str, image_root: str | None
 ) -> int:
     """Write ``tasks.json``, ``config.xml``, ``guidelines.md`` and pictures into a new folder.
 
@@ -129,7 +129,7 @@ def write_label_studio(
     return len(tasks)
 
 
-def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -> str:
+def labelling_config(questions: Sequence[Target], has_pictures: bool = True) -> str:
     """Return the labelling configuration of Label Studio for the questions of a suite.
 
     Annotators see a choice's title; exports contain its value, as the ``alias``. Text from trajectories is
@@ -146,7 +146,7 @@ def labelling_config(questions: Sequence[Question], has_pictures: bool = True) -
 
 
 def write_argilla(
-    out: Path, name: str, items: Iterable[Item], questions: Sequence[Question], guidelines: str, root: str
+    out: Path, name: str, items: Iterable[Item], questions: Sequence[Target], guidelines: str, root: str
 ) -> int:
     """Write the pictures and a folder for `argilla.Dataset.from_disk`, and return the number of items.
 
@@ -172,7 +172,7 @@ def write_argilla(
     return len(records)
 
 
-def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[str, Any]:
+def _argilla_settings(questions: Sequence[Target], guidelines: str) -> dict[str, Any]:
     """Return the settings of an Argilla dataset. Its fields and questions must have different names."""
     settings = json.loads((TEMPLATES / "argilla_settings.json").read_text(encoding="utf-8"))
     asked = [
@@ -184,7 +184,7 @@ def _argilla_settings(questions: Sequence[Question], guidelines: str) -> dict[st
     return {**settings, "guidelines": guidelines, "questions": [*asked, *settings["questions"]]}
 
 
-def _guide(questions: Sequence[Question], guidelines: str) -> str:
+def _guide(questions: Sequence[Target], guidelines: str) -> str:
     guides = [f"## {question.title}\n\n{question.text}\n\n{question.guide}" for question in questions]
     return "\n\n".join([guidelines, *guides]).strip() + "\n"
 
@@ -219,7 +219,7 @@ class AnswersReader:
     skipped, discarded or not finished.
     """
 
-    questions: Sequence[Question]
+    questions: Sequence[Target]
     ids: Mapping[str, str]
     left_out: list[str] = field(default_factory=list)
     _found: dict[tuple[str, str], Annotation] = field(default_factory=dict)
@@ -372,7 +372,7 @@ def _first(value: Any) -> Any:
     return choices[0] if isinstance(choices, list) and len(choices) == 1 else text
 
 
-def _answer(question: Question, value: Any) -> str | None:
+def _answer(question: Target, value: Any) -> str | None:
     """Return the answer whose value or title is ``value``, or None if there is none."""
     word = value.strip().lower() if isinstance(value, str) else None
     return next((a.value for a in question.choices if word in (a.value, a.title.lower())), None)

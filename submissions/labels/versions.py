@@ -22,12 +22,12 @@ from sqlalchemy.orm import Session
 from arb.core.annotation import Annotation
 from arb.core.settings import Settings
 from arb.core.suite import Suite
+from arb.core.suites.targets import NO_ANSWER
 from leaderboard.labels.labels import (
     LabelSet,
     LabelsInvalid,
     load_annotations,
     load_labels,
-    nothing_of,
     version_of,
 )
 from leaderboard.labels.source import LabelsUnavailable
@@ -190,8 +190,9 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     """Return the number of changed labels by question, or of all labels if ``before`` is None."""
     found = {}
     for question, labels in after.primary.items():
-        earlier = nothing_of(question) if before is None else before.primary[question]
-        found[question] = int(np.count_nonzero(labels != earlier))
+        none = np.full_like(labels, np.nan if labels.dtype.kind == "f" else NO_ANSWER)
+        earlier = none if before is None else before.primary[question]
+        found[question] = int(labels.size - np.isclose(labels, earlier, rtol=0, atol=0, equal_nan=True).sum())
     return found
 
 

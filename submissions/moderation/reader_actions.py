@@ -9,7 +9,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from arb.core.ids import Trajectory
-from arb.core.suites.questions import UNSURE
+from arb.core.suites.targets import UNSURE
 from leaderboard.errors import ErrorTag, make_tag
 from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import DAY, Actor, is_same_name, require_maintainer
@@ -47,9 +47,9 @@ class ReaderActions(Actions):
         dispute; both may be empty.
         """
         trajectory, suite = self._trajectory(trajectory_id), self.app.suite
-        asked = suite.question(question)
+        asked = suite.target(question)
         if asked is None:
-            names = ", ".join(each.name for each in suite.questions)
+            names = ", ".join(each.name for each in suite.targets)
             raise SubmissionError(f"question: use one of {names}")
         if answer and not asked.accepts(answer):
             raise SubmissionError(f"answer: use one of {', '.join((*asked.values, UNSURE))}")
@@ -112,7 +112,7 @@ class ReaderActions(Actions):
 
     def _check_answer(self, dispute: Dispute, answer: str | None) -> None:
         """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
-        question = self.app.suite.question(dispute.question)
+        question = self.app.suite.target(dispute.question)
         if question is None:
             raise SubmissionError(f"the suite no longer asks {dispute.question}; decline the dispute")
         answers = (*question.values, UNSURE)

@@ -103,6 +103,7 @@ class BoardMaker:
             self._published,
             version,
             *from_labels,
+            targets=self._app.suite.targets,
         )
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy.orm import Session
 
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import Target, scored
 from leaderboard.board.board import Board, BoardRow, rank_rows
 from leaderboard.board.ranks import RankingData
 from leaderboard.judge_precision.confusion import confusion_counts, figures
@@ -95,7 +95,11 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
 
     Nothing is recorded. A submission whose file cannot be read is left out.
     """
-    changed = [label for label in LABELS if (before.primary[label] != after.primary[label]).any()]
+    changed = [
+        target
+        for target in scored(after.targets)
+        if target.type == "binary" and (before.primary[target.name] != after.primary[target.name]).any()
+    ]
     if not changed:
         return {}
     published = [row for row in service.records.board().rows if row.provenance != "scored"]
@@ -108,16 +112,16 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
             with suppress(VerdictsUnavailable):
                 verdicts[line] = service.records.verdicts(line.submission_id)
     effects = {}
-    for label in changed:
-        answers = ((line, verdicts_of(found, label)) for line, found in verdicts.items())
+    for target in changed:
+        answers = ((line, verdicts_of(found, target.name)) for line, found in verdicts.items())
         if columns := {line: column for line, column in answers if column is not None}:
-            labels = before.primary[label], after.primary[label]
-            effects[label] = _effects_on(label, *labels, columns, published)
+            labels = before.primary[target.name], after.primary[target.name]
+            effects[target.name] = _effects_on(target, *labels, columns, published)
     return effects
 
 
 def _effects_on(
-    label: str,
+    target: Target,
     before: np.ndarray,
     after: np.ndarray,
     columns: Mapping[ScoreLine, np.ndarray],
@@ -125,8 +129,8 @@ def _effects_on(
 ) -> list[JudgeEffect]:
     old_cells = {line: _cell(column, before) for line, column in columns.items()}
     new_cells = {line: _cell(column, after) for line, column in columns.items()}
-    old_places = _places(label, old_cells, published)
-    new_places = _places(label, new_cells, published)
+    old_places = _places(target, old_cells, published)
+    new_places = _places(target, new_cells, published)
     is_known = (before >= 0) & (after >= 0)
     found = []
     for line, column in columns.items():
@@ -152,17 +156,17 @@ def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
     return cell
 
 
-def _places(label: str, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """Return the place by precision of each judge's best row, by row id."""
+def _places(target: Target, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
+    """Return the place by the main metric of each judge's best row, by row id."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
             date=line.submitted_at.isoformat(timespec="microseconds"), source="",
-            labels={label: {"overall": cell, "by_benchmark": {}, "by_agent": {}}},
+            labels={target.name: {"overall": cell, "by_benchmark": {}, "by_agent": {}}},
         )
         for line, cell in cells.items()
     ]  # fmt: skip
-    ranks = rank_rows([*rows, *published], label, "precision", RankingData())
+    ranks = rank_rows([*rows, *published], target, target.main_metric, RankingData())
     return {row_id: rank.place for row_id, rank in ranks.items() if rank is not None}
 
 
@@ -249,7 +253,7 @@ def _version_before(service: SubmissionsApp, version: str) -> str | None:
 
 def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     """Return the places of every scored row on two boards, in the order of the newer board."""
-    rankings = [board.ranks("success") if board else {} for board in (before, after)]
+    rankings = [board.ranks(board.main.name) if board else {} for board in (before, after)]
     changes = []
     for row in after.rows:
         if row.provenance == "scored":
@@ -374,10 +378,10 @@ def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) ->
     suite = service.suite
     try:
         annotations = load_annotations(suite, service.settings, file=path, is_strict=True)
-        if path.suffix != ".parquet" and not suite.own_questions:
+        if path.suffix != ".parquet" and not suite.own_targets:
             content = path.read_bytes()
         else:
-            content = write_released(annotations, questions=suite.questions).encode()
+            content = write_released(annotations, questions=suite.targets).encode()
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why)

@@ -49,7 +49,7 @@ def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: b
     Raises OSError or ValueError if the file is missing or damaged.
     """
     content = app.files.read(sha256)
-    limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning)
+    limits = ReadingLimits(max_bytes=len(content), keep_reasoning=keep_reasoning, targets=app.suite.targets)
     table, findings = read_predictions(content, limits=limits, parsers=app.parsers)
     return check(table, findings, app.suite, split)
 

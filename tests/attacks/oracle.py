@@ -95,12 +95,12 @@ class GeneratedOracle:
         file = SuccessColumn(np.asarray(verdicts, dtype=np.int8))
         if not self.is_exact and reasons_to_hold(file, self.world.trajectories, self.rules):
             raise FileHeld
-        report = self.exact_report(file.success)
+        report = self.exact_report(file.targets["success"])
         if not self.is_exact:
             digests = digests_of(file, self.world.trajectories)
             report = disclose(report, digests, self.rules, self.key, audience)
             self.disclosures += disclosures_in(report, digests, "colluders", "judge")
-        self.shown.append((file.success, report))
+        self.shown.append((file.targets["success"], report))
         return report
 
     def exact_report(self, success: np.ndarray) -> dict[str, Any]:

@@ -91,7 +91,7 @@ def test_a_report_that_could_not_be_written_is_refused_before_the_build(run, tmp
         (["--source", "empty"], "contains no runs in a known format; name a folder with cleaned/"),
         (
             ["--suite", "absent"],
-            "no suite 'absent'; use a shipped one (agent-reward-bench, localshop, sample)",
+            "no suite 'absent'; use a shipped one (agent-reward-bench, devai, localshop, ",
         ),
         (["--out", "."], "contains the source"),
     ],

@@ -4,18 +4,19 @@ import csv
 import hashlib
 import json
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from arb.core.judge_info import JudgeInfo
+from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
 from leaderboard.board.board import ScoredRecord
 from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.labels import LabelSet, load_labels
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 from tests.support.submissions import RELEASED_HEADER
+from tests.support.verdict_tables import verdict_table
 
 
 @pytest.fixture
@@ -69,12 +70,12 @@ def real_verdicts(shared, official_test_labels):
     """A function that gives the verdicts of ``aer-c``, ``nnetnav`` or ``rule-based`` in the split's order."""
     suite = load_suite()
 
-    def read(name: str) -> SimpleNamespace:
+    def read(name: str) -> Predictions:
         lines = (shared / f"data/agent-reward-bench/verdicts/{name}.jsonl").read_text().splitlines()
         rows = [json.loads(line) for line in lines]
         success = {suite.find(row["trajectory_id"]).trajectory_id: int(row["success"]) for row in rows}
         ordered = [success[t.trajectory_id] for t in official_test_labels.trajectories]
-        return SimpleNamespace(success=np.array(ordered, dtype=np.int8), side_effect=None, repetition=None)
+        return verdict_table(success=ordered)
 
     return read
 

@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from arb.core.suites.targets import default_targets
 from leaderboard.board.board import make_board
 from leaderboard.compare import Entrant, compare, score_votes, vote
 from leaderboard.judge_precision.scores import judge_scores
@@ -85,7 +86,11 @@ def small_labels(judged):
         SimpleNamespace(benchmark="webarena" if place < 60 else "workarena", agent=f"a{place % 2}", task=task)
         for place, task in enumerate(judged.tasks)
     )
-    return SimpleNamespace(trajectories=trajectories, primary={"success": judged.labels.astype("int8")})
+    return SimpleNamespace(
+        trajectories=trajectories,
+        primary={"success": judged.labels.astype("int8")},
+        targets=default_targets(),
+    )
 
 
 def chosen(entrants, *names):

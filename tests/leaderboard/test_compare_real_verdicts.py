@@ -34,7 +34,7 @@ def tasks(official_test_labels):
 
 @pytest.fixture(scope="module")
 def verdicts(real_verdicts):
-    return [real_verdicts(name).success for name in NAMES]
+    return [real_verdicts(name).targets["success"] for name in NAMES]
 
 
 @pytest.fixture(scope="module")

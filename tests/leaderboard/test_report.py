@@ -14,6 +14,7 @@ from leaderboard.labels.labels import load_labels
 from leaderboard.paper.audit import Counts
 from leaderboard.paper.published import load_published_rows
 from leaderboard.report import counts_by_task, score_report, verdicts_of
+from tests.support.verdict_tables import verdict_table
 
 
 def test_the_cost_of_a_thousand_is_a_thousand_times_the_mean_of_a_row():
@@ -53,10 +54,7 @@ CELL = {*figures(0, 0, 0, 0), "precision_ci", "recall_ci", "f1_ci"}
 
 
 def verdicts(success, side_effect=None, repetition=None):
-    columns = {"success": success, "side_effect": side_effect, "repetition": repetition}
-    return SimpleNamespace(
-        **{name: None if v is None else np.array(v, dtype=np.int8) for name, v in columns.items()}
-    )
+    return verdict_table(success=success, side_effect=side_effect, repetition=repetition)
 
 
 @pytest.fixture

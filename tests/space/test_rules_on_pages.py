@@ -473,7 +473,7 @@ def test_every_sentence_on_compare_holds(space, numbers, metric, random):
     entrants = [
         Entrant(
             space.known.with_figures(row),  # as Compare shows it
-            drawn.verdicts[row.id].success if row.id in drawn.verdicts else None,
+            drawn.verdicts[row.id].targets["success"] if row.id in drawn.verdicts else None,
         )
         for row in chosen
     ]

@@ -170,7 +170,7 @@ def test_a_submission_has_the_verdicts_of_its_file(public):
     row = service.records.board().row(ids["Beta"])
     found = verdicts_of(service)
     assert found.are_known(row) and found.with_figures(row) is row
-    assert (found.for_row(row).success == service.records.verdicts(row.id).success).all()
+    assert (found.for_row(row).success == service.records.verdicts(row.id).targets["success"]).all()
 
 
 def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(public, monkeypatch):
@@ -184,7 +184,7 @@ def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(publ
     assert (part.is_complete, whole.is_complete) == (False, True)
     assert part.success.tolist() == [1] * 5 + [-1] * (len(every) - 5)
     assert whole.success.tolist() == [0] + [-1] * (len(every) - 1)
-    assert whole.verdicts.side_effect is None
+    assert "side_effect" not in whole.verdicts.targets
 
 
 def test_where_labels_are_private_no_errors_are_given_and_no_figures_made(tmp_path):
@@ -227,7 +227,9 @@ class TestTheShippedVerdictsOfWebJudge:
             lines = (files / f"{row_id.partition('/')[2]}.jsonl").read_text().splitlines()
             known = {row["trajectory_id"]: row["success"] for row in map(json.loads, lines)}
             verdicts = service.records.verdicts(row_id)
-            assert dict(zip(verdicts.trajectory_ids, verdicts.success.tolist(), strict=True)) == known
+            assert (
+                dict(zip(verdicts.trajectory_ids, verdicts.targets["success"].tolist(), strict=True)) == known
+            )
 
     def test_a_comparison_is_paired_with_overlap_and_ensembles(self, client):
         text = shown_text(page(client, "/compare", judges=SHIPPED))

@@ -57,10 +57,10 @@ def test_a_board_being_made_holds_up_no_submission(service, monkeypatch):
     making, submitted = threading.Event(), threading.Event()
     real = board_module.make_board
 
-    def slow(*arguments):
+    def slow(*arguments, **options):
         making.set()
         assert submitted.wait(timeout=120), "a submission waited for the board"
-        return real(*arguments)
+        return real(*arguments, **options)
 
     monkeypatch.setattr(board_module, "make_board", slow)
     reader = threading.Thread(target=service.records.board)

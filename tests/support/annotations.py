@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from hypothesis import strategies as st
 
 from arb.core.annotation import Annotation
-from arb.core.suites.questions import UNSURE, default_questions, parse_questions
+from arb.core.suites.targets import UNSURE, default_targets, parse_targets
 
 OWN_TOML = """
 [[questions]]
@@ -40,7 +40,10 @@ answers = [{ value = "yes" }, { value = "no" }]
 """
 """The questions of a suite with two of its own and without optimality, in a ``suite.toml`` behind what is no
 table."""
-OWN_QUESTIONS = (*default_questions()[:3], *parse_questions(tomllib.loads(OWN_TOML)["questions"])[3:])
+OWN_QUESTIONS = (
+    *default_targets()[:3],
+    *parse_targets(tomllib.loads(OWN_TOML)["questions"], is_asked_only=True)[3:],
+)
 """The same as questions."""
 
 IDS = tuple(f"webarena/agent-a/webarena.{number}" for number in range(40))
@@ -85,7 +88,7 @@ def annotations(is_complete: bool = False, is_timed: bool = True, questions=None
     Own answers are among them where ``questions`` has own ones.
     """
     blank = () if is_complete else (None,)
-    asked = {q.name: st.sampled_from((*q.values, UNSURE, *blank)) for q in questions or default_questions()}
+    asked = {q.name: st.sampled_from((*q.values, UNSURE, *blank)) for q in questions or default_targets()}
     answered = st.fixed_dictionaries(asked).map(lambda given: {name: a for name, a in given.items() if a})
     more = {
         "comment": st.text(st.characters(codec="utf-8"), max_size=20),

@@ -1,6 +1,7 @@
 """A suite of five trajectories with dev labels, one with a second annotator: the folder and the suite, as
 fixtures."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -22,9 +23,10 @@ shop/GenericAgent-b/shop.resized.1,1,false,true,true,,
 SUITE_IDS = tuple(line.split(",")[0] for line in SUITE_ROWS.splitlines()[1:])
 
 
-def suite_with(folder: Path, toml: str) -> Suite:
-    """A suite of one test trajectory in a folder, with this ``suite.toml``."""
-    (folder / "trajectories.csv").write_text("trajectory_id,split\nshop/agent/task.1,test\n")
+def suite_with(folder: Path, toml: str, ids: Sequence[str] = ("shop/agent/task.1",)) -> Suite:
+    """Return a suite of test trajectories in a folder, with this ``suite.toml``."""
+    rows = "".join(f"{trajectory_id},test\n" for trajectory_id in ids)
+    (folder / "trajectories.csv").write_text(f"trajectory_id,split\n{rows}")
     (folder / "suite.toml").write_text(toml)
     return load_suite(folder)
 

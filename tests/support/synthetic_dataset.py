@@ -107,7 +107,7 @@ def make_dataset(
 
 
 def _small_tables(out: Path, suite: Suite, ids: set[str], said: Sequence[Annotation]) -> list[Shard]:
-    asked = suite.questions
+    asked = suite.targets
     annotations = tuple(annotation_row(found, asked) for found in said if found.trajectory_id in ids)
     shards = [write_rows(out, "annotations", "dev", annotations, None, asked)] if annotations else []
     tasks = load_tasks(suite)

@@ -12,8 +12,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
+from arb.core.predictions.columns import ColumnKind, PredictionColumn
 from arb.core.predictions.raw import Missing
-from arb.core.vocabulary import PREDICTION_COLUMNS, STATES, TARGETS, ColumnKind, Target
+from arb.core.suites.targets import NO_ANSWER, Target
+from arb.core.vocabulary import STATES
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,19 +51,20 @@ _LARGEST_WHOLE: Final = 2.0**53
 
 
 def target_code(value: object, target: Target) -> int | Problem:
-    """Return the number that is stored for an answer. Null, empty and "unsure" all mean no answer."""
-    if isinstance(value, bool) and target.type != "binary":
+    """Return the number that stands for an answer. Null, empty and "unsure" all mean no answer."""
+    if isinstance(value, bool) and not (target.type == "binary" and target.words.keys() >= {"0", "1"}):
         return WRONG_TYPE
     word = _word(value)
     if word is None or word in _NO_ANSWER_WORDS:
-        return target.no_answer
+        return NO_ANSWER
     if isinstance(word, str):
         if word in target.words:
             return target.words[word]
         word = _number_of(word, UNKNOWN_WORD)
     if isinstance(word, Problem):
         return word
-    return int(word) if word in target.words.values() else OUT_OF_RANGE
+    spelled = str(int(word)) if word.is_integer() else repr(word)
+    return target.words.get(spelled, OUT_OF_RANGE)
 
 
 def probability(value: object) -> float | Problem:
@@ -72,6 +75,11 @@ def probability(value: object) -> float | Problem:
 def amount(value: object) -> float | Problem:
     """Return the cell's finite number of at least 0 (US dollars, seconds), or nan if the cell is empty."""
     return _bounded(value, math.inf)
+
+
+def number(value: object) -> float | Problem:
+    """Return the cell's finite number, or nan if the cell is empty."""
+    return _bounded(value, math.inf, -math.inf)
 
 
 def tokens(value: object) -> float | Problem:
@@ -115,6 +123,19 @@ def free_text(value: object) -> str | Problem | None:
             return WRONG_TYPE
 
 
+def part(value: object) -> str | Problem | None:
+    """Return the number or name of a part of a run as text, or None for the whole run."""
+    if isinstance(value, bool):
+        return WRONG_TYPE
+    if isinstance(value, int | float):
+        number = _finite(value)
+        if isinstance(number, Problem):
+            return number
+        return str(int(number)) if number.is_integer() else repr(number)
+    text = free_text(value)
+    return text.strip() if isinstance(text, str) else text
+
+
 def _word(value: object) -> str | float | Problem | None:
     """Return text in lower case, numbers and bools as a float, or None if the cell is empty."""
     match value:
@@ -140,7 +161,7 @@ def _finite(value: float) -> float | Problem:
     return INFINITE if math.isinf(number) else number
 
 
-def _bounded(value: object, largest: float) -> float | Problem:
+def _bounded(value: object, largest: float, smallest: float = 0.0) -> float | Problem:
     if isinstance(value, bool):
         return WRONG_TYPE
     word = _word(value)
@@ -149,7 +170,7 @@ def _bounded(value: object, largest: float) -> float | Problem:
     number = _number_of(word, WRONG_TYPE) if isinstance(word, str) else word
     if isinstance(number, Problem):
         return WRONG_TYPE if number is UNKNOWN_WORD else number
-    return number if 0.0 <= number <= largest else OUT_OF_RANGE
+    return number if smallest <= number <= largest else OUT_OF_RANGE
 
 
 def _number_of(word: str, otherwise: Problem) -> float | Problem:
@@ -161,6 +182,7 @@ def _number_of(word: str, otherwise: Problem) -> float | Problem:
 _MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = MappingProxyType(
     {
         "id": (trajectory_id, ""),
+        "part": (part, None),
         "probability": (probability, NO_NUMBER),
         "state": (state, None),
         "text": (free_text, None),
@@ -171,14 +193,17 @@ _MEANINGS: Final[Mapping[ColumnKind, tuple[Callable[[object], Any], Any]]] = Map
 """For each kind of column: the function that parses a cell, and the value of an empty cell."""
 
 
-def meaning_of(name: str) -> tuple[Callable[[object], Any], Any]:
+def meaning_of(column: PredictionColumn) -> tuple[Callable[[object], Any], Any]:
     """Return the function that parses the cells of a column, and the value of an empty cell."""
-    kind = PREDICTION_COLUMNS[name].kind
-    if kind == "target":
-        return partial(_answer, name=name), TARGETS[name].no_answer
-    return _MEANINGS[kind]
+    if column.target is None:
+        return _MEANINGS[column.kind]
+    if column.target.type == "score":
+        return number, NO_NUMBER
+    return partial(_answer, column=column), NO_ANSWER
 
 
-def _answer(value: object, name: str) -> int | Problem:
-    is_required = PREDICTION_COLUMNS[name].required
-    return ABSENT if is_required and isinstance(value, Missing) else target_code(value, TARGETS[name])
+def _answer(value: object, column: PredictionColumn) -> int | Problem:
+    assert column.target is not None
+    if column.is_required and isinstance(value, Missing):
+        return ABSENT
+    return target_code(value, column.target)

@@ -1,7 +1,7 @@
 """Check a prediction table against a suite's split. Labels are never read here."""
 
 import difflib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Final
 
@@ -21,9 +21,10 @@ from arb.core.predictions.findings import (
     warning,
 )
 from arb.core.predictions.replacements import find_replacement
-from arb.core.predictions.table import Codes, Predictions
+from arb.core.predictions.table import Codes, Predictions, is_answered
 from arb.core.suite import Suite
-from arb.core.vocabulary import BENCHMARKS, LABELS, NO_VERDICT, SPLITS
+from arb.core.suites.targets import Target
+from arb.core.vocabulary import BENCHMARKS, SPLITS
 
 _SUGGESTIONS: Final = 3
 MOST_IDS: Final = 20
@@ -33,14 +34,17 @@ NOWHERE: Final = -1
 
 
 def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
-    """Return the index of each row's trajectory among ``trajectories``, or -1 if it is not among them.
+    """Return the index of each row's item among ``trajectories``, or -1 if it is not among them.
 
     Every spelling of an id is recognised.
     """
-    position_of = {reading_key(t.trajectory_id): i for i, t in enumerate(trajectories)}
+    position_of = {t.key: i for i, t in enumerate(trajectories)}
     # All rows of a Parquet file may share one text of a megabyte, so each distinct text is looked up once.
-    found = {text: position_of.get(reading_key(text), NOWHERE) for text in set(table.trajectory_ids)}
-    return np.fromiter((found[text] for text in table.trajectory_ids), dtype=np.int64, count=table.rows)
+    keys = {text: reading_key(text) for text in set(table.trajectory_ids)}
+    found = np.empty(table.rows, dtype=np.int64)
+    for row, (text, step, part) in enumerate(table.items()):
+        found[row] = position_of.get((keys[text], step, part), NOWHERE)
+    return found
 
 
 def id_findings(
@@ -50,7 +54,7 @@ def id_findings(
 
     ``positions`` is the result of `positions_in`, and ``earlier`` are the reader's findings.
     """
-    expected = suite.split(split)
+    expected = suite.items(split)
     malformed: list[int] = []
     unknown: list[int] = []
     elsewhere: list[int] = []
@@ -76,7 +80,7 @@ def id_findings(
             f"Remove these rows, or check the file with --split {other}.",
         ),
         *_duplicates(table, positions, len(expected)),
-        *_missing(positions, expected, split, earlier),
+        *_missing(table, positions, suite, split, earlier),
     ]
 
 
@@ -197,22 +201,39 @@ def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int)
 
 
 def _missing(
-    positions: NDArray[np.int64], expected: Sequence[Trajectory], split: str, earlier: Sequence[Finding]
+    table: Predictions,
+    positions: NDArray[np.int64],
+    suite: Suite,
+    split: str,
+    earlier: Sequence[Finding],
 ) -> list[Finding]:
-    present = np.bincount(positions[positions >= 0], minlength=len(expected)) > 0
-    absent = np.flatnonzero(~present)
-    if not absent.size:
+    """Return an error about items without a row, at the levels of the targets that the file answers."""
+    main = suite.main_target
+    answered = [target for target in suite.targets if target.name in table.targets] or [main]
+    levels = {target.level for target in answered}
+    items = suite.items(split)
+    present = np.bincount(positions[positions >= 0], minlength=len(items)) > 0
+    expected = [place for place, item in enumerate(items) if item.level in levels]
+    absent = [place for place in expected if not present[place]]
+    if not absent:
         return []
-    named = [quoted_id(expected[i].trajectory_id) for i in absent[:MAX_EXAMPLES]]
-    if absent.size > MAX_EXAMPLES:
-        named.append(f"and {absent.size - MAX_EXAMPLES:,} more")
+    named = [_quoted_item(items[place]) for place in absent[:MAX_EXAMPLES]]
+    if len(absent) > MAX_EXAMPLES:
+        named.append(f"and {len(absent) - MAX_EXAMPLES:,} more")
     unread = sum(finding.count for finding in earlier if finding.code in UNREAD_ROW_CODES)
     maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
+    nouns = "trajectories" if levels == {"run"} else "trajectories, steps and parts"
     message = (
-        f"trajectory_id: {absent.size:,} of {len(expected):,} trajectories of {split} have no row "
-        f"({'; '.join(named)}).{maybe} Write a row for each, with success null if there is no verdict."
+        f"trajectory_id: {len(absent):,} of {len(expected):,} {nouns} of {split} have no row "
+        f"({'; '.join(named)}).{maybe} Write a row for each, with {answered[0].name} null if there is no "
+        "verdict."
     )
-    return [error("missing_id", message, count=int(absent.size), column="trajectory_id")]
+    return [error("missing_id", message, count=len(absent), column="trajectory_id")]
+
+
+def _quoted_item(item: Trajectory) -> str:
+    part = f", {item.level} {item.step or item.part}" if item.level != "run" else ""
+    return f"{quoted_id(item.trajectory_id)}{part}"
 
 
 LOW_COVERAGE: Final = 0.9
@@ -227,8 +248,9 @@ class BenchmarkSummary:
     Attributes:
         expected: The number of trajectories in the split.
         rows: The number of rows with one of these trajectories.
-        coverage: The share of the expected trajectories that have a verdict on success.
-        success_share: The share of these verdicts that are true, or None without verdicts.
+        coverage: The share of the expected trajectories that have a verdict on the main target.
+        success_share: The share of these verdicts that are positive; None without verdicts, or if the main
+            target is not binary.
     """
 
     expected: int
@@ -278,21 +300,23 @@ def check(
     file_name: str | None = None,
 ) -> CheckResult:
     """Check the results of `read_predictions` against a split. Raises SuiteError for an unknown split."""
-    trajectories = suite.split(split)
-    success, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
+    items, main = suite.items(split), suite.main_target
+    codes, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
     if table is not None:
-        success, positions = table.codes("success"), positions_in(table, trajectories)
+        codes, positions = table.codes(main.name), positions_in(table, items)
     found = list(findings)
-    if not trajectories:
+    if not items:
         message = f"the suite {quoted(suite.name)} has no trajectories in {split}. Choose another split."
         found.append(error("empty_split", message))
     elif table is not None:
         found += id_findings(table, positions, suite, split, findings)
-        found += _verdict_findings(table, positions, len(trajectories), findings)
+        found += _verdict_findings(table, positions, suite, split, findings)
     found.sort(key=lambda finding: finding.level != "error")
     has_errors = any(finding.level == "error" for finding in found)
-    aligned = table.align(positions, trajectories) if table is not None and not has_errors else None
-    overall = _summary(success, positions, np.arange(len(trajectories)))
+    aligned = table.align(positions, items) if table is not None and not has_errors else None
+    asked = np.array([item.level == main.level for item in items], dtype=bool)
+    is_binary = main.type == "binary"
+    overall = _summary(codes, positions, np.flatnonzero(asked), is_binary)
     return CheckResult(
         suite=suite.name,
         split=split,
@@ -300,64 +324,84 @@ def check(
         coverage=overall.coverage,
         success_share=overall.success_share,
         findings=tuple(found),
-        by_benchmark=_by_benchmark(success, positions, trajectories),
+        by_benchmark={
+            name: _summary(codes, positions, rows, is_binary) for name, rows in _benchmarks(items, asked)
+        },
         aligned=aligned,
         file_name=file_name,
     )
 
 
-def _by_benchmark(
-    success: Codes, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]
-) -> dict[str, BenchmarkSummary]:
-    names = np.array([t.benchmark for t in trajectories], dtype=object)
+def _benchmarks(
+    items: Sequence[Trajectory], asked: NDArray[np.bool_]
+) -> Iterator[tuple[str, NDArray[np.int64]]]:
+    """Yield each benchmark and its positions among the items that the main target asks about."""
+    names = np.array([item.benchmark for item in items], dtype=object)
     # Official benchmarks come first, in their order, then the others of a custom suite.
     present = set(names)
-    order = [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS))
-    return {name: _summary(success, positions, np.flatnonzero(names == name)) for name in order}
+    for name in [name for name in BENCHMARKS if name in present] + sorted(present - set(BENCHMARKS)):
+        yield name, np.flatnonzero((names == name) & asked)
 
 
-def _summary(success: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64]) -> BenchmarkSummary:
-    """Summarize the rows of the ``expected`` positions. The coverage counts a trajectory in two rows once."""
+def _summary(
+    codes: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64], is_binary: bool
+) -> BenchmarkSummary:
+    """Summarize the rows of the ``expected`` positions. The coverage counts an item in two rows once."""
     is_expected = np.isin(positions, expected)
-    decided = is_expected & (success != NO_VERDICT)
+    decided = is_expected & is_answered(codes)
     covered = np.unique(positions[decided]).size
     return BenchmarkSummary(
         expected=int(expected.size),
         rows=int(is_expected.sum()),
         coverage=covered / expected.size if expected.size else 0.0,
-        success_share=float(success[decided].mean()) if decided.any() else None,
+        success_share=float(codes[decided].mean()) if is_binary and decided.any() else None,
     )
 
 
 def _verdict_findings(
-    table: Predictions, positions: NDArray[np.int64], expected: int, earlier: Sequence[Finding]
+    table: Predictions,
+    positions: NDArray[np.int64],
+    suite: Suite,
+    split: str,
+    earlier: Sequence[Finding],
 ) -> list[Finding]:
     findings = [
-        finding for label in LABELS for finding in _constant(label, table.targets.get(label), positions)
+        finding
+        for target in suite.scored_targets
+        for finding in _constant(target, table.targets.get(target.name), positions)
     ]
-    success = table.success
-    unreadable = any(finding.level == "error" and finding.column == "success" for finding in earlier)
-    if success is None or unreadable:
+    main = suite.main_target
+    codes = table.targets.get(main.name)
+    unreadable = any(finding.level == "error" and finding.column == main.name for finding in earlier)
+    if codes is None or unreadable:
         return findings  # the reader has reported the column
-    covered = np.unique(positions[(positions != NOWHERE) & (success != NO_VERDICT)]).size
-    if not (success != NO_VERDICT).any():
-        message = "success: no row has a verdict. Write true or false for the trajectories that were judged."
-        findings.append(error("no_verdicts", message, count=table.rows, column="success"))
+    answered = is_answered(codes)
+    expected = sum(item.level == main.level for item in suite.items(split))
+    covered = np.unique(positions[(positions != NOWHERE) & answered]).size
+    noun = "trajectories" if main.level == "run" else f"{main.level}s"
+    if not answered.any():
+        values = "true or false" if main.type == "binary" else "a value"
+        message = f"{main.name}: no row has a verdict. Write {values} for the {noun} that were judged."
+        findings.append(error("no_verdicts", message, count=table.rows, column=main.name))
     elif covered < LOW_COVERAGE * expected:
+        rule = {
+            "negative": f" The ranking counts the rest as no {main.title.lower()}.",
+            "wrong": " The ranking counts the rest as wrong.",
+        }
         message = (
-            f"success: only {covered:,} of {expected:,} trajectories have a verdict "
-            f"({covered / expected:.1%}). The ranking counts the rest as not successful. Add their verdicts."
+            f"{main.name}: only {covered:,} of {expected:,} {noun} have a verdict "
+            f"({covered / expected:.1%}).{rule.get(main.missing, '')} Add their verdicts."
         )
-        findings.append(warning("low_coverage", message, count=expected - covered, column="success"))
+        findings.append(warning("low_coverage", message, count=expected - covered, column=main.name))
     return findings
 
 
-def _constant(label: str, verdicts: Codes | None, positions: NDArray[np.int64]) -> list[Finding]:
-    if verdicts is None:
+def _constant(target: Target, codes: np.ndarray | None, positions: NDArray[np.int64]) -> list[Finding]:
+    if codes is None or target.type == "score":
         return []
-    decided = verdicts[(verdicts != NO_VERDICT) & (positions != NOWHERE)]
+    decided = codes[is_answered(codes) & (positions != NOWHERE)]
     if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
         return []
-    word = "true" if decided[0] else "false"
-    message = f"{label}: all {decided.size:,} verdicts are {word}. Check that this is intended."
-    return [warning("constant_verdicts", message, count=int(decided.size), column=label)]
+    word = ("false", "true")[decided[0]] if target.type == "binary" else target.values[decided[0]]
+    message = f"{target.name}: all {decided.size:,} verdicts are {word}. Check that this is intended."
+    return [warning("constant_verdicts", message, count=int(decided.size), column=target.name)]

@@ -186,7 +186,7 @@ class _Worker:
             TimeoutError: There was no answer in time.
         """
         try:
-            self._connection.send_bytes(json.dumps({"reader": reader, "limits": asdict(limits)}).encode())
+            self._connection.send_bytes(json.dumps({"reader": reader, "limits": limits.to_json()}).encode())
             self._connection.send_bytes(content)
             if not self._connection.poll(_MAX_SECONDS):
                 raise TimeoutError
@@ -223,7 +223,7 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
             request, content = json.loads(connection.recv_bytes()), connection.recv_bytes()
         except EOFError:
             return
-        limits = ReadingLimits(**request["limits"])
+        limits = ReadingLimits.from_json(request["limits"])
         connection.send_bytes(_read_in_child(connection, content, limits, request["reader"]))
 
 

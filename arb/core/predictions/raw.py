@@ -5,17 +5,22 @@ The format is recognised from the content, not from the file's name. All readers
 
 import difflib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Literal
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any, Final, Literal, Self
 
+from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
 from arb.core.predictions.findings import Finding, counted, error, quoted, quoted_names, row_finding, warning
-from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
+from arb.core.suites.targets import Target
 
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """Limits on a prediction file. Each is checked before the work that it limits."""
+    """What a prediction file may contain: the columns of its suite, and limits.
+
+    Each limit is checked before the work that it limits.
+    """
 
     max_bytes: int = 5_000_000
     max_rows: int = 50_000
@@ -26,6 +31,20 @@ class ReadingLimits:
 
     keep_reasoning: bool = False
     """Whether to keep the column ``reasoning``, which checks and scores do not use."""
+
+    targets: tuple[Target, ...] = ()
+    """The targets of the suite; by default those of AgentRewardBench."""
+
+    @property
+    def columns(self) -> Mapping[str, PredictionColumn]:
+        return prediction_columns(self.targets)
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        return replace(cls(**content), targets=tuple(Target.from_json(each) for each in content["targets"]))
 
 
 class Missing:
@@ -52,31 +71,36 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
     Aliases are recognised, and spaces around names are ignored. If two names mean the same column, it is an
     error, and the position is that of the first one.
     """
+    columns = limits.columns
     stripped = [name.strip() for name in names]
     known: dict[str, int] = {}
     doubled: dict[str, set[str]] = {}
     unknown: list[str] = []
     for position, name in enumerate(stripped):
-        column = LABEL_ALIASES.get(name, name)
-        if column not in PREDICTION_COLUMNS:
+        column = column_of(name, columns)
+        if column not in columns:
             unknown.append(name)
         elif column in known:
             doubled.setdefault(column, {stripped[known[column]]}).add(name)
         else:
             known[column] = position
     findings = [_doubled(column, spellings) for column, spellings in doubled.items()]
-    findings += [_missing(column, stripped) for column in REQUIRED_PREDICTION_COLUMNS if column not in known]
+    findings += [
+        _missing(name, stripped, column)
+        for name, column in columns.items()
+        if column.is_required and name not in known
+    ]
     if len(names) > limits.max_columns:
         findings.append(
             error(
                 "too_many_columns",
                 f"the file has {counted(len(names), 'column')}; at most {limits.max_columns} are accepted. "
-                f"Keep the columns of a prediction file: {', '.join(PREDICTION_COLUMNS)}.",
+                f"Keep the columns of a prediction file: {', '.join(columns)}.",
                 count=len(names),
             )
         )
     if unknown:
-        findings.append(_unknown(unknown))
+        findings.append(_unknown(unknown, columns))
     return known, findings
 
 
@@ -112,25 +136,25 @@ def _doubled(column: str, spellings: set[str]) -> Finding:
     return error("duplicate_column", message, column=column)
 
 
-def _missing(column: str, names: Sequence[str]) -> Finding:
+def _missing(name: str, names: Sequence[str], column: PredictionColumn) -> Finding:
     found = f"the file has {quoted_names(names)}" if any(names) else "the file has no column names"
     return error(
         "missing_column",
-        f"{column}: this column is missing ({found}). Every row needs it"
-        f"{'; null is allowed as a value' if column == 'success' else ''}.",
-        column=column,
+        f"{name}: this column is missing ({found}). Every row needs it"
+        f"{'; null is allowed as a value' if column.target else ''}.",
+        column=name,
     )
 
 
-def _unknown(names: Sequence[str]) -> Finding:
-    listed = quoted_names(names, _with_hint)
+def _unknown(names: Sequence[str], columns: Iterable[str]) -> Finding:
+    listed = quoted_names(names, partial(_with_hint, columns=tuple(columns)))
     message = f"{counted(len(names), 'unknown column')} ignored: {listed}. Remove or rename them."
     return warning("unknown_columns", message, count=len(names))
 
 
-def _with_hint(name: str) -> str:
+def _with_hint(name: str, columns: Sequence[str]) -> str:
     spelled = name[:80].casefold().replace(" ", "_")
-    close = difflib.get_close_matches(spelled, PREDICTION_COLUMNS, n=1, cutoff=0.75)
+    close = difflib.get_close_matches(spelled, columns, n=1, cutoff=0.75)
     return f"{quoted(name)} (did you mean {close[0]}?)" if close else quoted(name)
 
 

@@ -1,8 +1,9 @@
 """The typed columns of a prediction file, with one finding per column for each kind of invalid cell."""
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import repeat
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -10,10 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from arb.core.ids import Trajectory
-from arb.core.predictions.cells import ABSENT, EMPTY_ID, TOO_LONG, Problem, meaning_of, target_code
+from arb.core.predictions.cells import ABSENT, EMPTY_ID, NO_NUMBER, TOO_LONG, Problem, meaning_of, target_code
+from arb.core.predictions.columns import PredictionColumn
 from arb.core.predictions.findings import Finding, quoted, row_finding
 from arb.core.predictions.raw import RawTable, ReadingLimits
-from arb.core.vocabulary import LABELS, NO_VERDICT, PREDICTION_COLUMNS, TARGETS
+from arb.core.suites.targets import NO_ANSWER, Target, default_targets, main_target, scored
 
 Codes = NDArray[np.int8]
 Numbers = NDArray[np.float64]
@@ -22,7 +24,7 @@ NUMBER_COLUMNS: Final[Mapping[str, type]] = MappingProxyType(
     dict.fromkeys(("score", "cost_usd", "input_tokens", "output_tokens", "latency_s"), np.float64)
     | {"row_numbers": np.int64}
 )
-TEXT_COLUMNS: Final = ("trajectory_ids", "state", "reasoning")
+TEXT_COLUMNS: Final = ("trajectory_ids", "step", "part", "state", "reasoning")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,12 +35,16 @@ class Predictions:
 
     Attributes:
         trajectory_ids: The ids as written ("" if not text) or, after `align`, as released.
-        targets: The answers by target, as the numbers that `Target` describes.
+        targets: The answers by target, as the numbers of `Target.code`, or as floats for a score.
+        step: The step that each row is about, as text, or None for the whole run.
+        part: The other part that each row is about, or None for the whole run.
         reasoning: Kept only with `ReadingLimits.keep_reasoning`.
     """
 
     trajectory_ids: tuple[str, ...]
     targets: Mapping[str, Codes] = field(default_factory=dict)
+    step: tuple[str | None, ...] | None = None
+    part: tuple[str | None, ...] | None = None
     score: Numbers | None = None
     state: tuple[str | None, ...] | None = None
     cost_usd: Numbers | None = None
@@ -64,17 +70,10 @@ class Predictions:
         columns = {name: getattr(self, name) for name in NUMBER_COLUMNS}
         return {name: numbers for name, numbers in columns.items() if numbers is not None}
 
-    @property
-    def success(self) -> Codes | None:
-        return self.targets.get("success")
-
-    @property
-    def side_effect(self) -> Codes | None:
-        return self.targets.get("side_effect")
-
-    @property
-    def repetition(self) -> Codes | None:
-        return self.targets.get("repetition")
+    def items(self) -> Iterator[tuple[str, str | None, str | None]]:
+        """Yield the id of each row's trajectory, its step and its part."""
+        none = repeat(None, self.rows)
+        return zip(self.trajectory_ids, self.step or none, self.part or repeat(None, self.rows), strict=True)
 
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
         """Return the file's row numbers for indexes of rows, or index + 1 if they are unknown."""
@@ -82,8 +81,7 @@ class Predictions:
 
     def codes(self, target: str) -> Codes:
         """Return the numbers for a target's answers. Without its column, they all mean "no answer"."""
-        absent = np.full(self.rows, TARGETS[target].no_answer, dtype=np.int8)
-        return self.targets.get(target, absent)
+        return self.targets.get(target, np.full(self.rows, NO_ANSWER, dtype=np.int8))
 
     def take(self, rows: NDArray[np.int64]) -> "Predictions":
         """Return the rows at these indexes, with all columns."""
@@ -94,23 +92,56 @@ class Predictions:
             changes[name] = numbers[rows]
         return replace(self, **changes)
 
-    def align(self, positions: NDArray[np.int64], trajectories: Sequence[Trajectory]) -> "Predictions":
-        """Return the rows in the order of ``trajectories``. Row i has the trajectory at ``positions[i]``."""
-        row_of = np.empty(len(trajectories), dtype=np.int64)
-        row_of[positions] = np.arange(self.rows)
-        return replace(self.take(row_of), trajectory_ids=tuple(t.trajectory_id for t in trajectories))
+    def align(self, positions: NDArray[np.int64], items: Sequence[Trajectory]) -> "Predictions":
+        """Return the rows in the order of ``items``. Row i is about the item at ``positions[i]``.
 
-    def content_hash(self) -> str:
-        """Return the SHA-256 (hex) of the verdicts for every label. The rows must be aligned.
+        An item without a row gets one without values.
+        """
+        row_of = np.full(len(items), -1, dtype=np.int64)
+        row_of[positions] = np.arange(self.rows)
+        absent = row_of < 0
+        taken = self.take(np.where(absent, 0, row_of))
+        if absent.any():
+            taken = taken._blank(absent)
+        return replace(
+            taken,
+            trajectory_ids=tuple(item.trajectory_id for item in items),
+            step=None if self.step is None else tuple(item.step for item in items),
+            part=None if self.part is None else tuple(item.part for item in items),
+        )
+
+    def _blank(self, rows: NDArray[np.bool_]) -> "Predictions":
+        """Return the table without the values in ``rows``."""
+
+        def blanked(values: np.ndarray) -> np.ndarray:
+            empty = NO_NUMBER if values.dtype.kind == "f" else NO_ANSWER
+            return np.where(rows, np.array(empty, dtype=values.dtype), values)
+
+        changes: dict[str, Any] = {"targets": {name: blanked(codes) for name, codes in self.targets.items()}}
+        for name, numbers in self.numbers.items():
+            changes[name] = blanked(numbers)
+        for name in self.texts.keys() - {"trajectory_ids", "step", "part"}:
+            texts = getattr(self, name)
+            changes[name] = tuple(None if empty else text for text, empty in zip(texts, rows, strict=True))
+        return replace(self, **changes)
+
+    def content_hash(self, targets: Sequence[Target] = ()) -> str:
+        """Return the SHA-256 (hex) of the answers to every target that is scored. The rows must be aligned.
 
         The hash does not depend on the order of rows, the spelling of ids and words, the file format or other
-        columns. If the column of a label is missing, it counts as a column without verdicts.
+        columns. If the column of a target is missing, it counts as a column without answers.
         """
         digest = hashlib.sha256("\n".join(self.trajectory_ids).encode())
-        for label in LABELS:
-            digest.update(f"\n{label}\n".encode())
-            digest.update(self.codes(label).tobytes())
+        for target in scored(targets or default_targets()):
+            digest.update(f"\n{target.name}\n".encode())
+            digest.update(self.codes(target.name).tobytes())
         return digest.hexdigest()
+
+
+def is_answered(codes: np.ndarray) -> NDArray[np.bool_]:
+    """Return which of a target's codes, or numbers of a score, are answers."""
+    answered: NDArray[np.bool_] = ~np.isnan(codes) if codes.dtype.kind == "f" else codes != NO_ANSWER
+    return answered
 
 
 _NOTHING_TO_SHOW: Final = (ABSENT, EMPTY_ID)
@@ -120,25 +151,28 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
     """Return the typed table, or None if the file has no ids, and findings about its cells."""
     findings: list[Finding] = []
     typed: dict[str, Any] = {}
-    for name in PREDICTION_COLUMNS:
+    for name, column in limits.columns.items():
         if name in raw.columns:
-            typed[name], found = _read_column(name, raw, limits)
+            typed[name], found = _read_column(name, column, raw, limits)
             findings += found
     if not limits.keep_reasoning:
         typed.pop("reasoning", None)
-    findings += _state_findings(typed, raw)
+    asked = limits.targets or default_targets()
+    findings += _state_findings(typed, raw, main_target(asked))
     ids = typed.pop("trajectory_id", None)
     if ids is None:
         return None, findings
-    targets = {name: typed.pop(name) for name in TARGETS if name in typed}
+    targets = {target.name: typed.pop(target.name) for target in asked if target.name in typed}
     numbers = np.asarray(raw.row_numbers, dtype=np.int64)
     return Predictions(ids, targets, **typed, row_numbers=numbers), findings
 
 
-def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, list[Finding]]:
+def _read_column(
+    name: str, column: PredictionColumn, raw: RawTable, limits: ReadingLimits
+) -> tuple[Any, list[Finding]]:
     """Return a typed column (a tuple of texts, or an array of numbers) and its findings."""
     values = raw.columns[name]
-    meaning, empty = meaning_of(name)
+    meaning, empty = meaning_of(column)
     meanings = _meanings(values, meaning)
     bad: dict[Problem, list[int]] = {}
     for position, found in enumerate(meanings):
@@ -150,13 +184,16 @@ def _read_column(name: str, raw: RawTable, limits: ReadingLimits) -> tuple[Any, 
         long = [i for i, v in enumerate(values) if v.__class__ is str and len(v) > limits.max_cell_chars]
         if long:
             bad[TOO_LONG] = long
-    findings = [_bad_cells(problem, name, raw, positions) for problem, positions in bad.items()]
+    findings = [_bad_cells(problem, name, column, raw, rows) for problem, rows in bad.items()]
     if is_text:
         return tuple(meanings), findings
-    return np.array(meanings, dtype=NUMBER_COLUMNS.get(name, np.int8)), findings
+    is_score = column.target is not None and column.target.type == "score"
+    return np.array(meanings, dtype=np.float64 if is_score else NUMBER_COLUMNS.get(name, np.int8)), findings
 
 
-def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[int]) -> Finding:
+def _bad_cells(
+    problem: Problem, name: str, column: PredictionColumn, raw: RawTable, positions: Sequence[int]
+) -> Finding:
     """Return the error about the cells of a column that have the same problem."""
 
     def show(i: int) -> str:
@@ -167,7 +204,7 @@ def _bad_cells(problem: Problem, name: str, raw: RawTable, positions: Sequence[i
         problem.code,
         problem.says,
         [raw.row_numbers[position] for position in positions],
-        PREDICTION_COLUMNS[name].advice,
+        column.advice,
         column=name,
         show=None if problem in _NOTHING_TO_SHOW else show,
     )
@@ -189,26 +226,26 @@ def _meanings(values: Sequence[object], meaning: Callable[[object], Any]) -> lis
     return meanings
 
 
-def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
-    """Return findings about rows whose state does not fit their verdict on success."""
-    states, verdicts = typed.get("state"), typed.get("success")
-    if states is None or verdicts is None:
+def _state_findings(typed: Mapping[str, Any], raw: RawTable, main: Target) -> list[Finding]:
+    """Return findings about rows whose state does not fit their verdict on the main target."""
+    states, verdicts = typed.get("state"), typed.get(main.name)
+    if states is None or verdicts is None or main.type == "score":
         return []
-    has_verdict = (verdicts != NO_VERDICT).tolist()
+    has_verdict = (verdicts != NO_ANSWER).tolist()
     contradicting = [i for i, state in enumerate(states) if state not in (None, "ok") and has_verdict[i]]
     silent = [i for i, state in enumerate(states) if state == "ok" and not has_verdict[i]]
     # A cell with an error has no verdict either, but is reported already.
-    cells = raw.columns["success"]
-    silent = [i for i in silent if target_code(cells[i], TARGETS["success"]) == NO_VERDICT]
+    cells = raw.columns[main.name]
+    silent = [i for i in silent if target_code(cells[i], main) == NO_ANSWER]
     findings = []
     if contradicting:
         findings.append(
             row_finding(
                 "error",
                 "state_contradicts_verdict",
-                "a verdict on success, but a state other than ok",
+                f"a verdict on {main.name}, but a state other than ok",
                 [raw.row_numbers[i] for i in contradicting],
-                "Write null for success, or ok for the state.",
+                f"Write null for {main.name}, or ok for the state.",
                 column="state",
                 show=lambda i: quoted(states[contradicting[i]]),
             )
@@ -218,7 +255,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable) -> list[Finding]:
             row_finding(
                 "warning",
                 "state_without_verdict",
-                "the state ok, but no verdict on success",
+                f"the state ok, but no verdict on {main.name}",
                 [raw.row_numbers[i] for i in silent],
                 "Write the verdict, or the state that explains why there is none.",
                 column="state",

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
 from arb.core.predictions.findings import Finding, error, quoted, row_finding
 from arb.core.predictions.raw import (
     MISSING,
@@ -22,7 +23,6 @@ from arb.core.predictions.raw import (
     too_many_rows,
     without_rows,
 )
-from arb.core.vocabulary import LABEL_ALIASES, PREDICTION_COLUMNS
 
 _DELIMITERS: Final = (",", ";", "\t")
 
@@ -49,7 +49,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     blank: list[int] = []
     uneven: dict[int, int] = {}  # row number to its number of fields
     try:
-        for number, record in numbered_records(text):
+        for number, record in numbered_records(text, limits.columns):
             if number > limits.max_rows + 1:
                 return None, [too_many_rows(limits)]
             if not any(map(str.strip, record)):
@@ -82,9 +82,15 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     return RawTable(numbers, columns), findings
 
 
-def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every record; the header is record 1. Raises BrokenQuotesError."""
-    reader = csv.reader(io.StringIO(text, newline=""), delimiter=_delimiter(text), strict=True)
+def numbered_records(
+    text: str, columns: Mapping[str, PredictionColumn] | None = None
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the fields of every record; the header is record 1.
+
+    The delimiter is the one that gives the most of the ``columns``. Raises BrokenQuotesError.
+    """
+    delimiter = _delimiter(text, columns or prediction_columns())
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     number, line = 1, 1
     while True:
         try:
@@ -97,13 +103,13 @@ def numbered_records(text: str) -> Iterator[tuple[int, list[str]]]:
         number, line = number + 1, reader.line_num + 1
 
 
-def _delimiter(text: str) -> str:
+def _delimiter(text: str, columns: Mapping[str, PredictionColumn]) -> str:
     """Return the delimiter that gives the most known columns in the header, by default a comma."""
     first_line = text.lstrip().split("\n", 1)[0][:10_000]
 
     def known(delimiter: str) -> int:
         names = (name.strip().strip('"').strip() for name in first_line.split(delimiter))
-        return sum(LABEL_ALIASES.get(name, name) in PREDICTION_COLUMNS for name in names)
+        return sum(column_of(name, columns) in columns for name in names)
 
     return max(_DELIMITERS, key=known)
 

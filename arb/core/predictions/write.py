@@ -6,37 +6,39 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from arb.core.files import atomic_writer, csv_text
+from arb.core.predictions.columns import PredictionColumn, prediction_columns
 from arb.core.predictions.raw import FileFormat
 from arb.core.suite import Suite
-from arb.core.vocabulary import PREDICTION_COLUMNS, REQUIRED_PREDICTION_COLUMNS
+from arb.core.suites.targets import Target
 
 
-def write_predictions(path: Path, rows: Iterable[Mapping[str, object]]) -> int:
+def write_predictions(
+    path: Path, rows: Iterable[Mapping[str, object]], targets: tuple[Target, ...] = ()
+) -> int:
     """Write rows as JSON Lines with the columns in their usual order, and return the number of rows.
 
-    The file replaces an existing one only when it is complete.
+    ``targets`` are those of the suite, by default AgentRewardBench's. The file replaces an existing one only
+    when it is complete.
 
     Raises:
         ValueError: A row has an unknown key, lacks a required one, or has a value that JSON cannot represent,
             such as NaN. The message names the row, counted from 1, and the key.
     """
-    number = 0
+    number, columns = 0, prediction_columns(targets)
     with atomic_writer(path) as file:
         for number, row in enumerate(rows, 1):
-            file.write(_line(number, row))
+            file.write(_line(number, row, columns))
     return number
 
 
-def _line(number: int, row: Mapping[str, object]) -> bytes:
-    unknown = [key for key in row if key not in PREDICTION_COLUMNS]
-    absent = [key for key in REQUIRED_PREDICTION_COLUMNS if key not in row]
+def _line(number: int, row: Mapping[str, object], columns: Mapping[str, PredictionColumn]) -> bytes:
+    unknown = [key for key in row if key not in columns]
+    absent = [key for key, column in columns.items() if column.is_required and key not in row]
     if unknown or absent:
         problems = [f"{key!r} is not a prediction column" for key in unknown]
         problems += [f"{key!r} is missing (its value may be null)" for key in absent]
-        raise ValueError(
-            f"row {number}: {'; '.join(problems)}; the columns are {', '.join(PREDICTION_COLUMNS)}"
-        )
-    ordered = {key: row[key] for key in PREDICTION_COLUMNS if key in row}
+        raise ValueError(f"row {number}: {'; '.join(problems)}; the columns are {', '.join(columns)}")
+    ordered = {key: row[key] for key in columns if key in row}
     try:
         text = json.dumps(ordered, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as problem:
@@ -57,21 +59,29 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 
 
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
-    """Return a file to fill in, with the ids of a split in the suite's order and an empty ``success``.
+    """Return a file to fill in, with the ids of a split in the suite's order and an empty main target.
 
     Raises SuiteError for an unknown split.
     """
-    ids = [trajectory.trajectory_id for trajectory in suite.split(split)]
+    items, main = suite.items(split), suite.main_target
+    columns: dict[str, list[str | None]] = {"trajectory_id": [item.trajectory_id for item in items]}
+    for name in ("step", "part"):
+        if any(item.level == name for item in items):
+            columns[name] = [getattr(item, name) for item in items]
+    rows = zip(*columns.values(), strict=True)
     match file_format:
         case "jsonl":
-            return "".join(f"{json.dumps({'trajectory_id': i, 'success': None})}\n" for i in ids).encode()
+            lines = ({**dict(zip(columns, row, strict=True)), main.name: None} for row in rows)
+            return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
         case "csv":
-            return csv_text(("trajectory_id", "success"), ((each, "") for each in ids)).encode()
+            cells = ([*("" if cell is None else cell for cell in row), ""] for row in rows)
+            return csv_text((*columns, main.name), cells).encode()
         case "parquet":
             import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
             import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-            empty = pa.nulls(len(ids), pa.bool_())
+            table = {name: pa.array(values, pa.string()) for name, values in columns.items()}
+            empty = pa.nulls(len(items), pa.bool_() if main.type == "binary" else pa.string())
             buffer = io.BytesIO()
-            pq.write_table(pa.table({"trajectory_id": pa.array(ids, pa.string()), "success": empty}), buffer)
+            pq.write_table(pa.table({**table, main.name: empty}), buffer)
             return buffer.getvalue()

@@ -14,7 +14,7 @@ from typing import Any
 from arb.core.files import atomic_write
 from arb.core.ids import TrajectoryId
 from arb.core.replies import read_reply
-from arb.core.vocabulary import TARGETS
+from arb.core.suites.targets import RELEASED_ANSWERS
 from arb.judges.engine.prompt_store import Picture, PromptReader
 from arb.judges.run.folder import open_prompts, read_judgments, read_run
 from arb.judges.run.records import JudgmentRecord, error_of
@@ -161,7 +161,7 @@ def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord
         read = read_reply(judge, reply.get("text"), reply.get("finish_reason"), _refusal(reply))
         if (read.state, read.success) != (record["state"], answer.get("success")):
             continue
-        if all(getattr(read, name) == answer.get(name) for name in TARGETS):
+        if all(getattr(read, name) == answer.get(name) for name in RELEASED_ANSWERS):
             return call
         found = found or call
     return found

@@ -10,7 +10,7 @@ from dataclasses import fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from arb.core.vocabulary import PREDICTION_COLUMNS
+from arb.core.predictions.columns import prediction_columns
 from arb.judges.engine.cache import key_of
 from arb.judges.engine.prompt_store import Prompt, prompt_of
 from arb.judges.run.progress import was_generated
@@ -78,7 +78,7 @@ def reply_of(call: JudgmentRecord) -> Reply:
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
     """Return the row of the prediction file for a record; ``success`` is None unless the state is ``ok``."""
     known = {**record, **record["answer"]}
-    row = {name: known[name] for name in PREDICTION_COLUMNS if known.get(name) is not None}
+    row = {name: known[name] for name in prediction_columns() if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from arb.core.vocabulary import TARGETS
+from arb.core.suites.targets import RELEASED_ANSWERS
 from arb.judges.ensembles.cascade import Cascade, parse_band
 from arb.judges.ensembles.threshold import ThresholdedJudge, threshold_of
 from arb.judges.ensembles.voting import SampledJudge, samples_suffix
@@ -144,7 +144,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
             read = read_judgment(path)
         except UnusableFileError as error:
             raise ReparseError(f"{path}: {error.code} {error}".strip()) from None
-        row = {name: getattr(read, name) for name in TARGETS}
+        row = {name: getattr(read, name) for name in RELEASED_ANSWERS}
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
 

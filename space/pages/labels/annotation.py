@@ -110,7 +110,7 @@ CONTRADICTIONS: Final = (
 
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
     """Return the `CONTRADICTIONS` between answers that a suite's released questions allow."""
-    known = {(each.name, value) for each in suite.questions if not each.is_own for value in each.values}
+    known = {(each.name, value) for each in suite.targets if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 
 
@@ -163,7 +163,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
         if not (item or id):
             items = discussion_items(reader.state, reader.annotator, False)
             n_open = sum(bool(each.open) for each in items)
-            values = {**view_queue(reader), "questions": suite.questions, "reader": reader, "n_open": n_open}
+            values = {**view_queue(reader), "questions": suite.targets, "reader": reader, "n_open": n_open}
             return pages.answer("labels/queue.html", "Annotate", PATH, **values)
         try:
             trajectory_id = reader.named(item, id)

@@ -53,7 +53,7 @@ def build_discussion_pages(services: Services, pages: PageFrame) -> APIRouter:
             discussions=[
                 (each, _goal(services.trajectories, each.item.trajectory_id)) for each in open_first
             ],
-            questions=annotations.service.suite.questions,
+            questions=annotations.service.suite.targets,
             task_of=lambda trajectory_id: TrajectoryId.parse(trajectory_id).task,
             reader=reader,
             **(_for_maintainers(annotations, reader) if reader.actor.is_maintainer else {}),

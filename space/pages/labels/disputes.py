@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, create_model
 
 from arb.core.ids import Trajectory
 from arb.core.suite import Suite
-from arb.core.suites.questions import SUCCESS, UNSURE
+from arb.core.suites.targets import SUCCESS, UNSURE
 from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.trajectories.labels import Expert
 from space.services import Services
@@ -68,7 +68,7 @@ class DisputeVerdict(RequestBody):
 
 def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
     """Return a copy of a request model whose ``question`` must be a question of the suite."""
-    names = tuple(question.name for question in suite.questions)
+    names = tuple(question.name for question in suite.targets)
     question: Any = (Literal[names], model.model_fields["question"])
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, question=question)
 
@@ -172,7 +172,7 @@ def dispute_form(
     """
     is_public = suite.shows_labels(trajectory.split)
     questions = []
-    for question in suite.questions:
+    for question in suite.targets:
         label = question.answer_words(experts[0].answer(question)) if is_public and experts else ""
         questions.append((question.name, question.title, label, answer_choices(suite, question.name)))
     return {
@@ -198,12 +198,12 @@ def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
     """Return an answer in words; if the suite no longer asks the question, return the answer unchanged."""
-    asked = suite.question(question)
+    asked = suite.target(question)
     return asked.answer_words(answer) if asked else answer
 
 
 def answer_choices(suite: Suite, question: str) -> list[tuple[str, str]]:
-    asked = suite.question(question)
+    asked = suite.target(question)
     values = (*asked.values, UNSURE) if asked else ()
     return [(value, answer_words(suite, question, value)) for value in values]
 
@@ -238,13 +238,13 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             ),
             trajectory_id=trajectory_id,
             questions=[
-                (each.name, each.title, "", answer_choices(suite, each.name)) for each in suite.questions
+                (each.name, each.title, "", answer_choices(suite, each.name)) for each in suite.targets
             ],
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if is_blind else "",
             state=state,
             form=about_trajectory(services, known, judge) if known and not is_blind else None,
-            titles=suite.question_titles,
+            titles=suite.target_titles,
             answers=partial(answer_choices, suite),
             words_of=partial(answer_words, suite),
             version_of=_versions_by_dispute(service, actions) if is_maintainer or public else {},

@@ -93,7 +93,7 @@ def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
             origin=service.labels.origin if service.label_version else None,
             versions=[(each, visible(each.corrections)) for each in reversed(versions)],
             questions_changed=have_questions_changed(service.suite, versions),
-            titles=service.suite.question_titles,
+            titles=service.suite.target_titles,
             words_of=partial(answer_words, service.suite),
             rescorings=[view_rescoring(record) for record in reversed(found)],
             names=_names(service) if sees_all else {},

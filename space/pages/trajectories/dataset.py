@@ -19,7 +19,7 @@ from pyarrow import ArrowException
 from arb.core.cache import ByteCache
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from arb.core.suites.questions import Question, default_questions
+from arb.core.suites.targets import Target, default_targets
 from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
@@ -167,7 +167,7 @@ class Story:
     runs: tuple[TrajectoryEntry, ...] = ()
     experts: tuple[Expert, ...] = ()
     are_labels_hidden: bool = False
-    questions: tuple[Question, ...] = ()
+    questions: tuple[Target, ...] = ()
     judges: tuple[JudgeVerdict, ...] = ()
 
 
@@ -248,7 +248,7 @@ class Explorer:
             with_a_page = {row.id for row in self._service.records.board().rows}
             # For a dataset of another suite the questions are those of the paper.
             is_served = opened.suite == self.served.name
-            questions = self.served.questions if is_served else default_questions()
+            questions = self.served.targets if is_served else default_targets()
             return replace(
                 self._recorded_story(opened, entry),
                 runs=opened.index.of_task(entry),
@@ -259,7 +259,7 @@ class Explorer:
             )
 
     def _experts(
-        self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
+        self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Target]
     ) -> tuple[Expert, ...]:
         visible = self.labels.by_id() if opened.suite == self.served.name else {}
         return visible.get(entry.trajectory_id) or experts_in(opened.dataset, entry, questions)

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arb.core.annotation import DECISION, Annotation
-from arb.core.suites.questions import UNSURE, Question
+from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels, TrajectoryEntry, labels_of
@@ -30,7 +30,7 @@ class Expert:
     labels: Labels
     own: Mapping[str, str | None]
 
-    def answer(self, question: Question) -> str:
+    def answer(self, question: Target) -> str:
         """Return the answer to a question as a value of the question, or ``unsure``."""
         if question.is_own:
             return self.own.get(question.name) or UNSURE
@@ -83,7 +83,7 @@ def titles_of(are_decisions: Sequence[bool]) -> list[str]:
 
 
 def experts_in(
-    dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Question]
+    dataset: PublishedDataset, entry: TrajectoryEntry, questions: Sequence[Target]
 ) -> tuple[Expert, ...]:
     """Return the annotations of a dev trajectory in a dataset, the primary one first; test has none."""
     if entry.split != "dev" or entry.labels is None:

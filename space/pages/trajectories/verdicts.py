@@ -199,7 +199,7 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     place, verdicts = judge.places[entry.trajectory_id], judge.verdicts
     codes = {name: int(verdicts.codes(name)[place]) for name in ANSWERS}
     answers = {name: None if codes[name] < 0 else bool(codes[name]) for name in LABELS}
-    optimality = codes["optimality"] if codes["optimality"] > 0 else None
+    optimality = codes["optimality"] + 1 if codes["optimality"] >= 0 else None
     labels = Labels(**answers, optimality=optimality)
     state = verdicts.state[place] if verdicts.state else None
     sender = f"submitted by {judge.row.account}" if judge.row.account else "paper"

@@ -131,9 +131,9 @@ def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
         load_dev_labels(suite)
 
 
-def test_three_suites_are_shipped_and_another_name_is_refused_with_their_names():
-    assert shipped_suites() == ("agent-reward-bench", "localshop", "sample")
-    with pytest.raises(SuiteError, match="agent-reward-bench, localshop, sample"):
+def test_five_suites_are_shipped_and_another_name_is_refused_with_their_names():
+    assert shipped_suites() == ("agent-reward-bench", "devai", "localshop", "online-mind2web", "sample")
+    with pytest.raises(SuiteError, match="agent-reward-bench, devai, localshop, online-mind2web, sample"):
         load_suite("no-such-suite")
 
 

@@ -45,18 +45,16 @@ def test_own_answers_are_columns_of_annotations_alone(built, own, table):
         [row[name] for name in ("success", "tone", "safe")] for row in table(built, "dev", "annotations")
     ]
     assert answers == [[1, "polite", "no"], [0, "rude", None], [0, None, "yes"]]
-    assert pq.read_schema(file_of(built, "annotations")) == arrow_schema(
-        "annotations", questions=own.questions
-    )
+    assert pq.read_schema(file_of(built, "annotations")) == arrow_schema("annotations", questions=own.targets)
     for name in ("trajectories", "judgments"):
-        assert arrow_schema(name, questions=own.questions) == arrow_schema(name)
+        assert arrow_schema(name, questions=own.targets) == arrow_schema(name)
     assert pq.read_schema(file_of(built, "trajectories")) == arrow_schema("trajectories")
-    assert features("annotations", own.questions)["tone"].dtype == "string"
+    assert features("annotations", own.targets)["tone"].dtype == "string"
 
 
 def test_the_card_says_what_an_own_column_holds(own):
     rows = {"trajectories": {"dev": 2}, "annotations": {"dev": 3}}
-    card = render_card(CardFacts("ours", {"dev": {"shop": 2}, "test": {}}, rows, questions=own.questions))
+    card = render_card(CardFacts("ours", {"dev": {"shop": 2}, "test": {}}, rows, questions=own.targets))
     (line,) = [line for line in card.splitlines() if line.startswith("| `tone`")]
     assert line.count("|") - line.count(r"\|") == 4  # a cell's own bar is no cell
     assert "polite (Very polite), cold (Cold), rude (Rude)" in line
@@ -95,7 +93,7 @@ def changed(path, **columns) -> None:
 def test_a_build_is_verified_by_the_questions_of_its_suite(built, own):
     assert codes(built, own) == set()
     assert "other_schema" in codes(built)  # whoever does not know the suite does not know its columns
-    asks_less = dataclasses.replace(own, questions=own.questions[:1])
+    asks_less = dataclasses.replace(own, targets=own.targets[:1])
     assert "other_schema" in codes(built, asks_less)
 
 

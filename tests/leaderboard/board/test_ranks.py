@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from arb.core.suites.targets import default_targets
 from leaderboard.board.ranks import (
     DESIGN_EFFECTS,
     RANKED_METRICS,
@@ -295,7 +296,7 @@ def test_a_large_board_separates_a_pair_by_its_difference_over_its_standard_erro
     cells = {f"{n}": {"precision": tp / (tp + fp)} for n, (tp, fp) in enumerate(totals)}
     cells = dict(sorted(cells.items(), key=lambda each: -each[1]["precision"]))
     data = RankingData({name: {"success": counts[int(name)]} for name in cells})
-    found = rank_cells(cells, "success", "precision", data)
+    found = rank_cells(cells, default_targets()[0], "precision", data)
     samples = metric_samples([counts[int(name)] for name in cells], n_resamples=RESAMPLES_OF_LARGE_BOARDS)
     totals = [counts[int(name)].sum(axis=0) for name in cells]
     values = np.array([np.log((tp + 0.5) / (fp + 0.5)) for tp, fp in totals])

@@ -332,7 +332,7 @@ def test_dev_labels_have_a_column_of_each_question_of_the_suite_and_no_other(tmp
         by(DEV, "Ada", "yes", own={"tone": "rude"}),
         by(DEV, "Bob", "unsure", own={"tone": "unsure"}),
     ]
-    text = render_dev_labels(dev_labels_of(asked, given_ones), asked.questions)
+    text = render_dev_labels(dev_labels_of(asked, given_ones), asked.targets)
     assert text == (
         "trajectory_id,annotation,success,annotator,tone\n"
         f"{DEV},1,true,annotator-2,rude\n"

@@ -66,7 +66,7 @@ def test_an_unanswered_question_is_no_label(small_suite, tmp_path):
     write_annotations([by(VWA_A, "A", success="yes")], path)
     labels = load_labels(small_suite, "test", Settings(labels=f"csv:{path}"))
     found = {name: int(values[0]) for name, values in labels.primary.items()}
-    assert found == {"success": 1, "side_effect": -1, "repetition": -1, "optimality": 0}
+    assert found == {"success": 1, "side_effect": -1, "repetition": -1, "optimality": -1}
 
 
 def test_a_file_of_another_suite_is_refused_in_one_sentence(small_suite, tmp_path):

@@ -48,7 +48,7 @@ def test_words_become_codes_in_the_order_of_the_split(load):
     assert labels.primary["success"].tolist() == [1, 0, -1, 0]
     assert labels.primary["side_effect"].tolist() == [0, 1, -1, 0]
     assert labels.primary["repetition"].tolist() == [0, 1, 0, 1]
-    assert labels.primary["optimality"].tolist() == [4, 1, 0, 2]
+    assert labels.primary["optimality"].tolist() == [3, 0, -1, 1]
     assert (labels.suite, labels.split, labels.source) == ("small", "test", "csv")
 
 
@@ -56,7 +56,7 @@ def test_the_first_row_of_a_trajectory_is_primary_and_the_next_is_second(load):
     labels = load([*ROWS, (VWA_A, "Unsuccessful", "Yes", "1. Complete Failure", "Yes")])
     assert labels.primary["success"][0] == 1
     assert labels.second["success"].tolist() == [0, -1, -1, -1]
-    assert labels.second["optimality"].tolist() == [1, 0, 0, 0]
+    assert labels.second["optimality"].tolist() == [0, -1, -1, -1]
     assert labels.annotated_twice.tolist() == [True, False, False, False]
 
 
@@ -92,7 +92,7 @@ def test_dev_labels_come_from_the_suites_own_file_and_need_no_source(suite_with_
     labels = load_labels(suite, "dev", Settings(labels="none"))
     assert labels.source == "published"
     found = {name: values.tolist() for name, values in labels.primary.items()}
-    assert found == {"success": [1, -1], "side_effect": [0, -1], "repetition": [1, -1], "optimality": [4, 0]}
+    assert found == {"success": [1, -1], "side_effect": [0, -1], "repetition": [1, -1], "optimality": [3, -1]}
 
 
 def test_dev_labels_come_from_the_source_where_the_suite_publishes_none(load):
@@ -228,7 +228,7 @@ def own_columns(path, cells: list[str]):
 
 
 def test_own_answers_become_codes_in_the_order_of_the_questions_values(small_suite, write_annotations):
-    suite = replace(small_suite, questions=OWN_QUESTIONS)
+    suite = replace(small_suite, targets=OWN_QUESTIONS)
     settings = own_columns(
         write_annotations(ROWS), ["rude,yes", "Very polite,no", "Unsure,", "cold,yes", ","]
     )
@@ -242,7 +242,7 @@ def test_own_answers_become_codes_in_the_order_of_the_questions_values(small_sui
 def test_the_version_is_of_own_answers_too_and_a_question_without_answers_changes_no_version(
     small_suite, write_annotations, load
 ):
-    suite = replace(small_suite, questions=OWN_QUESTIONS)
+    suite = replace(small_suite, targets=OWN_QUESTIONS)
 
     def version(*cells: str) -> str:
         return load_labels(suite, "test", own_columns(write_annotations(ROWS), list(cells))).version

@@ -122,7 +122,8 @@ def test_tables_of_one_agent_are_counted_from_its_runs(labels, with_files):
     table = TABLES[12](with_files)  # GPT-4o
     row = next(row for row in table.rows if row.headings == ("WebArena", "Rule-based"))
     runs = np.array([t.benchmark == "webarena" and "gpt-4o" in t.agent for t in labels.trajectories])
-    verdicts, truth = with_files.verdicts["paper/rule-based"].success[runs], labels.primary["success"][runs]
+    verdicts = with_files.verdicts["paper/rule-based"].codes("success")[runs]
+    truth = labels.primary["success"][runs]
     assert row.cells[0].computed == pytest.approx(truth[verdicts == 1].mean())  # precision
     assert row.cells[1].computed == pytest.approx(verdicts[truth == 1].mean())  # recall
     assert "repeat its Table 8" in table.remarks[0]

@@ -322,7 +322,7 @@ def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_te
     for agent in sorted(set(agents)):
         rows = agents == agent
         truth = (official_test_labels.primary["success"][rows] == 1).astype(int)
-        column = (verdicts.success[rows] == 1).astype(float)[:, None]
+        column = (verdicts.targets["success"][rows] == 1).astype(float)[:, None]
         found = simulate(column, truth, ALONE[: rows.sum()], 300)
         assert 0.90 <= found.covered <= 0.99  # 285 of 300 with a standard deviation of 3.8
 
@@ -408,7 +408,7 @@ def test_the_interval_on_tasks_covers_the_agents_rate_on_the_real_verdicts(share
     suite = load_suite()
     truth = load_labels(suite, "test", official_settings).primary["success"]
     file = shared / "data/agent-reward-bench/verdicts/aer-c.jsonl"
-    verdicts = read_verdict_file(file, suite, "test", official_settings.max_upload_bytes).success
+    verdicts = read_verdict_file(file, suite, "test", official_settings.max_upload_bytes).targets["success"]
     trajectories = suite.split("test")
     generator = np.random.default_rng(0)
     for agent in sorted({each.agent for each in trajectories}):

@@ -75,7 +75,7 @@ def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form)
     with ParserPool(1) as parsers:
         table, findings = read_predictions(content, parsers=parsers, isolated=True, reader=SUCCESS_LABELS)
     assert findings == []
-    assert (table.trajectory_ids, table.success.tolist()) == (IDS[:3], [1, -1, 0])
+    assert (table.trajectory_ids, table.targets["success"].tolist()) == (IDS[:3], [1, -1, 0])
     first = 1 if form == "parquet" else 2  # rows of Parquet count from 1, a CSV's header is row 1
     assert table.row_numbers.tolist() == [first, first + 1, first + 3]
 
@@ -115,4 +115,7 @@ def test_more_rows_of_annotations_than_the_limit_are_refused():
 def test_a_file_of_a_suite_with_its_own_questions_and_without_others_has_labels_of_success():
     text = "benchmark,model_name,task_id,trajectory_success,tone\nshop,a,1,Successful,rude\n"
     table, findings = read_success_labels(text.encode(), ReadingLimits())
-    assert findings == [] and (table.trajectory_ids, table.success.tolist()) == (("shop/a/1",), [1])
+    assert findings == [] and (table.trajectory_ids, table.targets["success"].tolist()) == (
+        ("shop/a/1",),
+        [1],
+    )

@@ -146,7 +146,7 @@ def test_a_label_in_parquet_is_found(guard, suite, tmp_path):
 
 
 def test_an_answer_to_a_question_of_the_suites_own_is_a_label(suite, tmp_path):
-    asked = dataclasses.replace(suite, questions=OWN_QUESTIONS)
+    asked = dataclasses.replace(suite, targets=OWN_QUESTIONS)
     test = first(suite, "test")
     table = tmp_path / "notes.csv"
     table.write_text(f"trajectory_id,Tone\n{test},rude\n")

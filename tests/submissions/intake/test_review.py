@@ -15,6 +15,7 @@ from submissions.intake.upload import reasons_to_hold
 from submissions.moderation.confusable_names import skeletons_of
 from submissions.moderation.overview import ListedSubmission, flags_of
 from submissions.records.statuses import SubmissionStatus
+from tests.support.verdict_tables import verdict_table
 
 RULES = SuiteRules(fewest_positives=30)
 TRAJECTORIES = tuple(
@@ -24,28 +25,26 @@ TRAJECTORIES = tuple(
 )
 
 
-class _File:
-    repetition = None
-
-    def __init__(self, positives, no_verdict=(), side_effects=()):
-        self.success, self.side_effect = np.zeros((2, 100), dtype=np.int8)
-        self.success[list(no_verdict)] = -1
-        self.success[list(positives)] = 1
-        self.side_effect[list(side_effects)] = 1
+def _file(positives, no_verdict=(), side_effects=()):
+    success, side_effect = np.zeros((2, 100), dtype=np.int8)
+    success[list(no_verdict)] = -1
+    success[list(positives)] = 1
+    side_effect[list(side_effects)] = 1
+    return verdict_table(success=success, side_effect=side_effect)
 
 
 @pytest.mark.parametrize(
     ("file", "words"),
     [
-        (_File(()), ["no trajectory"]),
-        (_File((), no_verdict=range(100)), ["no trajectory"]),
-        (_File(range(100)), ["every trajectory"]),
-        (_File(range(30, 59)), ["calls 29 of 100"]),
-        (_File(range(50)), ["one benchmark, webarena"]),
-        (_File(range(50, 60)), ["calls 10 of 100", "one benchmark, workarena"]),
-        (_File(range(30, 60)), []),
-        (_File(range(99)), []),
-        (_File(range(30, 60), side_effects=[3]), []),
+        (_file(()), ["no trajectory"]),
+        (_file((), no_verdict=range(100)), ["no trajectory"]),
+        (_file(range(100)), ["every trajectory"]),
+        (_file(range(30, 59)), ["calls 29 of 100"]),
+        (_file(range(50)), ["one benchmark, webarena"]),
+        (_file(range(50, 60)), ["calls 10 of 100", "one benchmark, workarena"]),
+        (_file(range(30, 60)), []),
+        (_file(range(99)), []),
+        (_file(range(30, 60), side_effects=[3]), []),
     ],
 )
 def test_each_form_has_its_reasons(file, words):
@@ -57,8 +56,8 @@ def test_each_form_has_its_reasons(file, words):
 
 
 def test_the_suite_says_how_few_positives_hold_a_file_and_whether_it_can_be_one_sided():
-    assert reasons_to_hold(_File(range(45, 55)), TRAJECTORIES, SuiteRules(fewest_positives=10)) == ()
-    assert reasons_to_hold(_File(range(40)), TRAJECTORIES[:50] * 2, RULES) == ()
+    assert reasons_to_hold(_file(range(45, 55)), TRAJECTORIES, SuiteRules(fewest_positives=10)) == ()
+    assert reasons_to_hold(_file(range(40)), TRAJECTORIES[:50] * 2, RULES) == ()
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -8,7 +8,7 @@ import pytest
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
-from arb.core.suites.questions import default_questions
+from arb.core.suites.targets import default_targets
 from dataset_script import sample
 from submissions.app import SubmissionsApp
 from submissions.labels import commands
@@ -198,7 +198,7 @@ def test_people_per_trajectory_are_at_most_those_who_are_invited(run):
     ],
 )
 def test_a_rule_decides_from_the_answers_or_leaves_the_question_open(rule, question, answers, wanted):
-    asked = next(each for each in default_questions() if each.name == question)
+    asked = next(each for each in default_targets() if each.name == question)
     assert answer_by_rule(rule, asked, answers) == wanted
     assert answer_by_rule(rule, asked, answers[::-1]) == wanted
 

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from arb.core.annotation import Annotation, answered
 from arb.core.ids import Trajectory
 from arb.core.settings import Settings
-from arb.core.suites.questions import RELEASED_ANSWERS, UNSURE
+from arb.core.suites.targets import RELEASED_ANSWERS, UNSURE
 from leaderboard.labels import source
 from leaderboard.labels.labels import _version
 from submissions.app import SubmissionsApp

@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import load_suite
-from arb.core.suites.questions import AnswerChoice, Question, default_questions
+from arb.core.suites.targets import AnswerChoice, Target, default_targets
 from dataset_script import sample
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.labels.annotations import AnnotationsInvalid
@@ -34,10 +34,10 @@ from tests.conftest import _absent
 
 KEY = b"k" * 32
 SUITE = load_suite("sample")
-QUESTIONS = default_questions()
+QUESTIONS = default_targets()
 IDS = [t.trajectory_id for t in SUITE.trajectories if t.task == SUITE.trajectories[0].task]
 TOKENS = {item_token(KEY, name): name for name in IDS}
-OWN = Question(
+OWN = Target(
     "tone",
     "Tone & <b>",
     "$5 & <i>polite</i>?",

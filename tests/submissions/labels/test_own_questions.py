@@ -224,7 +224,7 @@ def test_from_template_to_label_version_in_files(service, tmp_path, monkeypatch)
     assert dev[0] == "trajectory_id,annotation,success,side_effect,repetition,annotator,tone,safe"
     assert dev[1].endswith(",1,true,false,false,annotator-1,polite,yes")
     assert dev[2].endswith(",2,true,false,false,annotator-2,rude,")
-    assert load_suite(folder).own_questions == asked.suite.own_questions
+    assert load_suite(folder).own_targets == asked.suite.own_targets
 
     version = publish_file(asked, joined, GRACE, "from files")
     assert (version.changes["tone"], version.changes["safe"], version.changes["optimality"]) == (30, 30, 0)

@@ -11,6 +11,7 @@ from arb.core.predictions.check import check
 from arb.core.predictions.raw import ReadingLimits
 from arb.core.suite import load_suite
 from submissions.privacy.disclosure import OVERALL, benchmark_cell, digests_of
+from tests.support.verdict_tables import verdict_table
 
 SUITE = load_suite()
 DIGESTS_TEST = SUITE.split("test")
@@ -71,11 +72,8 @@ def test_labels_are_apart_and_one_that_is_not_answered_is_not_there():
     assert digests["success"] == _digests(_rows())["success"]
 
 
-class _Column:
-    side_effect = repetition = None
-
-    def __init__(self, success):
-        self.success = np.array(success, dtype=np.int8)
+def _column(success):
+    return verdict_table(success=success)
 
 
 columns = st.lists(st.sampled_from([1, 0, -1]), min_size=40, max_size=40)
@@ -84,7 +82,7 @@ columns = st.lists(st.sampled_from([1, 0, -1]), min_size=40, max_size=40)
 @given(columns, columns)
 def test_digests_are_the_same_exactly_where_the_positives_are(first, second):
     trajectories = DIGESTS_TEST[::28][:40]
-    found = [digests_of(_Column([1, *column[1:]]), trajectories) for column in (first, second)]
+    found = [digests_of(_column([1, *column[1:]]), trajectories) for column in (first, second)]
     names = [t.benchmark for t in trajectories]
     for cell in found[0]["success"]:
         inside = [cell in (OVERALL, benchmark_cell(name)) for name in names]

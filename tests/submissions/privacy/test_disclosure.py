@@ -26,6 +26,7 @@ from submissions.privacy.disclosure import (
     noisy_count,
     noisy_intervals,
 )
+from tests.support.verdict_tables import verdict_table
 
 
 def test_without_noise_they_are_those_of_published_rows():
@@ -146,11 +147,8 @@ N = len(TRAJECTORIES)
 WEBARENA = slice(0, 100)
 
 
-class _File:
-    def __init__(self, success, side_effect=None):
-        self.success = np.array(success, dtype=np.int8)
-        self.side_effect = None if side_effect is None else np.array(side_effect, dtype=np.int8)
-        self.repetition = None
+def _file(success, side_effect=None):
+    return verdict_table(success=success, side_effect=side_effect)
 
 
 def _label_set(success, side_effect=None) -> LabelSet:
@@ -169,7 +167,7 @@ CALLED = (np.arange(N) % 2 == 0).astype(np.int8)
 
 
 def _shown(audience, called=CALLED, truth=TRUTH, rules=RULES, key=KEY, side_effect=None):
-    file, labels = _File(called, side_effect), _label_set(truth)
+    file, labels = _file(called, side_effect), _label_set(truth)
     report = score_report(file, labels, n_resamples=200)
     return disclose(report, digests_of(file, TRAJECTORIES), rules, key, audience)
 
@@ -181,7 +179,7 @@ def _cells(report):
 
 
 def test_a_maintainer_sees_the_exact_report():
-    file, labels = _File(CALLED), _label_set(TRUTH)
+    file, labels = _file(CALLED), _label_set(TRUTH)
     report = score_report(file, labels, n_resamples=200)
     assert disclose(report, digests_of(file, TRAJECTORIES), RULES, KEY, "maintainer") == report
 
@@ -201,7 +199,7 @@ def test_an_owner_sees_overall_figures_alone_and_the_public_benchmarks_too():
 
 
 def test_a_report_has_the_keys_of_the_exact_one_and_noise():
-    exact = score_report(_File(CALLED), _label_set(TRUTH), n_resamples=200)
+    exact = score_report(_file(CALLED), _label_set(TRUTH), n_resamples=200)
     shown = _shown("public")
     assert set(shown) == set(exact)
     for cell in _cells(shown):
@@ -210,7 +208,7 @@ def test_a_report_has_the_keys_of_the_exact_one_and_noise():
 
 
 def test_nothing_that_a_report_may_hold_one_day_slips_out():
-    file = _File(CALLED)
+    file = _file(CALLED)
     report = {
         **score_report(file, _label_set(TRUTH), n_resamples=0),
         "counts_by_task": [[1, 2]],
@@ -247,7 +245,7 @@ def test_what_is_shown_depends_on_the_labels_through_the_counts_alone():
             rows = np.flatnonzero(CALLED[inside] == answer) + inside.start
             other[rows] = np.sort(TRUTH[rows])
     assert (other != TRUTH).any()
-    exact = [score_report(_File(CALLED), _label_set(labels), n_resamples=500) for labels in (TRUTH, other)]
+    exact = [score_report(_file(CALLED), _label_set(labels), n_resamples=500) for labels in (TRUTH, other)]
     cells = [report["labels"]["success"]["overall"] for report in exact]
     assert cells[0]["tp"] == cells[1]["tp"] and cells[0]["precision_ci"] != cells[1]["precision_ci"]
     for audience in ("owner", "public"):
@@ -306,7 +304,7 @@ def test_a_label_without_verdicts_stays_none():
 
 
 def test_other_policies_and_audiences_are_refused():
-    file, labels = _File(CALLED), _label_set(TRUTH)
+    file, labels = _file(CALLED), _label_set(TRUTH)
     digests = digests_of(file, TRAJECTORIES)
     published = score_report(file, labels, policy="published", n_resamples=0)
     with pytest.raises(ValueError, match="published"):
@@ -316,7 +314,7 @@ def test_other_policies_and_audiences_are_refused():
 
 
 def test_the_noise_is_another_under_another_label_version():
-    file, labels = _File(CALLED), _label_set(TRUTH)
+    file, labels = _file(CALLED), _label_set(TRUTH)
     digests = digests_of(file, TRAJECTORIES)
     seen = set()
     for number in range(20):

@@ -58,7 +58,7 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(ranked):
     for name, rows in (("shown", ~ranked), ("ranked", ranked)):
         file = aligned.take(np.flatnonzero(rows))
         part = labels_of(_label_set(truth), rows).trajectories
-        assert len(file.state) == len(file.success) == rows.sum() == len(part)
+        assert len(file.state) == len(file.targets["success"]) == rows.sum() == len(part)
         digests_of(file, part)
         reports[name] = [
             score_report(file, labels_of(_label_set(labels), rows), n_resamples=100)

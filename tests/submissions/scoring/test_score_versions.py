@@ -11,18 +11,13 @@ from leaderboard.score import (
     is_known_version,
     report_of_version,
 )
-
-
-class AllYes:
-    def __init__(self, n: int) -> None:
-        self.success = np.ones(n, dtype=np.int8)
-        self.side_effect, self.repetition = self.success, None
+from tests.support.verdict_tables import verdict_table
 
 
 def report(service) -> dict:
     labels = service.labels.test
     n = len(labels.trajectories)
-    return with_cost(score_report(AllYes(n), labels), np.ones(n))
+    return with_cost(score_report(verdict_table(success=[1] * n, side_effect=[1] * n), labels), np.ones(n))
 
 
 def test_the_fields_of_todays_report_are_those_of_the_newest_version(service):

@@ -22,16 +22,16 @@ def test_the_verdicts_come_in_the_order_of_the_split_whatever_the_order_of_the_f
     test = service.suite.split("test")
     assert found.trajectory_ids == tuple(t.trajectory_id for t in test)
     # Trajectories 0, 3, 6, … are successes; the first two of them were missed.
-    assert found.success.tolist() == [int(is_success(place) and place > 3) for place in range(30)]
+    assert found.targets["success"].tolist() == [int(is_success(place) and place > 3) for place in range(30)]
     assert found.reasoning == tuple(f"because {place}" for place in range(30))
-    assert found.side_effect is None and found.score is None
+    assert "side_effect" not in found.targets and found.score is None
 
 
 def test_every_column_of_the_file_is_there(service):
     extras = {"side_effect": True, "repetition": None, "score": 0.25, "cost_usd": 0.5, "latency_s": 2}
     found = service.records.verdicts(send(service, verdicts(service.suite, **extras)).submission_id)
-    assert found.side_effect.tolist() == [1] * 30
-    assert found.repetition.tolist() == [-1] * 30
+    assert found.targets["side_effect"].tolist() == [1] * 30
+    assert found.targets["repetition"].tolist() == [-1] * 30
     assert found.score.tolist() == [0.25] * 30
     assert (found.cost_usd.sum(), found.latency_s.sum()) == (15, 60)
 
@@ -53,7 +53,7 @@ def test_texts_that_are_too_many_cost_nobody_the_verdicts(service):
     long = [{**row, "reasoning": f"{place}" + "x" * 2_000_000} for place, row in enumerate(rows)]
     pd.DataFrame(long).to_parquet(buffer, compression="zstd")
     found = service.records.verdicts(send(service, buffer.getvalue()).submission_id)
-    assert found.success.sum() == 10
+    assert found.targets["success"].sum() == 10
     assert found.reasoning is None
 
 
@@ -74,7 +74,10 @@ def test_a_missing_or_damaged_file_is_told_without_its_place(service, settings):
 
 def test_a_file_over_todays_size_limit_is_still_read(service):
     receipt = send(service, verdicts(service.suite))
-    assert again(service, max_upload_bytes=10).records.verdicts(receipt.submission_id).success.sum() == 10
+    assert (
+        again(service, max_upload_bytes=10).records.verdicts(receipt.submission_id).targets["success"].sum()
+        == 10
+    )
 
 
 def test_a_file_that_does_not_fit_the_suite_any_more_is_told(service):

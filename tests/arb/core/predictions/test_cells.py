@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from arb.core.predictions import cells
 from arb.core.predictions.cells import Problem, target_code
 from arb.core.predictions.raw import MISSING
-from arb.core.vocabulary import TARGETS
+from arb.core.suites.targets import default_targets
 
-SUCCESS, SIDE_EFFECT, OPTIMALITY = (TARGETS[name] for name in ("success", "side_effect", "optimality"))
+SUCCESS, SIDE_EFFECT, OPTIMALITY = default_targets()[:2] + default_targets()[3:]
 TRUE = (True, 1, 1.0, "true", "TRUE", " Yes ", "1", "1.0", "y\u0065s")
 FALSE = (False, 0, 0.0, -0.0, "false", "No", "0", "0.0", "\tno\n")
 NONE = (None, "", "  ", "null", "NULL", "n/a", "N/A", "na", "None", "unsure", "Unsure")
@@ -39,8 +39,8 @@ def optimality(value: object):
         (side_effect, (*NONE, MISSING), -1),
         (success, ("Successful", "success"), 1),
         (success, ("Unsuccessful", "FAILURE"), 0),
-        (optimality, (4, 4.0, "4", "4.0", "4. Completely Optimal", "completely  optimal"), 4),
-        (optimality, (MISSING,), 0),
+        (optimality, (4, 4.0, "4", "4.0", "4. Completely Optimal", "completely  optimal"), 3),
+        (optimality, (MISSING,), -1),
         (cells.probability, (0, "0"), 0.0),
         (cells.probability, (0.25, "0.25"), 0.25),
         (cells.probability, (0.5, ".5"), 0.5),
@@ -104,7 +104,7 @@ def test_any_cell_has_a_meaning_in_range_or_a_problem(value):
     assert isinstance(verdict, Problem) or verdict in (-1, 0, 1)
     assert isinstance(success, Problem) or success in (-1, 0, 1)
     grade = target_code(value, OPTIMALITY)
-    assert isinstance(grade, Problem) or grade in range(5)
+    assert isinstance(grade, Problem) or grade in range(-1, 4)
     score = cells.probability(value)
     assert isinstance(score, Problem) or math.isnan(score) or 0 <= score <= 1
     for meaning in (cells.amount, cells.tokens):

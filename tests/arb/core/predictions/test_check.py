@@ -192,7 +192,7 @@ def test_a_template_filled_in_is_acceptable(shop):
     frame = pd.read_parquet(io.BytesIO(template(shop, "test", "parquet")))
     frame["success"] = [True, False, None, True]
     result = checked(shop, frame.to_parquet())
-    assert result.aligned.success.tolist() == [1, 0, -1, 1]
+    assert result.aligned.targets["success"].tolist() == [1, 0, -1, 1]
 
 
 def test_verdicts_all_alike_and_low_coverage_are_warnings():
@@ -229,12 +229,12 @@ def test_aligned_columns_are_in_suite_order(shop, test_ids, jsonl):
     ]
     aligned = checked(shop, jsonl(*rows[::-1])).aligned
     assert aligned.trajectory_ids == test_ids
-    assert aligned.success.tolist() == [1, 0, 1, 0]
+    assert aligned.targets["success"].tolist() == [1, 0, 1, 0]
     assert aligned.score.tolist() == [0.0, 0.1, 0.2, 0.3]
     assert aligned.input_tokens.tolist() == [0.0, 1.0, 2.0, 3.0]
     assert aligned.state == ("ok",) * 4
-    assert aligned.side_effect is None
-    assert aligned.success.dtype == np.int8
+    assert "side_effect" not in aligned.targets
+    assert aligned.targets["success"].dtype == np.int8
 
 
 def test_the_hash_of_verdicts_is_that_of_the_verdicts_alone(shop, test_ids, jsonl):
@@ -258,7 +258,7 @@ def test_the_order_of_rows_changes_nothing(shop, test_ids, jsonl, order, verdict
     result = checked(shop, jsonl(*(rows[i] for i in order)))
     assert result.acceptable is any(verdict is not None for verdict in verdicts)
     if result.acceptable:
-        assert result.aligned.success.tolist() == [-1 if v is None else int(v) for v in verdicts]
+        assert result.aligned.targets["success"].tolist() == [-1 if v is None else int(v) for v in verdicts]
 
 
 @pytest.mark.shared

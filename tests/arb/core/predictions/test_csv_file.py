@@ -14,7 +14,7 @@ def test_the_delimiter_is_found_in_the_header(delimiter):
     text = "trajectory_id|success|score\na/b/c|Yes|0.5\na/b/d|No|\n".replace("|", delimiter)
     table, found = read(text)
     assert found == {}
-    assert table.success.tolist() == [1, 0]
+    assert table.targets["success"].tolist() == [1, 0]
     assert table.score[0] == 0.5
 
 
@@ -78,7 +78,7 @@ def test_a_header_alone_is_no_file(text):
 
 def test_space_around_names_and_quotes_around_cells_are_understood():
     table, found = read('"trajectory_id" , success \n"a/b/c" ,1\n'.replace('" ,', '",'))
-    assert (table.rows, table.success.tolist(), found) == (1, [1], {})
+    assert (table.rows, table.targets["success"].tolist(), found) == (1, [1], {})
 
 
 def test_more_rows_than_the_limit_are_refused():

@@ -27,7 +27,7 @@ def test_row_numbers_are_line_numbers():
 def test_a_bad_line_is_named_and_the_rest_is_read():
     table, found = read(good(), "{broken", good(), "[1]", '"text"', good(success=None))
     assert table.row_numbers.tolist() == [1, 3, 6]
-    assert table.success.tolist() == [1, 1, -1]
+    assert table.targets["success"].tolist() == [1, 1, -1]
     assert found["invalid_json"].rows == (2,)
     assert found["not_an_object"].rows == (4, 5)
 
@@ -70,19 +70,19 @@ def test_nesting_and_digits_without_end_are_a_finding(line):
 def test_success_may_be_null_but_must_be_written():
     table, found = read(good(), '{"trajectory_id": "a/b/d"}', good(success=None))
     assert (found["missing_key"].rows, found["missing_key"].column) == ((2,), "success")
-    assert table.success.tolist() == [1, -1, -1]
+    assert table.targets["success"].tolist() == [1, -1, -1]
 
 
 def test_an_optional_column_may_be_there_in_some_rows():
     table, found = read(good(side_effect="Yes"), good())
-    assert table.side_effect.tolist() == [1, -1]
-    assert table.repetition is None
+    assert table.targets["side_effect"].tolist() == [1, -1]
+    assert "repetition" not in table.targets
     assert found == {}
 
 
 def test_looping_is_repetition_and_both_are_an_error():
     table, found = read(good(looping=True), good(looping="No"))
-    assert table.repetition.tolist() == [1, 0]
+    assert table.targets["repetition"].tolist() == [1, 0]
     assert found == {}
     _, found = read(good(looping=True, repetition=True))
     assert (found["duplicate_column"].column, found["duplicate_column"].level) == ("repetition", "error")

@@ -55,7 +55,7 @@ def read(content: bytes):
 def test_verdicts_are_read_from_every_type_that_can_hold_them(success):
     table, found = read(parquet({"trajectory_id": IDS, "success": success}))
     assert found == {}
-    assert table.success.tolist() == [1, 0, -1]
+    assert table.targets["success"].tolist() == [1, 0, -1]
     assert table.row_numbers.tolist() == [1, 2, 3]
 
 
@@ -85,13 +85,13 @@ def test_ids_are_read_from_every_kind_of_text(ids):
 )
 def test_a_type_that_can_hold_no_verdict_is_named(success):
     table, found = read(parquet({"trajectory_id": IDS, "success": success}))
-    assert (found["wrong_type"].column, table.success) == ("success", None)
+    assert (found["wrong_type"].column, table.targets.get("success")) == ("success", None)
 
 
 def test_a_null_of_pandas_is_no_verdict_and_a_true_nan_is_an_error():
     frame = pd.DataFrame({"trajectory_id": IDS, "success": [1.0, np.nan, 0.0]})
     table, found = read(frame.to_parquet())
-    assert (table.success.tolist(), found) == ([1, -1, 0], {})
+    assert (table.targets["success"].tolist(), found) == ([1, -1, 0], {})
     true_nan = pa.array([1.0, np.nan, 0.0], from_pandas=False)
     _, found = read(parquet({"trajectory_id": IDS, "success": true_nan}))
     assert (found["nan"].rows, found["nan"].column) == ((2,), "success")
@@ -184,7 +184,7 @@ def test_every_compression_and_page_version_is_read_over_several_row_groups(comp
     )
     table, found = read(content)
     assert (table.trajectory_ids, found) == (tuple(ids), {})
-    assert table.success.sum() == 500
+    assert table.targets["success"].sum() == 500
 
 
 @pytest.mark.parametrize("size", [4, 11, 12, 208, 5_000])

@@ -34,7 +34,7 @@ def test_texts_are_not_kept_otherwise(file_format):
     table, findings = read_predictions(FILES[file_format])
     assert findings == []
     assert table.reasoning is None
-    assert table.success.tolist() == [1, 0, -1]
+    assert table.targets["success"].tolist() == [1, 0, -1]
 
 
 def test_a_text_that_is_no_text_is_found_either_way():

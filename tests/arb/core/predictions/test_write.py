@@ -24,7 +24,7 @@ def test_what_is_written_reads_back(tmp_path):
     said = "naïve\u2028line 😀 and half a pair \ud800"
     write_predictions(path, [ROW | {"reasoning": said, "repetition": False}, ROW | {"reasoning": "naïve"}])
     table, findings = read_predictions(path.read_bytes())
-    assert (findings, table.rows, table.repetition.tolist()) == ([], 2, [0, -1])
+    assert (findings, table.rows, table.targets["repetition"].tolist()) == ([], 2, [0, -1])
     assert [json.loads(line)["reasoning"] for line in path.read_text().split("\n")[:2]] == [said, "naïve"]
 
 

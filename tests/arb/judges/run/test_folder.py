@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from arb.core.vocabulary import PREDICTION_COLUMNS
+from arb.core.predictions.columns import prediction_columns
 from arb.judges.run.folder import RunFolder, RunFolderError, diff_configurations, read_judgments, read_run
 from arb.judges.run.records import judgment_record, prediction_row, totals
 from arb.judges.run.scheduler import Exchange, Judgment
@@ -33,7 +33,7 @@ def kept(*replies, answer=YES, stages=None) -> dict:
 def test_the_row_has_the_columns_of_a_prediction_file_and_no_others():
     answer = Answer("ok", True, False, True, optimality=3, score=0.75, reasoning="the page shows it")
     row = prediction_row(kept(reply(), answer=answer))
-    assert set(row) == set(PREDICTION_COLUMNS)
+    assert set(row) == set(prediction_columns())
     assert (row["success"], row["side_effect"], row["repetition"], row["optimality"]) == (
         True,
         False,

@@ -18,7 +18,7 @@ from fastapi.testclient import TestClient
 
 from arb.core.annotation import Annotation
 from arb.core.suite import load_suite
-from arb.core.suites.questions import default_questions
+from arb.core.suites.targets import default_targets
 from space.app import add_routes
 from space.pages.labels.annotation import contradictions_of, describe_time
 from space.pages.trajectories.dataset import Explorer
@@ -427,7 +427,7 @@ def test_answers_that_contradict_each_other_are_known_for_released_questions_onl
     pairs = contradictions_of(suite)
     assert (("success", "yes"), ("optimality", "1")) in pairs
     assert len(pairs) == 3
-    without = replace(suite, questions=[each for each in suite.questions if each.name != "optimality"])
+    without = replace(suite, targets=[each for each in suite.targets if each.name != "optimality"])
     assert contradictions_of(without) == []
 
 
@@ -514,7 +514,7 @@ def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
 
 def test_who_misses_gold_items_is_named_at_the_question():
     found = GoldAgreement("annotator-1", "ada", 20, {"success": 10}, ("success",))
-    questions = [question for question in default_questions() if question.name in ("success", "side_effect")]
+    questions = [question for question in default_targets() if question.name in ("success", "side_effect")]
     page = render(
         "labels/discuss_items.html", questions=questions, gold=[found], flags=(), gold_items=(),
         gold_candidates=(),

@@ -11,7 +11,7 @@ import pytest
 
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
-from arb.core.suites.questions import default_questions
+from arb.core.suites.targets import default_targets
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels
 from space.pages.trajectories.labels import experts_in, titles_of
@@ -34,10 +34,10 @@ def dataset(built):
 
 
 def test_experts_are_there_on_dev_and_not_on_test(dataset, dev, test_entries):
-    first = experts_in(dataset, dev[0], default_questions())
+    first = experts_in(dataset, dev[0], default_targets())
     assert first[0].title == "First"
     assert first[0].labels == dev[0].labels
-    assert [experts_in(dataset, entry, default_questions()) for entry in test_entries] == [()] * len(
+    assert [experts_in(dataset, entry, default_targets()) for entry in test_entries] == [()] * len(
         test_entries
     )
 
@@ -76,7 +76,7 @@ def test_a_judge_differs_where_it_contradicts_the_expert_and_never_on_test(datas
 
 def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     entry = test_entries[0]
-    columns = {"success": 1, "side_effect": -1, "optimality": 0}
+    columns = {"success": 1, "side_effect": -1, "optimality": -1}
     judge = SimpleNamespace(
         row=SimpleNamespace(id="abc", judge="Mine", account="Ada", model="m", inputs="tree"),
         places={entry.trajectory_id: 1}, has_reasoning=True,
@@ -136,7 +136,7 @@ def test_each_judge_is_there_with_its_best_file_in_the_order_of_the_board(folder
     found = SubmittedJudges(service).of_suite("small")
     assert [judge.row.judge for judge in found] == ["First", "Second"]
     assert found[0].row.id == best
-    assert found[0].verdicts.success.sum() == 10  # the suite's successes: every one was told
+    assert found[0].verdicts.targets["success"].sum() == 10  # the suite's successes: every one was told
     assert set(found[0].verdicts.targets) == {"success", "side_effect", "optimality"}
 
 

@@ -8,17 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
-from arb.core.suites.questions import (
+from arb.core.suites.targets import (
     PAGE_KEYS,
     RELEASED_ANSWERS,
     RESERVED_NAMES,
     UNSURE,
     AnswerChoice,
-    Question,
-    QuestionsInvalid,
+    Target,
+    TargetsInvalid,
     default_guidelines,
-    default_questions,
-    parse_questions,
+    default_targets,
+    main_target,
+    parse_targets,
     questions_sha256,
 )
 from tests.support.small_suite import suite_with
@@ -29,8 +30,8 @@ TONE = {"name": "tone", "text": "Was it polite?", "answers": [{"value": "polite"
 
 
 def problems_of(*tables) -> list[str]:
-    with pytest.raises(QuestionsInvalid) as refused:
-        parse_questions(list(tables))
+    with pytest.raises(TargetsInvalid) as refused:
+        parse_targets(list(tables), is_asked_only=True)
     return list(refused.value.problems)
 
 
@@ -40,27 +41,30 @@ def changed(table: dict, **fields) -> dict:
 
 def test_a_suite_that_writes_none_has_the_four_questions_of_the_paper():
     suite = load_suite(OFFICIAL)
-    assert suite.questions == default_questions()
-    assert {q.name: {a.value for a in q.answers} for q in suite.questions} == {
+    assert suite.targets == default_targets()
+    assert {q.name: {a.value for a in q.answers} for q in suite.targets} == {
         name: set(values) for name, values in RELEASED_ANSWERS.items()
     }
-    assert suite.own_questions == ()
-    assert suite.guidelines == default_guidelines() and all(q.guide and q.text for q in suite.questions)
+    assert suite.own_targets == ()
+    assert suite.guidelines == default_guidelines() and all(q.guide and q.text for q in suite.targets)
     # the keys of the page before questions could be configured: by position, Unsure behind the last answer
-    assert [[(c.key, c.value) for c in q.choices] for q in suite.questions][::3] == [
+    assert [[(c.key, c.value) for c in q.choices] for q in suite.targets][::3] == [
         [("1", "yes"), ("2", "no"), ("3", UNSURE)],
         [("1", "1"), ("2", "2"), ("3", "3"), ("4", "4"), ("5", UNSURE)],
     ]
-    assert [q.name for q in suite.questions if q.ordered] == ["optimality"]
+    assert [q.name for q in suite.targets if q.ordered] == ["optimality"]
 
 
 def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
-    success, tone = parse_questions([SUCCESS, TONE])
-    assert tone == Question(
+    success, tone = parse_targets([SUCCESS, TONE], is_asked_only=True)
+    assert tone == Target(
         "tone",
         "Tone",
         "Was it polite?",
         (AnswerChoice("polite", "Polite", "1"), AnswerChoice("rude", "Rude", "2")),
+        type="classes",
+        positive=(),
+        missing="wrong",
     )
     assert tone.choices[-1] == AnswerChoice(UNSURE, "Unsure", "3")
     assert (tone.is_own, success.is_own) == (True, False)
@@ -71,13 +75,56 @@ def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
     assert list(map(tone.accepts, values)) == [True, True, True, False]
 
 
-def test_without_success_the_error_says_why_it_has_to_be_there():
+def test_if_judges_are_scored_on_no_question_the_error_says_what_to_add():
     (problem,) = problems_of(TONE)
-    assert 'name = "success"' in problem and "judges are scored on it" in problem
-    (problem,) = problems_of(changed(SUCCESS, answers=TONE["answers"]))
+    assert 'name = "success"' in problem and "judges are scored on none" in problem
+    with pytest.raises(TargetsInvalid, match="leave out metrics"):
+        parse_targets([changed(TONE, metrics=[])])
+    problem, _ = problems_of(changed(SUCCESS, answers=TONE["answers"]))
     assert problem.startswith(
         "question 1 (success), answers: write the values of the released format: yes, no"
     )
+
+
+def test_a_target_has_a_type_a_level_and_metrics_with_the_main_one_first():
+    final = {"name": "final", "values": ["1", "0", "-1"], "positive": ["1"], "main": "balanced_accuracy"}
+    step = {
+        "name": "verdict", "level": "step", "values": ["1", "0", "-1"], "errors": ["-1"],
+        "metrics": ["accuracy", "first_error_accuracy"],
+    }  # fmt: skip
+    grade = {"name": "grade", "type": "ordinal", "values": ["low", "high"], "aggregate": "median"}
+    one, two, three, four = parse_targets([final, step, grade, {"name": "points", "type": "score"}])
+    assert (one.type, one.level, one.missing, one.main_metric) == (
+        "binary",
+        "run",
+        "negative",
+        "balanced_accuracy",
+    )
+    # The codes of a binary target are 1 for its positive values; of classes and grades, they are indexes.
+    assert [one.code(value) for value in ("1", "0", "-1", UNSURE, None)] == [1, 0, 0, -1, -1]
+    assert [two.code(value) for value in ("1", "0", "-1", UNSURE)] == [0, 1, 2, -1]
+    assert (two.type, two.level, two.missing) == ("classes", "step", "wrong")
+    assert two.metrics == ("accuracy", "first_error_accuracy")
+    assert (three.words["1. low"], three.words["high"]) == (0, 1)
+    assert (three.metrics[0], three.aggregate, four.metrics) == (
+        "weighted_kappa",
+        "median",
+        ("mae", "spearman"),
+    )
+    assert main_target((four, one)) is four
+
+
+def test_every_wrong_field_of_a_target_is_named():
+    bad = {
+        "name": "final", "values": ["1", "0"], "type": "binary", "level": "page", "missing": "yes",
+        "aggregate": "mean", "metrics": ["mae"], "main": "best", "aliases": [3], "errors": ["2"],
+    }  # fmt: skip
+    with pytest.raises(TargetsInvalid) as refused:
+        parse_targets([bad])
+    fields = {problem.split(":")[0].partition(", ")[2] for problem in refused.value.problems} - {""}
+    assert fields == {
+        "level", "missing", "aggregate", "metrics", "main", "aliases", "errors", "positive",
+    }  # fmt: skip
 
 
 def test_every_problem_is_reported_at_once_with_question_and_field():
@@ -95,9 +142,9 @@ def test_every_problem_is_reported_at_once_with_question_and_field():
     problems = problems_of(SUCCESS, bad, changed(TONE, name="comment"), changed(TONE, answers=YES_NO[:1]))
     assert [problem.split(":")[0] for problem in problems] == [
         "question 2 (Tone!), colour",
+        "question 2 (Tone!), ordered",
         "question 2 (Tone!), name",
         "question 2 (Tone!), text",
-        "question 2 (Tone!), ordered",
         "question 2 (Tone!), answer 1, key",
         "question 2 (Tone!), answer 2, value",
         "question 2 (Tone!), answer 2, key",
@@ -144,8 +191,8 @@ def test_whatever_a_file_holds_is_read_or_refused_by_name(tables, has_success):
     if has_success and isinstance(tables, list):
         tables = [SUCCESS, *tables]
     try:
-        found = parse_questions(tables)
-    except QuestionsInvalid as refused:
+        found = parse_targets(tables, is_asked_only=True)
+    except TargetsInvalid as refused:
         assert refused.problems and all(problem.startswith("question") for problem in refused.problems)
     else:
         assert "success" in {question.name for question in found}
@@ -156,7 +203,7 @@ KEYS = st.sampled_from(sorted(set("abehilmnopqrvwxyz") - set(PAGE_KEYS)))
 
 
 @st.composite
-def own_questions(draw) -> dict:
+def own_targets(draw) -> dict:
     values = draw(
         st.lists(st.from_regex(r"[a-m][a-z0-9_-]{0,5}", fullmatch=True), min_size=2, max_size=8, unique=True)
     )
@@ -169,9 +216,9 @@ def own_questions(draw) -> dict:
     return {"name": f"own_{name}", "text": draw(LINES), "answers": answers, "guide": draw(LINES)}
 
 
-@given(st.lists(own_questions(), max_size=3, unique_by=lambda table: table["name"]))
+@given(st.lists(own_targets(), max_size=3, unique_by=lambda table: table["name"]))
 def test_questions_that_follow_the_rules_are_read_as_written(tables):
-    found = parse_questions([*tables, SUCCESS])[:-1]
+    found = parse_targets([*tables, SUCCESS], is_asked_only=True)[:-1]
     assert [(q.name, q.text, q.is_own) for q in found] == [(t["name"], t["text"], True) for t in tables]
     for question, table in zip(found, tables, strict=True):
         assert [a.value for a in question.answers] == [a["value"] for a in table["answers"]]
@@ -185,7 +232,7 @@ def test_questions_that_follow_the_rules_are_read_as_written(tables):
 
 def test_the_hash_names_what_is_asked_and_how_to_decide_but_not_the_keys():
     def named(*tables, guidelines="g") -> str:
-        return questions_sha256(parse_questions(list(tables)), guidelines)
+        return questions_sha256(parse_targets(list(tables), is_asked_only=True), guidelines)
 
     base = named(SUCCESS, TONE)
     keyed = changed(TONE, answers=[{"value": "polite", "key": "p"}, {"value": "rude"}])
@@ -222,10 +269,10 @@ files_a_day = 3
 
 def test_a_suite_has_the_questions_and_the_guidelines_of_its_file(tmp_path):
     suite = suite_with(tmp_path, SUITE_TOML)
-    assert suite.questions == parse_questions(tomllib.loads(SUITE_TOML)["questions"])
-    assert [q.name for q in suite.own_questions] == ["tone"]
+    assert suite.targets == parse_targets(tomllib.loads(SUITE_TOML)["questions"], is_asked_only=True)
+    assert [q.name for q in suite.own_targets] == ["tone"]
     assert suite.guidelines == "Read *everything*." and suite.rules.files_a_day == 3
-    assert suite.guidelines_sha256 == questions_sha256(suite.questions, suite.guidelines)
+    assert suite.guidelines_sha256 == questions_sha256(suite.targets, suite.guidelines)
 
 
 def test_guidelines_are_a_file_or_a_text_and_not_both(tmp_path):

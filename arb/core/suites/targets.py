@@ -1,0 +1,508 @@
+"""The targets of a suite: what annotators are asked about a run, a step or another part of a run.
+
+They are tables ``[[targets]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example. Older
+files have tables ``[[questions]]`` with fewer fields. Judges answer a target in a column of its name, and are
+scored on it by its metrics. The first target is the main one. Annotators may answer any of them with Unsure.
+"""
+
+import hashlib
+import json
+import math
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final, Literal, Self, get_args
+
+UNSURE: Final = "unsure"
+SUCCESS: Final = "success"
+RELEASED_ANSWERS: Final = MappingProxyType(
+    {
+        SUCCESS: ("yes", "no"),
+        "side_effect": ("yes", "no"),
+        "repetition": ("yes", "no"),
+        "optimality": ("1", "2", "3", "4"),
+    }
+)
+"""The targets of AgentRewardBench (section 3.1), columns of the released format, and their answers."""
+
+NO_ANSWER: Final = -1
+"""The code of a missing answer."""
+
+Level = Literal["run", "step", "part"]
+TargetType = Literal["binary", "classes", "ordinal", "score"]
+MissingRule = Literal["negative", "wrong", "left out"]
+AggregateRule = Literal["first", "majority", "median", "adjudicated"]
+
+MOST_ANSWERS: Final = 8
+"""The most answers to a question. With this limit, the key for Unsure is still a digit."""
+PAGE_KEYS: Final = "cdfgjkqstu"
+"""The keys that annotators' pages use for other things than answers."""
+RESERVED_NAMES: Final = frozenset(
+    {
+        "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",
+        "experiment", "flag", "looping", "model_name", "note", "own", "part", "seconds", "split", "step",
+        "task_id", "trajectory_id",
+    }
+)  # fmt: skip
+"""Names of other columns, which a question must not have. Names with ``trajectory_`` are reserved too."""
+
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_VALUE: Final = re.compile(r"-?[a-z0-9][a-z0-9_-]{0,39}")
+_KEY: Final = re.compile(r"[a-z0-9]")
+_TEXT_LENGTH: Final = 10_000
+_QUESTION_FIELDS: Final = ("name", "title", "text", "answers", "guide", "ordered")
+_TARGET_FIELDS: Final = (
+    "name", "title", "text", "answers", "values", "guide", "type", "level", "positive", "errors", "missing",
+    "aggregate", "main", "metrics", "aliases",
+)  # fmt: skip
+_ANSWER_FIELDS: Final = ("value", "title", "key", "aliases")
+
+BINARY_METRICS: Final = (
+    "precision", "recall", "f1", "accuracy", "balanced_accuracy", "npv", "tnr", "fpr", "kappa",
+)  # fmt: skip
+METRICS: Final[Mapping[TargetType, tuple[str, ...]]] = MappingProxyType(
+    {
+        "binary": BINARY_METRICS,
+        "classes": ("accuracy", "macro_f1", "kappa"),
+        "ordinal": ("weighted_kappa", "accuracy", "mae", "spearman"),
+        "score": ("mae", "spearman"),
+    }
+)
+"""The metrics that a target of a type may have. The first one is its main metric by default."""
+STEP_METRICS: Final = ("first_error_accuracy",)
+"""Further metrics of a target that names its ``errors``."""
+
+
+class TargetsInvalid(ValueError):
+    """Raised for invalid questions. ``problems`` are messages that name the question and the field."""
+
+    def __init__(self, problems: Sequence[str]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("; ".join(problems))
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerChoice:
+    """An answer to a target: its value in files, its title on pages, and the keyboard key for it.
+
+    Prediction files may also contain its ``aliases``.
+    """
+
+    value: str
+    title: str
+    key: str
+    aliases: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Target:
+    """What is asked about an item, with a ``guide`` in Markdown on how to answer it.
+
+    Attributes:
+        answers: The answers in the order in which pages show them, without Unsure; empty for a score.
+        type: ``binary`` for two classes, one of them positive, ``ordinal`` for grades in order, ``classes``
+            for answers without an order, and ``score`` for a number.
+        level: What an item is: a run, a step of a run, or another named part of it.
+        positive: The values that count as positive; only for a binary target.
+        errors: The values that mean that a step is wrong, for the metrics that look for the first error.
+        missing: How a judge's missing answer counts: as the negative class, as wrong, or not at all.
+        aggregate: How one label is made from the answers of several annotators.
+        metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
+            Without metrics, judges are not scored on the target.
+        aliases: Older names of the target's column in prediction files.
+    """
+
+    name: str
+    title: str
+    text: str
+    answers: tuple[AnswerChoice, ...] = ()
+    guide: str = ""
+    type: TargetType = "binary"
+    level: Level = "run"
+    positive: tuple[str, ...] = ("yes",)
+    errors: tuple[str, ...] = ()
+    missing: MissingRule = "negative"
+    aggregate: AggregateRule = "first"
+    metrics: tuple[str, ...] = ()
+    aliases: tuple[str, ...] = ()
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> Self:
+        """Return the target that `dataclasses.asdict` turned into plain values."""
+        plain: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
+        }
+        answers = ({**each, "aliases": tuple(each["aliases"])} for each in content["answers"])
+        plain["answers"] = tuple(AnswerChoice(**each) for each in answers)
+        return cls(**plain)
+
+    @property
+    def ordered(self) -> bool:
+        """Whether the answers are grades."""
+        return self.type == "ordinal"
+
+    @property
+    def is_own(self) -> bool:
+        """Whether the released format has no column for this target."""
+        return self.name not in RELEASED_ANSWERS
+
+    @property
+    def main_metric(self) -> str:
+        return self.metrics[0]
+
+    @cached_property
+    def values(self) -> tuple[str, ...]:
+        """The values as declared, except that no comes before yes."""
+        values = tuple(answer.value for answer in self.answers)
+        return ("no", "yes") if set(values) == {"yes", "no"} else values
+
+    @property
+    def choices(self) -> tuple[AnswerChoice, ...]:
+        """All answers that a person can choose, with Unsure at the end."""
+        return (*self.answers, AnswerChoice(UNSURE, "Unsure", str(len(self.answers) + 1)))
+
+    def code(self, value: str | None) -> int:
+        """Return the number that stands for a value in arrays, or -1 for no answer and Unsure.
+
+        It is 1 for a positive and 0 for a negative value of a binary target, else the index in `values`.
+        """
+        if value not in self.values:
+            return NO_ANSWER
+        return int(value in self.positive) if self.type == "binary" else self.values.index(value)
+
+    @property
+    def n_codes(self) -> int:
+        return 2 if self.type == "binary" else len(self.values)
+
+    @cached_property
+    def words(self) -> Mapping[str, int]:
+        """The code of every word that prediction files may contain, in lower case."""
+        found: dict[str, int] = {}
+        for answer in self.answers:
+            code = self.code(answer.value)
+            numbered = (f"{code + 1}. {answer.title}",) if self.ordered else ()
+            truth = {"yes": ("true",), "no": ("false",)}.get(answer.value, ())
+            for word in (answer.value, answer.title, *numbered, *truth, *answer.aliases):
+                found.setdefault(word.casefold(), code)
+        if self.type == "binary" and not {"0", "1"} & found.keys():
+            found |= {"1": 1, "0": 0}
+        return found  # a plain dict, since a target is sent to other processes
+
+    def answer_title(self, value: str | None) -> str:
+        """Return an answer's title, or its value if it is no longer offered, or a dash for None."""
+        return next((answer.title for answer in self.choices if answer.value == value), value or "–")
+
+    def answer_words(self, value: str | None) -> str:
+        """Return an answer's title, with its number if the answers are ordered ("2. Suboptimal")."""
+        title = self.answer_title(value)
+        if self.ordered and value in self.values:
+            return f"{self.values.index(value) + 1}. {title}"
+        return title
+
+    def accepts(self, value: str | None) -> bool:
+        """Return whether a value is one of the answers, Unsure, or None (not answered)."""
+        if self.type == "score" and value is not None:
+            return value == UNSURE or _is_finite(value)
+        return value in (None, UNSURE) or value in self.values
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def read_targets(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]:
+    """Return the ``targets`` and ``guidelines`` of ``suite.toml`` and ``guidelines.md``, if they exist.
+
+    Raises TargetsInvalid with every problem.
+    """
+    found: dict[str, Any] = {}
+    problems: list[str] = []
+    if "targets" in content and "questions" in content:
+        problems.append("questions: the file has targets too; write each question as a target")
+    for key in ("questions", "targets"):
+        if key in content:
+            try:
+                found["targets"] = parse_targets(content[key], is_asked_only=key == "questions")
+            except TargetsInvalid as error:
+                problems += error.problems
+    if guidelines.is_file():
+        try:
+            found["guidelines"] = guidelines.read_text(encoding="utf-8").strip()
+        except UnicodeDecodeError:
+            problems.append(f"{guidelines.name}: is not UTF-8 text; save it as UTF-8")
+    if "guidelines" in content:
+        found["guidelines"] = content["guidelines"]
+        problems += _text_problem(found["guidelines"], "guidelines", is_line=False)
+        if guidelines.is_file():
+            problems.append(f"guidelines: the file {guidelines.name} exists too; keep only one of them")
+    if problems:
+        raise TargetsInvalid(problems)
+    return found
+
+
+def parse_targets(tables: Any, is_asked_only: bool = False) -> tuple[Target, ...]:
+    """Return the targets of the tables ``[[targets]]``.
+
+    With ``is_asked_only``, the tables are ``[[questions]]`` of an older file. Judges are scored on those of
+    AgentRewardBench with the answers yes and no, and annotators are only asked the others.
+
+    Raises TargetsInvalid with every problem.
+    """
+    noun = "question" if is_asked_only else "target"
+    if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
+        raise TargetsInvalid([f"{noun}s: write each {noun} as a table, [[{noun}s]]"])
+    problems: list[str] = []
+    found = []
+    for number, table in enumerate(tables, 1):
+        place = _place(noun, number, table)
+        if is_asked_only:
+            problems += _unknown_fields(table, _QUESTION_FIELDS, place)
+            table = _as_target(table, place, problems)
+        found.append(_parse_target(table, place, problems))
+    names = [table.get("name") for table in tables]
+    problems += [
+        f"{_place(noun, number, table)}, name: an earlier {noun} has this name; choose another name"
+        for number, table in enumerate(tables, 1)
+        if isinstance(table.get("name"), str) and table["name"] in names[: number - 1]
+    ]
+    if not any(target.metrics for target in found):
+        advice = (
+            f'add a question with name = "{SUCCESS}" and the answers yes and no, or write [[targets]]'
+            if is_asked_only
+            else "leave out metrics = [] in one of them"
+        )
+        problems.append(f"{noun}s: judges are scored on none of them; {advice}")
+    if problems:
+        raise TargetsInvalid(problems)
+    return tuple(found)
+
+
+def _place(noun: str, number: int, table: Mapping[str, Any]) -> str:
+    name = table.get("name")
+    return f"{noun} {number} ({name[:40]})" if isinstance(name, str) and name else f"{noun} {number}"
+
+
+def _as_target(table: Mapping[str, Any], place: str, problems: list[str]) -> dict[str, Any]:
+    """Return a table ``[[questions]]`` as a table ``[[targets]]``."""
+    found = {name: value for name, value in table.items() if name in _QUESTION_FIELDS and name != "ordered"}
+    name = table.get("name")
+    ordered = table.get("ordered", name == "optimality")
+    if not isinstance(ordered, bool):
+        problems.append(f"{place}, ordered: write true or false")
+    is_binary = _values_in(table) == {"yes", "no"} and not ordered
+    found["type"] = "ordinal" if ordered is True else "binary" if is_binary else "classes"
+    if not (is_binary and name in RELEASED_ANSWERS):
+        found["metrics"] = []
+    return {"text": None, **found}
+
+
+def _values_in(table: Mapping[str, Any]) -> set[Any]:
+    """Return the values that a table declares as answers, as far as they are declared rightly."""
+    answers = table.get("answers", table.get("values"))
+    if not isinstance(answers, list):
+        return set()
+    values = [each.get("value") if isinstance(each, Mapping) else each for each in answers]
+    return {value for value in values if isinstance(value, str)}
+
+
+def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> Target:
+    """Return a target and add its problems to ``problems``. A target with problems must not be used."""
+    problems += _unknown_fields(table, _TARGET_FIELDS, place)
+    name = table.get("name")
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        problems.append(
+            f"{place}, name: use at most 40 lower-case letters, digits and _, beginning with a letter"
+        )
+        name = ""
+    elif name in RESERVED_NAMES or name.startswith("trajectory_"):
+        problems.append(f"{place}, name: this name is reserved for another column; choose another name")
+    title = table.get("title", name.replace("_", " ").capitalize())
+    text, guide = table.get("text", title), table.get("guide", "")
+    if name or "title" in table:  # without a name there is no default title
+        problems += _text_problem(title, f"{place}, title")
+    problems += _text_problem(text, f"{place}, text")
+    if guide != "":
+        problems += _text_problem(guide, f"{place}, guide", is_line=False)
+    is_binary = _values_in(table) == {"yes", "no"} or "positive" in table
+    typical = {"type": "binary" if is_binary else "classes", **table}
+    kind = _one_of(typical, "type", get_args(TargetType), place, problems)
+    answers = () if kind == "score" else _parse_answers(table, name, place, problems)
+    values = tuple(answer.value for answer in answers)
+    positive = _some_of(table, "positive", values, place, problems)
+    if kind == "binary" and not positive:
+        positive = ("yes",)
+        if values and "yes" not in values:
+            problems.append(
+                f"{place}, positive: name the values that count as positive, such as {values[:1]}"
+            )
+    missing = "negative" if kind == "binary" else "wrong"
+    return Target(
+        name=name,
+        title=title,
+        text=text if isinstance(text, str) else "",
+        answers=answers,
+        guide=guide.strip() if isinstance(guide, str) else "",
+        type=kind,
+        level=_one_of(table, "level", get_args(Level), place, problems),
+        positive=positive if kind == "binary" else (),
+        errors=(errors := _some_of(table, "errors", values, place, problems)),
+        missing=_one_of({"missing": missing, **table}, "missing", get_args(MissingRule), place, problems),
+        aggregate=_one_of(table, "aggregate", get_args(AggregateRule), place, problems),
+        metrics=_parse_metrics(table, kind, bool(errors), place, problems),
+        aliases=_words_of(table, "aliases", place, problems),
+    )
+
+
+def _one_of(
+    table: Mapping[str, Any], field: str, choices: Sequence[Any], place: str, problems: list[str]
+) -> Any:
+    """Return a field's value, by default the first of the choices."""
+    value = table.get(field, choices[0])
+    if value not in choices:
+        problems.append(f"{place}, {field}: write one of {', '.join(choices)}")
+        return choices[0]
+    return value
+
+
+def _some_of(
+    table: Mapping[str, Any], field: str, choices: Sequence[str], place: str, problems: list[str]
+) -> tuple[str, ...]:
+    """Return the names in a field, which are some of the choices; by default none."""
+    names = table.get(field, [])
+    if not isinstance(names, list) or not all(name in choices for name in names):
+        problems.append(f"{place}, {field}: write a list of some of {', '.join(choices)}")
+        return ()
+    return tuple(names)
+
+
+def _words_of(table: Mapping[str, Any], field: str, place: str, problems: list[str]) -> tuple[str, ...]:
+    """Return the words in a field, by default none."""
+    words = table.get(field, [])
+    if not isinstance(words, list) or not all(isinstance(word, str) and word.strip() for word in words):
+        problems.append(f"{place}, {field}: write a list of words in quotes")
+        return ()
+    return tuple(words)
+
+
+def _parse_metrics(
+    table: Mapping[str, Any], kind: TargetType, has_errors: bool, place: str, problems: list[str]
+) -> tuple[str, ...]:
+    """Return the metrics of a target, with the main one first; judges are not scored without any."""
+    known = METRICS[kind] + (STEP_METRICS if has_errors else ())
+    found = list(_some_of({"metrics": list(known), **table}, "metrics", known, place, problems))
+    if "main" in table:
+        main = _one_of(table, "main", known, place, problems)
+        found = [main, *(name for name in found if name != main)]
+    return tuple(found)
+
+
+def _parse_answers(
+    target: Mapping[str, Any], name: str, place: str, problems: list[str]
+) -> tuple[AnswerChoice, ...]:
+    tables = target.get("answers")
+    if tables is None and isinstance(target.get("values"), list):
+        tables = [{"value": value} for value in target["values"]]
+    if (
+        not isinstance(tables, list)
+        or not all(isinstance(table, Mapping) for table in tables)
+        or not 2 <= len(tables) <= MOST_ANSWERS
+    ):
+        problems.append(
+            f"{place}, answers: write a list of 2 to {MOST_ANSWERS} answers, such as "
+            '{ value = "polite", title = "Polite", key = "1" }'
+        )
+        return ()
+    found, words, keys = [], {UNSURE}, {str(len(tables) + 1): "Unsure"}
+    for number, table in enumerate(tables, 1):
+        where = f"{place}, answer {number}"
+        problems += _unknown_fields(table, _ANSWER_FIELDS, where)
+        value, key = table.get("value"), table.get("key", str(number))
+        if not isinstance(value, str) or not _VALUE.fullmatch(value):
+            problems.append(f"{where}, value: use at most 40 lower-case letters, digits, _ and -, in quotes")
+            value = ""
+        title = table.get("title", value.replace("_", " ").capitalize())
+        if value or "title" in table:
+            title_problems = _text_problem(title, f"{where}, title")
+            problems += title_problems
+            own = {value, "" if title_problems else title.strip().lower()} - {""}
+            if own & words:
+                problems.append(
+                    f"{where}: an earlier answer, or Unsure, has this value or title; use another one"
+                )
+            words |= own
+        if not isinstance(key, str) or not _KEY.fullmatch(key):
+            problems.append(f"{where}, key: write one lower-case letter or digit, in quotes")
+        elif key in PAGE_KEYS:
+            problems.append(f"{where}, key: the page already uses {key}; choose another key")
+        elif key in keys:
+            problems.append(f"{where}, key: {key} is already the key for {keys[key]}; choose another key")
+        else:
+            keys[key] = f"answer {number}"
+        found.append(AnswerChoice(value, title, key, _words_of(table, "aliases", where, problems)))
+    fixed = RELEASED_ANSWERS.get(name)
+    if fixed and {answer.value for answer in found} != set(fixed):
+        problems.append(f"{place}, answers: write the values of the released format: {', '.join(fixed)}")
+    return tuple(found)
+
+
+def _unknown_fields(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[str]:
+    return [
+        f"{place}, {name[:40]}: there is no such field; use one of {', '.join(known)}"
+        for name in table
+        if name not in known
+    ]
+
+
+def _text_problem(value: Any, place: str, is_line: bool = True) -> list[str]:
+    if not isinstance(value, str) or not value.strip():
+        return [f"{place}: write a text in quotes"]
+    if len(value) > _TEXT_LENGTH:
+        return [f"{place}: is over {_TEXT_LENGTH:,} characters; shorten it"]
+    if is_line and not value.isprintable():
+        return [f"{place}: contains line breaks or invisible characters; write it on one line"]
+    return []
+
+
+_SHIPPED: Final = Path(__file__).parent
+
+
+def main_target(targets: Sequence[Target]) -> Target:
+    """Return the target that judges are ranked by first: success, or else the first one that is scored."""
+    found = scored(targets) or targets
+    return next((target for target in found if target.name == SUCCESS), found[0])
+
+
+def scored(targets: Sequence[Target]) -> tuple[Target, ...]:
+    """Return the targets that judges are scored on."""
+    return tuple(target for target in targets if target.metrics)
+
+
+@cache
+def default_targets() -> tuple[Target, ...]:
+    """Return the default targets of a suite: the paper's four, in this project's words."""
+    content = (_SHIPPED / "targets.toml").read_text(encoding="utf-8")
+    return parse_targets(tomllib.loads(content)["targets"])
+
+
+@cache
+def default_guidelines() -> str:
+    """Return the default guidelines of a suite, in Markdown."""
+    return (_SHIPPED / "guidelines.md").read_text(encoding="utf-8").strip()
+
+
+def questions_sha256(questions: Sequence[Target], guidelines: str) -> str:
+    """Return the SHA-256 (hex) of questions and guidelines. Keyboard keys do not change it."""
+    asked = [
+        [q.name, q.title, q.text, [[a.value, a.title] for a in q.answers], q.guide, q.ordered]
+        + ([q.level] if q.level != "run" else [])
+        for q in questions
+    ]
+    content = json.dumps([asked, guidelines], ensure_ascii=False, separators=(",", ":"))
+    return hashlib.sha256(content.encode()).hexdigest()

@@ -1,0 +1,273 @@
+"""The metrics of targets that are not binary, with 95 % intervals over tasks.
+
+A metric is a function of sums over items, such as the counts of a confusion matrix. So its value on a
+resample of tasks follows from the sums of the tasks that are drawn. The metrics of binary targets are in
+`leaderboard.judge_precision`, which is also published on its own.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, Final
+
+import numpy as np
+
+from arb.core.suites.targets import NO_ANSWER, Target
+from leaderboard.judge_precision.intervals import percentile_intervals, resampled_counts
+
+
+@dataclass(frozen=True)
+class LabelledAnswers:
+    """A judge's answers to a target, next to the labels, for the items that have a label.
+
+    Attributes:
+        target: The target.
+        labels: The labels as numbers of `Target.code`, or floats for a score: (n,).
+        verdicts: The judge's answers in the same form; -1 or nan if missing.
+        clusters: The index of each item's task: (n,).
+        runs: The index of each item's run: (n,). The items of a run are in the order of its steps.
+    """
+
+    target: Target
+    labels: np.ndarray
+    verdicts: np.ndarray
+    clusters: np.ndarray
+    runs: np.ndarray
+
+    @property
+    def has_verdict(self) -> np.ndarray:
+        return ~np.isnan(self.verdicts) if self.verdicts.dtype.kind == "f" else self.verdicts != NO_ANSWER
+
+
+@dataclass(frozen=True)
+class TargetMetric:
+    """A metric that can be registered in `METRICS`.
+
+    Attributes:
+        title: Its name on pages.
+        formula: How it is computed, in words.
+        sums: Return what each item adds to the sums, (n, k), for items in the order of `LabelledAnswers`.
+        value: Return the metric of sums, (..., k) to (...), nan if undefined.
+        is_lower_better: Whether lower values are better.
+        is_share: Whether it is a share of items or runs, from 0 to 1.
+    """
+
+    title: str
+    formula: str
+    sums: Callable[[LabelledAnswers], np.ndarray]
+    value: Callable[[np.ndarray], np.ndarray]
+    is_lower_better: bool = False
+    is_share: bool = False
+
+
+def _table(answers: LabelledAnswers) -> np.ndarray:
+    """Return each item's cell of the table label x answer as a row of zeros and a one.
+
+    The answers have a column more than the labels, for missing ones. If the answers are grades, a missing one
+    counts as the grade that is farthest from the label.
+    """
+    size = answers.target.n_codes
+    labels, verdicts = answers.labels.astype(np.int64), answers.verdicts.astype(np.int64)
+    if answers.target.ordered:
+        farthest = np.where(labels >= size / 2, 0, size - 1)
+        verdicts = np.where(verdicts == NO_ANSWER, farthest, verdicts)
+    verdicts = np.where(verdicts == NO_ANSWER, size, verdicts)
+    cells = labels * (size + 1) + verdicts
+    return np.eye(size * (size + 1), dtype=np.int64)[cells]
+
+
+def _as_table(sums: np.ndarray) -> np.ndarray:
+    """Return sums of `_table` as tables (..., size, size + 1). The size follows from their number."""
+    size = round((np.sqrt(1 + 4 * sums.shape[-1]) - 1) / 2)  # size * (size + 1) sums
+    return sums.reshape(*sums.shape[:-1], size, size + 1)
+
+
+def _accuracy(sums: np.ndarray) -> np.ndarray:
+    table = _as_table(sums)
+    return np.trace(table[..., :-1], axis1=-2, axis2=-1) / table.sum(axis=(-2, -1))
+
+
+def _macro_f1(sums: np.ndarray) -> np.ndarray:
+    """Return the mean F1 of the classes that occur among labels or answers."""
+    table = _as_table(sums)
+    right = np.diagonal(table[..., :-1], axis1=-2, axis2=-1)
+    both = table.sum(axis=-1) + table[..., :-1].sum(axis=-2)  # 2 TP + FP + FN of each class
+    return np.nanmean(np.where(both > 0, 2 * right / both, np.nan), axis=-1)
+
+
+def _kappa(sums: np.ndarray) -> np.ndarray:
+    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20); missing is a class."""
+    table = _as_table(sums)
+    n = table.sum(axis=(-2, -1))
+    by_chance = (table.sum(axis=-1) * table[..., :-1].sum(axis=-2)).sum(axis=-1) / n
+    return (np.trace(table[..., :-1], axis1=-2, axis2=-1) - by_chance) / (n - by_chance)
+
+
+def _grades(size: int) -> np.ndarray:
+    return np.abs(np.arange(size)[:, None] - np.arange(size))
+
+
+def _weighted_kappa(sums: np.ndarray) -> np.ndarray:
+    """Return kappa with quadratic weights (Cohen 1968, Psychological Bulletin 70)."""
+    table = _as_table(sums)[..., :-1]
+    weights = _grades(table.shape[-1]) ** 2
+    n = table.sum(axis=(-2, -1))
+    expected = table.sum(axis=-1)[..., :, None] * table.sum(axis=-2)[..., None, :]
+    return 1 - n * (weights * table).sum(axis=(-2, -1)) / (weights * expected).sum(axis=(-2, -1))
+
+
+def _grade_error(sums: np.ndarray) -> np.ndarray:
+    table = _as_table(sums)[..., :-1]
+    return (_grades(table.shape[-1]) * table).sum(axis=(-2, -1)) / table.sum(axis=(-2, -1))
+
+
+def _grade_spearman(sums: np.ndarray) -> np.ndarray:
+    """Return Spearman's rank correlation; grades that are equal share their middle rank."""
+    table = _as_table(sums)[..., :-1].astype(np.float64)
+    ranks = []
+    for axis in (-1, -2):
+        counts = table.sum(axis=axis)
+        ranks.append(np.cumsum(counts, axis=-1) - counts / 2)
+    n = table.sum(axis=(-2, -1))
+    first, second = ranks[0] - n[..., None] / 2, ranks[1] - n[..., None] / 2
+    together = np.einsum("...ij,...i,...j->...", table, first, second)
+    return together / np.sqrt(
+        (table.sum(axis=-1) * first**2).sum(axis=-1) * (table.sum(axis=-2) * second**2).sum(axis=-1)
+    )
+
+
+def _first_errors(answers: LabelledAnswers) -> np.ndarray:
+    """Return 1 for each run, on its first item: whether the first wrong step is right, and the run itself.
+
+    A run without an error is right if the judge names none.
+    """
+    values = answers.target.values
+    if answers.target.type == "binary":
+        codes = {answers.target.code(value) for value in answers.target.errors}
+    else:
+        codes = {values.index(value) for value in answers.target.errors}
+    found = np.zeros((len(answers.labels), 2), dtype=np.int64)
+    if not len(found):
+        return found
+    starts = np.flatnonzero(np.r_[True, answers.runs[1:] != answers.runs[:-1]])
+    ends = [*starts[1:], len(found)]
+    is_error = [np.isin(column, list(codes)) for column in (answers.labels, answers.verdicts)]
+    for start, end in zip(starts, ends, strict=True):
+        first = [int(np.argmax(errors[start:end])) if errors[start:end].any() else -1 for errors in is_error]
+        found[start] = (first[0] == first[1], 1)
+    return found
+
+
+def _share(sums: np.ndarray) -> np.ndarray:
+    return sums[..., 0] / sums[..., 1]
+
+
+def _distances(answers: LabelledAnswers) -> np.ndarray:
+    """Return the distance of each answer from its label, and 1; a missing answer adds nothing."""
+    known = answers.has_verdict
+    apart = np.abs(answers.labels - np.where(known, answers.verdicts, answers.labels))
+    return np.stack([apart, known], axis=1).astype(np.float64)
+
+
+def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
+    """Return 1, x, y, x^2, y^2 and xy of the ranks x of labels and y of answers; nothing if one is missing.
+
+    Ranks are those among all items, also on resamples.
+    """
+    known = answers.has_verdict
+    found = np.zeros((len(known), 6))
+    x, y = (_middle_ranks(column[known]) for column in (answers.labels, answers.verdicts))
+    found[known] = np.stack([np.ones_like(x), x, y, x * x, y * y, x * y], axis=1)
+    return found
+
+
+def _middle_ranks(values: np.ndarray) -> np.ndarray:
+    """Return the ranks of values from 1 around their mean; equal values share their middle rank."""
+    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    ranks = np.cumsum(counts) - (counts - 1) / 2
+    return ranks[places] - (len(values) + 1) / 2
+
+
+def _correlation(sums: np.ndarray) -> np.ndarray:
+    n, x, y, xx, yy, xy = np.moveaxis(sums, -1, 0)
+    return (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
+
+
+OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
+    {
+        "accuracy": TargetMetric("Accuracy", "right answers / all items", _table, _accuracy, is_share=True),
+        "macro_f1": TargetMetric("Macro F1", "mean of the classes' F1", _table, _macro_f1, is_share=True),
+        "kappa": TargetMetric("Kappa", "agreement beyond chance", _table, _kappa),
+        "weighted_kappa": TargetMetric(
+            "Weighted kappa", "kappa with quadratic weights", _table, _weighted_kappa
+        ),
+        "mae": TargetMetric("MAE", "mean distance in grades", _table, _grade_error, is_lower_better=True),
+        "spearman": TargetMetric("Spearman", "correlation of ranks", _table, _grade_spearman),
+        "first_error_accuracy": TargetMetric(
+            "First error",
+            "runs whose first wrong step is right / all runs",
+            _first_errors,
+            _share,
+            is_share=True,
+        ),
+    }
+)
+"""The metrics of targets with classes or grades, by name."""
+OF_SCORES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
+    {
+        "mae": TargetMetric("MAE", "mean distance", _distances, _share, is_lower_better=True),
+        "spearman": TargetMetric("Spearman", "correlation of ranks", _rank_moments, _correlation),
+    }
+)
+"""The metrics of targets whose answers are numbers, by name."""
+
+
+def metrics_of(target: Target) -> Mapping[str, TargetMetric]:
+    """Return the metrics of a target that is not binary, by name, with the main one first."""
+    known = OF_SCORES if target.type == "score" else OF_CLASSES
+    return {name: known[name] for name in target.metrics}
+
+
+def measure(
+    metrics: Mapping[str, TargetMetric], answers: LabelledAnswers, n_resamples: int, seed: int
+) -> dict[str, Any]:
+    """Return each metric as a fraction and its interval, as ``name`` and ``name_ci``; None if undefined."""
+    found: dict[str, Any] = {}
+    n_clusters = int(answers.clusters.max(initial=-1)) + 1
+    for name, metric in metrics.items():
+        sums = by_cluster(metric.sums(answers), answers.clusters, n_clusters)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            value = float(metric.value(sums.sum(axis=0))) if len(answers.labels) else float("nan")
+            found[name] = None if np.isnan(value) else value
+            found[f"{name}_ci"] = None
+            if found[name] is not None and n_clusters > 1 and n_resamples:
+                samples = metric.value(resampled_counts(sums, n_resamples, seed))
+                found[f"{name}_ci"] = percentile_intervals(samples[:, None])[0]
+    return found
+
+
+def by_cluster(parts: np.ndarray, clusters: np.ndarray, n_clusters: int) -> np.ndarray:
+    """Return the sums of rows (n, k) over each cluster: (n_clusters, k)."""
+    columns = [np.bincount(clusters, column, minlength=n_clusters) for column in parts.T]
+    return np.stack(columns, axis=1) if columns else np.zeros((n_clusters, 0))
+
+
+def answers_of(
+    target: Target,
+    labels: np.ndarray,
+    verdicts: np.ndarray,
+    clusters: np.ndarray,
+    runs: Sequence[str],
+    chosen: np.ndarray | None = None,
+) -> LabelledAnswers:
+    """Return the answers about items with a label, or only the ``chosen`` ones (bool of shape (n,)).
+
+    If missing answers are left out of the target, so are their items.
+    """
+    kept = ~np.isnan(labels) if labels.dtype.kind == "f" else labels != NO_ANSWER
+    if chosen is not None:
+        kept &= chosen
+    if target.missing == "left out":
+        kept &= ~np.isnan(verdicts) if verdicts.dtype.kind == "f" else verdicts != NO_ANSWER
+    _, numbers = np.unique(np.asarray(runs)[kept], return_inverse=True)
+    return LabelledAnswers(target, labels[kept], verdicts[kept], clusters[kept], numbers)

@@ -1,0 +1,1 @@
+"""Importers of other benchmarks of judges, each from a checkout of its repository."""

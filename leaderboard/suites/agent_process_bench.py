@@ -1,0 +1,158 @@
+"""AgentProcessBench (RUCBM/AgentProcessBench, arXiv 2603.14465): labels of runs and of their steps.
+
+A checkout has labels in ``data/AnswerOnly/*_final.jsonl`` and the answers of judges in
+``eval/results/<judge>/*.jsonl``. The repository states no licence, so nothing of it is part of this project.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from arb.core.annotation import Annotation
+from arb.core.ids import Trajectory
+from arb.core.predictions.findings import counted
+from dataset_script.sources.base import id_part
+from leaderboard.suites.imported import ImportedSuite, ImportProblem, json_lines, keys_of
+
+SUITE_TOML: Final = """# Written by `arb data import-suite agent-process-bench`.
+title = "AgentProcessBench"
+description = "Runs of agents that use tools, with a label of the outcome and of each step."
+labels = "public"
+
+[links]
+paper = "https://arxiv.org/abs/2603.14465"
+code = "https://github.com/RUCBM/AgentProcessBench"
+
+[[targets]]
+name = "final"
+title = "Final outcome"
+text = "Did the agent reach the goal?"
+values = ["1", "0", "-1"]
+positive = ["1"]
+main = "balanced_accuracy"
+
+[[targets]]
+name = "step_label"
+title = "Step"
+text = "Does the step help?"
+level = "step"
+values = ["1", "0", "-1"]
+errors = ["-1"]
+metrics = ["accuracy", "macro_f1", "kappa", "first_error_accuracy"]
+"""
+AGENT: Final = "unnamed"
+"""The repository does not say which agents made the runs."""
+VALUES: Final = ("1", "0", "-1")
+_FAILED: Final = "llm_annotate_failed:"
+
+
+def read(checkout: Path) -> ImportedSuite:
+    """Read labels and judges' answers from a checkout. Raises ImportProblem."""
+    files = sorted((checkout / "data" / "AnswerOnly").glob("*_final.jsonl"))
+    if not files:
+        raise ImportProblem(
+            f"{checkout}: has no data/AnswerOnly/*_final.jsonl; name a checkout of RUCBM/AgentProcessBench"
+        )
+    items: list[Trajectory] = []
+    labels: list[Annotation] = []
+    ids: dict[str, str] = {}
+    for file in files:
+        dataset = file.name.removesuffix("_final.jsonl")
+        for number, row in json_lines(file):
+            place = f"{file.name}, line {number}"
+            record = str(row.get("record_id"))
+            run = Trajectory.of(_id_of(dataset, record, place), "test")
+            if record in ids:
+                raise ImportProblem(f"{place}, record_id {record!r}: an earlier line has it; check out again")
+            ids[record] = run.trajectory_id
+            items.append(run)
+            answer = _value(row.get("final_label"), place, "final_label")
+            labels.append(Annotation(run.trajectory_id, None, {} if answer is None else {"final": answer}))
+            for step, label in _steps(row, place).items():
+                items.append(Trajectory(run.trajectory_id, run.benchmark, run.agent, run.task, "test", step))
+                answers = {} if label is None else {"step_label": label}
+                labels.append(Annotation(run.trajectory_id, None, answers, of_step=step))
+    known = keys_of(items)
+    notes: list[str] = []
+    verdicts = {}
+    for folder in sorted((checkout / "eval" / "results").glob("*/")):
+        judge = folder.name.strip()
+        verdicts[judge] = _judged(folder, ids, known, notes)
+    return ImportedSuite(SUITE_TOML, items, labels, verdicts, tuple(notes))
+
+
+def _id_of(dataset: str, record: str, place: str) -> str:
+    """Return the id of a run; its record is ``<source>:<query>:<sample>``, and the query is the task."""
+    parts = record.split(":")
+    if len(parts) != 3 or not all(parts):
+        raise ImportProblem(f"{place}, record_id {record!r}: is not SOURCE:QUERY:SAMPLE; check out again")
+    source, query, sample = map(id_part, parts)
+    return f"{dataset}/{AGENT}/{source}.{query}~{sample}"
+
+
+def _steps(row: Mapping[str, Any], place: str) -> dict[str, str | None]:
+    steps = row.get("step_labels")
+    if not isinstance(steps, Mapping):
+        raise ImportProblem(f"{place}, step_labels: is not an object; check out again")
+    return {step: _value(label, place, f"step_labels {step}") for step, label in steps.items()}
+
+
+def _value(label: object, place: str, field: str) -> str | None:
+    if label is None:
+        return None
+    if str(label) not in VALUES:
+        raise ImportProblem(f"{place}, {field}: is {label!r}, not one of {', '.join(VALUES)}")
+    return str(label)
+
+
+def _judged(
+    folder: Path, ids: Mapping[str, str], known: set[Any], notes: list[str]
+) -> list[Mapping[str, object]]:
+    """Return the rows of a judge's prediction file: those of runs, then those of steps.
+
+    If a record is there twice, the later line counts.
+    """
+    latest: dict[str, tuple[str, Mapping[str, Any]]] = {}
+    unknown = 0
+    for file in sorted(folder.glob("*.jsonl")):
+        for number, row in json_lines(file):
+            record = str(row.get("record_id"))
+            if record in ids:
+                latest[record] = f"{folder.name}/{file.name}, line {number}", row
+            else:
+                unknown += 1
+    runs: list[Mapping[str, object]] = []
+    steps: list[Mapping[str, object]] = []
+    for record, (place, answer) in latest.items():
+        trajectory_id = ids[record]
+        explanations = answer.get("explanations") or {}
+        failed = str(answer.get("comment") or "").startswith(_FAILED)
+        final = None if failed else _value(answer.get("final_label"), place, "final_label")
+        runs.append(
+            {
+                "trajectory_id": trajectory_id,
+                "final": final,
+                "state": "error" if failed else "ok",
+                "reasoning": explanations.get("final") or None,
+            }
+        )
+        reasons = explanations.get("steps") or {}
+        for step, label in _steps(answer, place).items():
+            if (trajectory_id, step, None) not in known:
+                unknown += 1
+                continue
+            steps.append(
+                {
+                    "trajectory_id": trajectory_id,
+                    "step": step,
+                    "step_label": label,
+                    "reasoning": reasons.get(step) or None,
+                }
+            )
+    if unknown:
+        answers = counted(unknown, "answer")
+        notes.append(f"{folder.name.strip()}: {answers} about runs or steps without a label left out")
+    absent = len(ids) - len(latest)
+    if absent:
+        notes.append(f"{folder.name.strip()}: no answer about {counted(absent, 'run')}")
+    return [*runs, *steps]
