@@ -123,6 +123,22 @@ class AtifSource(TrajectorySource):
         )
         return recording, run.notes
 
+    def scores(self, file: SourceFile) -> Mapping[str, float]:
+        """Return the rewards of a trial's verifier by name, those of the step if it has several steps."""
+        folder = _trial_folder(file.path)
+        if self._trial(file.path, must_be_whole=True) is None:
+            return {}
+        result = read_json_object(folder / "result.json")
+        steps = {each.get("step_name"): each for each in objects(result.get("step_results"))}
+        own = steps.get(file.path.parent.parent.name, {}) if file.path.parent.parent != folder else result
+        verified = mapping(own.get("verifier_result"))
+        found = mapping(verified.get("rewards")) or {"reward": verified.get("reward")}
+        return {
+            name: float(value)
+            for name, value in found.items()
+            if isinstance(value, int | float) and valid_text(name) == name
+        }
+
     def identity(self, file: SourceFile) -> str:
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}
         waiting = [file.path]
