@@ -100,8 +100,16 @@ class AndroidWorldSource(TrajectorySource):
         )
         return recording, notes
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the file of a run and its pictures."""
+        yield file.path
+        if isinstance(file, PlacedRun) and file.problem is None:
+            for each in objects(mapping(read_json_at(file.path, file.place)).get("trajectory")):
+                if (picture := self._picture(each.get("screenshot_path"), file.path)) is not None:
+                    yield picture
+
     def identity(self, file: SourceFile) -> str:
-        return f"{file.name} {file_stamp(file.path)}"
+        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
 
     def _runs_in(self, path: Path) -> Iterator[PlacedRun]:
         for number, (value, place) in enumerate(json_values(path), start=1):

@@ -68,7 +68,7 @@ class OSWorldSource(TrajectorySource):
             task = path.parent.resolve()
             own_id = f"{BENCHMARK}/{id_part(task.parent.parent.name)}/{id_part(task.name)}"
             runs[path] = own_id, self.name_of(path)
-        goals_of(self.root)  # report a tasks.json that cannot be read before any run is read
+        goals_of(self.root / TASKS)  # report a tasks.json that cannot be read before any run is read
         problem = f"contains no {TRAJECTORY} of OSWorld; name the folder with <agent>/<domain>/<task_id>"
         return self.listing(runs, links, problem)
 
@@ -114,9 +114,13 @@ class OSWorldSource(TrajectorySource):
         )
         return recording, notes
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the files of a run's folder, and the file with its goal."""
+        yield self.root / TASKS
+        yield from files_in(file.path.parent)
+
     def identity(self, file: SourceFile) -> str:
-        folder = file.path.parent
-        return "\n".join(map(file_stamp, (self.root / TASKS, *sorted(folder.iterdir()))))
+        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def _goal(self, folder: Path, lines: Sequence[Mapping[str, Any]]) -> str:
         for line in lines:
@@ -125,7 +129,7 @@ class OSWorldSource(TrajectorySource):
         log = content_of(folder / "runtime.log", _LOG_BYTES).decode("utf-8", "replace")
         found = _INSTRUCTION.search(log)
         own = found[1].strip() if found else ""
-        return own or goals_of(self.root).get(folder.resolve().name, "")
+        return own or goals_of(self.root / TASKS).get(folder.resolve().name, "")
 
     def _picture(self, folder: Path, name: Any) -> Path | None:
         try:
@@ -155,10 +159,10 @@ def _action(line: Mapping[str, Any]) -> str | None:
     action = _literal(line["action"])
     if not isinstance(action, dict):
         return valid_text(action)
-    given = action.get("input")
+    arguments = action.get("input")
     name = valid_text(action.get("name")) or valid_text(action.get("action_type")) or "unknown"
-    if isinstance(given, dict):
-        return call_text(name, given)
+    if isinstance(arguments, dict):
+        return call_text(name, arguments)
     return valid_text(action.get("command")) or call_text(
         name, {k: v for k, v in action.items() if k != "name"}
     )

@@ -82,12 +82,12 @@ class _Turn:
     errors: list[str] = field(default_factory=list)
     images: list[bytes | Path] = field(default_factory=list)
     thoughts: list[str] = field(default_factory=list)
-    said: list[str] = field(default_factory=list)
+    spoken: list[str] = field(default_factory=list)
     calls: list[tuple[str, Any]] = field(default_factory=list)
 
     @property
     def has_acted(self) -> bool:
-        return bool(self.thoughts or self.said or self.calls)
+        return bool(self.thoughts or self.spoken or self.calls)
 
 
 class Conversation:
@@ -129,7 +129,7 @@ class Conversation:
             own = valid_text(finals[-1]) if finals and isinstance(finals[-1], str) else None
             answer = own or answer_in(finals[-1] if finals else None)
             if not answer:
-                answer, last.said = "\n\n".join(last.said) or None, []
+                answer, last.spoken = "\n\n".join(last.spoken) or None, []
             last.calls = [call for call in last.calls if call[0] not in FINAL_CALLS]
             rest = rest if last.calls else []  # what follows an answer may say how it was graded
         return [self._step(num, turn) for num, turn in enumerate((*self._turns[: place + 1], *rest))], answer
@@ -163,11 +163,11 @@ class Conversation:
 
     def _add_call(self, kind: str, item: Mapping[str, Any]) -> None:
         """Read a call among the items of the Responses API. The provider's tools have the result in it."""
-        given = next((item[key] for key in ("arguments", "input") if key in item), None)
-        if given is None:
-            given = {key: item[key] for key in _CALL_FIELDS if item.get(key)}
-            given = given["action"] if isinstance(given.get("action"), dict) else given
-        self._call(item.get("name") or kind.removesuffix("_call"), given)
+        arguments = next((item[key] for key in ("arguments", "input") if key in item), None)
+        if arguments is None:
+            arguments = {key: item[key] for key in _CALL_FIELDS if item.get(key)}
+            arguments = arguments["action"] if isinstance(arguments.get("action"), dict) else arguments
+        self._call(item.get("name") or kind.removesuffix("_call"), arguments)
         if kind == "image_generation_call":
             self._see({"image_url": f"data:image/png;base64,{item.get('result')}"})
             return
@@ -180,8 +180,8 @@ class Conversation:
             self._turns[-1].thoughts.append(thought)
 
     def _say(self, text: Any) -> None:
-        if said := (valid_text(text) or "").strip():
-            self._turns[-1].said.append(said)
+        if spoken := (valid_text(text) or "").strip():
+            self._turns[-1].spoken.append(spoken)
 
     def _call(self, name: Any, arguments: Any) -> None:
         if isinstance(arguments, str):
@@ -231,7 +231,7 @@ class Conversation:
         return Step(
             num=num,
             action="\n".join(call_text(*call) for call in turn.calls) or None,
-            reasoning="\n\n".join((*turn.thoughts, *turn.said)) or None,
+            reasoning="\n\n".join((*turn.thoughts, *turn.spoken)) or None,
             last_action_error="\n".join(turn.errors) or None,
             screenshot=turn.images[-1] if turn.images else None,
             text="\n\n".join(turn.texts) or None,

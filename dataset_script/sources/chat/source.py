@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -15,6 +17,7 @@ from dataset_script.sources.base import (
     TrajectorySource,
     UnusableFileError,
     content_of,
+    file_inside,
     file_stamp,
     find_links_out,
     id_part,
@@ -33,9 +36,9 @@ _HEAD_BYTES: Final = 65_536
 _LIKE_CHAT: Final = re.compile(
     rb'"role"\s*:\s*"(?:user|system|developer|assistant|tool)"|"type"\s*:\s*"(?:message|function_call|reasoning)"'
 )
-_NOT_CHAT: Final = re.compile(
-    rb'\s*\{\s*(?:"version"\s*:\s*\d+\s*,\s*"status"|"history"\s*:)|"schema_version"\s*:\s*"ATIF'
-)
+_NOT_CHAT: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:version"\s*:\s*\d+\s*,\s*"status|history)"')
+"""The beginning of a log of Inspect or of browser-use, which may be large."""
+_PICTURE: Final = re.compile(rb'"(?:file://)?([^":\\]{1,300}\.(?:png|jpe?g|webp|gif))"', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +90,16 @@ class ChatSource(TrajectorySource):
         )
         return recording, run.notes
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the file of a run and the pictures that it names."""
+        yield file.path
+        state = file.path.stat()
+        for name in _pictures_in(file.path, state.st_mtime_ns, state.st_size):
+            with suppress(UnusableFileError):
+                yield file_inside(name, file.path.parent, self.root)
+
     def identity(self, file: SourceFile) -> str:
-        return f"{file.name} {file_stamp(file.path)}"
+        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
 
     def _record(self, file: SourceFile) -> Mapping[str, Any]:
         if not isinstance(file, PlacedRun):
@@ -136,6 +147,12 @@ def _holds_chat(path: Path) -> bool:
         return False
     first = next((value for value, _ in json_values(path)), None)
     return is_message(first) or has_messages(first)
+
+
+@lru_cache(maxsize=8)
+def _pictures_in(path: Path, *_version: int) -> tuple[str, ...]:
+    """Return the texts in a file that are the names of pictures."""
+    return tuple(sorted({name.decode("utf-8", "replace") for name in _PICTURE.findall(content_of(path))}))
 
 
 def _named(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
