@@ -2,6 +2,8 @@
 
 import base64
 import json
+import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -330,3 +332,16 @@ def test_files_that_are_not_json_are_named_too(tmp_path, name, content, says):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(SourceError, match=f"{name} .*{says}"):
         open_source(tmp_path)
+
+
+def test_the_example_of_the_documentation_is_read(tmp_path):
+    text = (Path(__file__).parents[3] / "docs" / "data.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```json\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    assert len(example.splitlines()) <= 10
+    path = tmp_path / "logs" / "solver" / "7.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(example.replace("iVBORw0KGgo…", BASE64), encoding="utf-8")
+    recording, notes = read_one(tmp_path / "logs")
+    assert (recording.trajectory_id, recording.answer, notes) == ("chat/solver/7", "Bergen", [])
+    assert [step.action for step in recording.steps] == ["look_up(number=7)", None]
+    assert (recording.steps[1].text, recording.steps[1].screenshot) == ("Town 7 is Bergen.", PNG)
