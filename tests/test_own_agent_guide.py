@@ -1,4 +1,4 @@
-"""docs/own_agent.md, its five commands as they stand there: from logs of Inspect, or chats, to an interval."""
+"""docs/own_agent.md, its five commands as they stand there: from logs of Inspect or chats to an interval."""
 
 import csv
 import json

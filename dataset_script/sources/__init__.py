@@ -28,7 +28,8 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
         elif kind.recognises(folder):
             return kind.open(folder, also_allowed)
-    if (nearest := nearest_format(folder)) is not None:
+    nearest, is_known = nearest_format(folder)
+    if is_known:
         raise no_runs(folder, f"contains no runs in a known format; {nearest}", _links(folder))
     raise no_runs(
         folder,
@@ -36,7 +37,7 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
         "(the released layout), a dataset built here (manifest.json), AgentLab's results (exp_args.pkl), "
         "those of Online-Mind2Web (<agent>/<task_id>/result.json), histories of browser-use (save_to_file), "
         "logs of Inspect (.eval, .json), trajectories in ATIF (Harbor's jobs folder), results of OSWorld "
-        "(traj.jsonl) or AndroidWorld, or chat messages (JSON, JSONL)",
+        "(traj.jsonl) or AndroidWorld, or chat messages (JSON, JSONL)" + (nearest and f"; {nearest}"),
         _links(folder),
     )
 

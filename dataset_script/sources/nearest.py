@@ -17,20 +17,20 @@ _PICKLES: Final = (".pkl.gz", ".pkl", ".pickle")
 _TEXTS: Final = (".json", ".jsonl", ".ndjson", ".log", ".txt", ".traj")
 
 
-def nearest_format(path: Path) -> str | None:
-    """Return a sentence on the first file that looks like recorded runs, or None if there is no such file."""
-    fallback = None
+def nearest_format(path: Path) -> tuple[str, bool]:
+    """Return a sentence on the first file that may hold runs ("" if none), and whether its form is known."""
+    fallback = ""
     for file in islice(files_in(path), _MOST_FILES):
         name, head = printable(file.relative_to(path).as_posix() if path.is_dir() else file.name), b""
         if file.name.lower().endswith(_PICKLES):
-            return f"{name} {_sentence(_KNOWN['pickle']['says'])}"
+            return f"{name} {_sentence(_KNOWN['pickle']['says'])}", True
         head = content_of(file, _HEAD_BYTES)
         for known in _KNOWN["formats"]:
             if re.match(known["sign"].encode("latin-1"), head, re.DOTALL):
-                return f"{name} {_sentence(known['says'])}"
-        if fallback is None and head.strip() and file.name.lower().endswith(_TEXTS):
+                return f"{name} {_sentence(known['says'])}", True
+        if not fallback and head.strip() and file.name.lower().endswith(_TEXTS):
             fallback = f"{name} {_unknown(head)}; the nearest format is chat messages: write {_KNOWN['chat']}"
-    return fallback
+    return fallback, False
 
 
 def _sentence(text: str) -> str:
