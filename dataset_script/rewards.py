@@ -4,7 +4,6 @@ Logs may hold the scores of several scorers, and some of these may be judges. So
 by itself: the user chooses one, and it becomes the rule-based row of a suite.
 """
 
-import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -63,12 +62,11 @@ def rewards(
 
 
 def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, float]:
-    """Return the finite scores of a run by name; none if the run cannot be read."""
+    """Return the scores of a run by name; none if the run cannot be read."""
     try:
-        scores = source.scores(file)
+        return source.scores(file)
     except base.UnusableFileError:
         return {}
-    return {name: float(value) for name, value in scores.items() if math.isfinite(value)}
 
 
 def _success(reward: float | None) -> str:

@@ -21,25 +21,18 @@ from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import (
     Note,
     SourceFile,
-    SourceListing,
-    TrajectorySource,
     UnusableFileError,
     call_text,
     content_of,
     file_inside,
-    file_stamp,
-    find_links_out,
+    finite,
     id_part,
-    link_names,
     mapping,
     missing_screenshots,
-    no_runs,
-    numbered_ids,
     objects,
-    read_json_at,
     valid_text,
 )
-from dataset_script.sources.json_values import PlacedRun, as_utf8, json_files, json_values
+from dataset_script.sources.json_values import JsonSource, PlacedRun, as_utf8, json_files, json_values
 
 BENCHMARK: Final = "androidworld"
 _LINE: Final = re.compile(
@@ -49,34 +42,19 @@ _ENDS: Final = frozenset({"answer", "terminate", "status"})
 
 
 @dataclass(frozen=True, slots=True)
-class AndroidWorldSource(TrajectorySource):
+class AndroidWorldSource(JsonSource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "androidworld"
+    expected: ClassVar[str] = "results of AndroidWorld in JSON Lines"
 
     @staticmethod
     def recognises(folder: Path) -> bool:
         return any(_LINE.match(content_of(path, 1 << 16)) for path in json_files(folder))
 
-    def list_runs(self) -> SourceListing:
-        """List the runs, with the lines that are none. Raises SourceError if there is no run."""
-        links = find_links_out(self.folder)
-        names, found = link_names(links, self.root), list[PlacedRun]()
-        for path in sorted(set(json_files(self.folder)) - links):
-            if _LINE.match(content_of(path, 1 << 16)):
-                found += self._runs_in(path)
-        if not any(run.problem is None for run in found):
-            raise no_runs(self.folder, "contains no results of AndroidWorld in JSON Lines", names)
-        ids = numbered_ids([(run.trajectory_id, place) for place, run in enumerate(found)])
-        files = tuple(replace(run, trajectory_id=own) for run, own in zip(found, ids, strict=True))
-        return SourceListing(files, (), (), names)
-
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no step."""
-        if not isinstance(file, PlacedRun) or file.problem:
-            problem = file.problem if isinstance(file, PlacedRun) else None
-            raise UnusableFileError(*(problem or ("not_a_trajectory", "was not listed from results")))
-        record = mapping(read_json_at(file.path, file.place))
+        record = mapping(self.value_of(file))
         written = objects(record.get("trajectory"))
         if not written:
             raise UnusableFileError("no_steps")
@@ -94,24 +72,20 @@ class AndroidWorldSource(TrajectorySource):
         recording = Recording(
             trajectory_id=file.trajectory_id,
             goal=valid_text(record.get("goal")) or "",
-            cum_reward=float(success) if isinstance(success, int | float) else None,
+            cum_reward=finite(success),
             steps=tuple(steps),
             answer=answer,
         )
         return recording, notes
 
     def files_of(self, file: SourceFile) -> Iterator[Path]:
-        """Yield the file of a run and its pictures."""
         yield file.path
-        if isinstance(file, PlacedRun) and file.problem is None:
-            for each in objects(mapping(read_json_at(file.path, file.place)).get("trajectory")):
+        with suppress(UnusableFileError):
+            for each in objects(mapping(self.value_of(file)).get("trajectory")):
                 if (picture := self._picture(each.get("screenshot_path"), file.path)) is not None:
                     yield picture
 
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
-
-    def _runs_in(self, path: Path) -> Iterator[PlacedRun]:
+    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
         for number, (value, place) in enumerate(json_values(path), start=1):
             record, problem = mapping(value), None
             if isinstance(value, Exception):

@@ -10,6 +10,7 @@ import base64
 import binascii
 import hashlib
 import json
+import math
 import os
 import re
 import struct
@@ -140,6 +141,15 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def sequence(value: Any) -> Sequence[Any]:
     """Return the value if it is a JSON array, else an empty array."""
     return value if isinstance(value, list) else ()
+
+
+def finite(value: Any) -> float | None:
+    """Return a JSON number or boolean as a float, or None if it is anything else, infinite or too large."""
+    try:
+        number = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def id_part(name: str) -> str:
@@ -294,7 +304,7 @@ class TrajectorySource:
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
         """Return the scores in a run's log by name, for `arb data rewards`. Nothing else reads them."""
-        reward = self.reward(file)
+        reward = finite(self.reward(file))
         return {} if reward is None else {"reward": reward}
 
     def observed(self) -> Mapping[str, Observed]:

@@ -40,6 +40,7 @@ from dataset_script.sources.base import (
     file_stamp,
     files_in,
     find_links_out,
+    finite,
     id_part,
     json_parts,
     link_names,
@@ -180,9 +181,9 @@ class InspectSource(TrajectorySource):
                 {f"{scorer}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {scorer: value}
             )
             for name, each in values.items():
-                number = _GRADES.get(each, each) if isinstance(each, str) else each
-                if isinstance(number, int | float) and valid_text(name) == name:
-                    found[name] = float(number)
+                number = _GRADES.get(each) if isinstance(each, str) else finite(each)
+                if number is not None:
+                    found[name] = number
         return found
 
     def identity(self, file: SourceFile) -> str:

@@ -3,11 +3,25 @@
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from dataset_script.sources.base import JsonPlace, SourceFile, content_of, files_in
+from dataset_script.sources.base import (
+    JsonPlace,
+    SourceFile,
+    SourceListing,
+    TrajectorySource,
+    UnusableFileError,
+    content_of,
+    file_stamp,
+    files_in,
+    find_links_out,
+    link_names,
+    no_runs,
+    numbered_ids,
+    read_json_at,
+)
 
 LINES: Final = frozenset({".jsonl", ".ndjson"})
 _SPACE: Final = re.compile(r"[\s,]*")
@@ -29,6 +43,50 @@ class PlacedRun(SourceFile):
     @property
     def size(self) -> int:
         return self.place.size
+
+
+@dataclass(frozen=True, slots=True)
+class JsonSource(TrajectorySource):
+    """Runs that are JSON values. A subclass says which files hold them, and yields the runs of a file."""
+
+    expected: ClassVar[str]
+    """What the source contains, for the error if it does not."""
+
+    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
+        """Yield the runs of a file, and a run with a problem for each value that is none."""
+        raise NotImplementedError
+
+    def list_runs(self) -> SourceListing:
+        """List the runs, repeats in the order of the files. Raises SourceError if there is no run."""
+        links = find_links_out(self.folder)
+        names, found, others = link_names(links, self.root), list[PlacedRun](), []
+        for path in sorted(set(json_files(self.folder)) - links):
+            if self.recognises(path):
+                found += self.runs_in(path)
+            else:
+                others.append(self.name_of(path))
+        if not any(run.problem is None for run in found):
+            raise no_runs(self.folder, f"contains no {self.expected}", names)
+        ids = numbered_ids([(run.trajectory_id, place) for place, run in enumerate(found)])
+        files = tuple(replace(run, trajectory_id=own) for run, own in zip(found, ids, strict=True))
+        return SourceListing(files, tuple(others), (), names)
+
+    def value_of(self, file: SourceFile) -> Any:
+        """Return the JSON value of a run. Raises UnusableFileError if it cannot be read."""
+        if not isinstance(file, PlacedRun):
+            raise UnusableFileError("not_a_trajectory", "was not listed from this source")
+        if file.problem:
+            raise UnusableFileError(*file.problem)
+        if file.is_lines:
+            return [read_json_at(file.path, place) for _, place in json_values(file.path)]
+        return read_json_at(file.path, file.place)
+
+    def identity(self, file: SourceFile) -> str:
+        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
+
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the file of a run and its pictures."""
+        raise NotImplementedError
 
 
 def json_files(source: Path) -> Iterator[Path]:

@@ -31,6 +31,7 @@ from dataset_script.sources.base import (
     file_stamp,
     files_in,
     find_links_out,
+    finite,
     id_part,
     mapping,
     read_json_at,
@@ -182,6 +183,6 @@ def _reasoning(line: Mapping[str, Any], before: Mapping[str, Any]) -> str | None
 
 def _score(path: Path) -> float | None:
     try:
-        return float(content_of(path, 100))
+        return finite(float(content_of(path, 100)))
     except ValueError:
         return None

@@ -20,6 +20,7 @@ from dataset_script.sources.base import (
     UnusableFileError,
     content_of,
     file_stamp,
+    finite,
     id_part,
     is_inside,
     mapping,
@@ -133,11 +134,7 @@ class AtifSource(TrajectorySource):
         own = steps.get(file.path.parent.parent.name, {}) if file.path.parent.parent != folder else result
         verified = mapping(own.get("verifier_result"))
         found = mapping(verified.get("rewards")) or {"reward": verified.get("reward")}
-        return {
-            name: float(value)
-            for name, value in found.items()
-            if isinstance(value, int | float) and valid_text(name) == name
-        }
+        return {name: number for name, value in found.items() if (number := finite(value)) is not None}
 
     def identity(self, file: SourceFile) -> str:
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}

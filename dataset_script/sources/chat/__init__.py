@@ -1,6 +1,7 @@
 """Read chat messages with tool calls, as OpenAI's and Anthropic's APIs have them.
 
     <anything>/<agent>/<task_id>.json    a run: {"messages": […]}, or only the array of messages
+    <anything>/<agent>/<task_id>/messages.json
     <anything>/<agent>/<task_id>.jsonl   a run: a message per line
     <anything>/<agent>.jsonl             many runs: {"task_id": …, "messages": […]} per line
 

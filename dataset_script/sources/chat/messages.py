@@ -28,7 +28,7 @@ _LISTS: Final = ("messages", "input", "traj")
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _SAME: Final = ("role", "content", "tool_calls", "type", "id", "call_id")
 _AGENT: Final = frozenset({"assistant", "model"})
-_CALL_FIELDS: Final = ("action", "queries", "code", "prompt")
+_CALL_FIELDS: Final = ("action", "queries", "code", "operation", "prompt")
 """What the provider's own tools were called with, in items of the Responses API."""
 _TEXT_FIELDS: Final = ("text", "content", "output", "logs", "stdout", "stderr")
 _RESULT_FIELDS: Final = ("output", "outputs", "results", "result", "error", "content")

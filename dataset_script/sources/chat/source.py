@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
@@ -13,78 +13,60 @@ from dataset_script.sources.base import (
     JsonPlace,
     Note,
     SourceFile,
-    SourceListing,
-    TrajectorySource,
     UnusableFileError,
     content_of,
     file_inside,
-    file_stamp,
-    find_links_out,
+    finite,
     id_part,
-    link_names,
     mapping,
-    no_runs,
-    numbered_ids,
-    read_json_at,
     valid_text,
 )
 from dataset_script.sources.chat.messages import Conversation, has_messages, is_message, messages_of
-from dataset_script.sources.json_values import LINES, PlacedRun, as_utf8, json_files, json_values
+from dataset_script.sources.json_values import LINES, JsonSource, PlacedRun, as_utf8, json_files, json_values
 
 BENCHMARK: Final = "chat"
+_CALL: Final = ("request", "response")
+"""The keys of a logged call of an API, each of which may name the model."""
 _HEAD_BYTES: Final = 65_536
 _LIKE_CHAT: Final = re.compile(
-    rb'"role"\s*:\s*"(?:user|system|developer|assistant|tool)"|"type"\s*:\s*"(?:message|function_call|reasoning)"'
+    rb'"role"\s*:\s*"(?:user|system|developer|assistant|tool)"|"messages"\s*:\s*\['
+    rb'|"type"\s*:\s*"(?:message|function_call|reasoning)"'
 )
 _NOT_CHAT: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:version"\s*:\s*\d+\s*,\s*"status|history)"')
 """The beginning of a log of Inspect or of browser-use, which may be large."""
+_OWN_FOLDER: Final = frozenset({"chat", "conversation", "history", "interact_messages", "log", "messages"})
+"""Usual names of files in a folder of their own. The folder of such a file is named after the task."""
 _PICTURE: Final = re.compile(rb'"(?:file://)?([^":\\]{1,300}\.(?:png|jpe?g|webp|gif))"', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSource(TrajectorySource):
+class ChatSource(JsonSource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "chat"
+    expected: ClassVar[str] = "chat messages; name the folder of files with messages (roles and contents)"
 
     @staticmethod
     def recognises(folder: Path) -> bool:
         return any(_holds_chat(path) for path in json_files(folder))
 
-    def list_runs(self) -> SourceListing:
-        """List the runs, from the names beside each run's messages. Raises SourceError if there is no run."""
-        links = find_links_out(self.folder)
-        names = link_names(links, self.root)
-        found: list[PlacedRun] = []
-        others = []
-        for path in sorted(set(json_files(self.folder)) - links):
-            if _holds_chat(path):
-                found += self._runs_in(path)
-            else:
-                others.append(self.name_of(path))
-        if not any(run.problem is None for run in found):
-            problem = "contains no chat messages; name the folder of files with messages (roles and contents)"
-            raise no_runs(self.folder, problem, names)
-        ids = numbered_ids([(run.trajectory_id, place) for place, run in enumerate(found)])
-        files = tuple(replace(run, trajectory_id=own) for run, own in zip(found, ids, strict=True))
-        return SourceListing(files, tuple(others), (), names)
-
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no message of the agent."""
-        record = self._record(file)
+        value = self.value_of(file)
+        record = value if isinstance(value, dict) else {"messages": value}
         run = Conversation(file.path.parent, self.root)
         for message in messages_of(record):
             run.add(message)
-        goal, reward = valid_text(record.get("goal")), record.get("reward")
         steps, answer = run.finish()
         if not steps:
             raise UnusableFileError("no_steps", "has no message of the agent (role assistant)")
+        named = (valid_text(each.get("model")) for each in (record, *map(mapping, map(record.get, _CALL))))
         recording = Recording(
             trajectory_id=file.trajectory_id,
-            model=valid_text(record.get("model")) or valid_text(mapping(record.get("response")).get("model")),
-            goal=goal or "\n\n".join(run.goal),
+            model=next(filter(None, named), None),
+            goal=valid_text(record.get("goal")) or "\n\n".join(run.goal),
             goal_images=tuple(run.goal_images),
-            cum_reward=float(reward) if isinstance(reward, int | float) else None,
+            cum_reward=finite(record.get("reward")),
             steps=tuple(steps),
             answer=answer,
         )
@@ -98,25 +80,11 @@ class ChatSource(TrajectorySource):
             with suppress(UnusableFileError):
                 yield file_inside(name, file.path.parent, self.root)
 
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
-
-    def _record(self, file: SourceFile) -> Mapping[str, Any]:
-        if not isinstance(file, PlacedRun):
-            raise UnusableFileError("not_a_trajectory", "was not listed from a file of chat messages")
-        if file.problem:
-            raise UnusableFileError(*file.problem)
-        if file.is_lines:
-            places = (place for _, place in json_values(file.path))
-            return {"messages": [read_json_at(file.path, place) for place in places]}
-        record = read_json_at(file.path, file.place)
-        return record if isinstance(record, dict) else {"messages": record}
-
-    def _runs_in(self, path: Path) -> Iterator[PlacedRun]:
-        """Yield the runs of a file, and a run with a problem for each value that is none."""
+    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
         name, values = self.name_of(path), list(json_values(path))
-        folder = path.parent.resolve()
-        of_file = f"{BENCHMARK}/{id_part(folder.name)}/{id_part(path.stem)}"
+        own = path.parent.resolve() / path.stem
+        own = own.parent if path.stem.lower() in _OWN_FOLDER else own
+        of_file = f"{BENCHMARK}/{id_part(own.parent.name)}/{id_part(own.name)}"
         if not values or any(is_message(value) for value, _ in values[:1]):
             size = path.stat().st_size
             problem = None if values else ("not_json", "is larger than 1 GB; split it into several files")
@@ -124,7 +92,7 @@ class ChatSource(TrajectorySource):
             yield PlacedRun(path, name, of_file, JsonPlace(0, size, size), is_lines, problem)
             return
         is_one = len(values) == 1 and path.suffix.lower() not in LINES
-        agent, task = (folder.name, path.stem) if is_one else (path.stem, "")
+        agent, task = (own.parent.name, own.name) if is_one else (path.stem, "")
         for number, (value, place) in enumerate(values, start=1):
             record, problem = mapping(value), None
             if isinstance(value, Exception):

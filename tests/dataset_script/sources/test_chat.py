@@ -172,6 +172,11 @@ def test_a_file_of_messages_without_an_object_around_them_is_one_run(tmp_path, e
     assert len(recording.steps) == 2
 
 
+def test_a_file_called_messages_is_named_after_its_folder(tmp_path):
+    write_json(tmp_path, COMPLETIONS["messages"], "solver/task-1/interact_messages.json")
+    assert ids(open_source(tmp_path)) == ["chat/solver/task-1"]
+
+
 def test_a_line_that_cannot_be_read_is_named_and_the_others_are_read(tmp_path):
     good = json.dumps(talk(assistant("a")))
     (tmp_path / "x.jsonl").write_text(f'{good}\n{{"messages": [\n{{"reward": 1}}\n{good}\n')
@@ -249,10 +254,24 @@ def test_a_response_that_is_also_the_last_message_counts_once(tmp_path):
     assert len(read_one(tmp_path)[0].steps) == 1
 
 
+def test_a_logged_call_of_an_api_is_a_run(tmp_path):
+    call = {"request": {"model": "gpt-x", **talk()}, "response": {"choices": [{"message": assistant("12")}]}}
+    batch = {
+        "custom_id": "t",
+        "body": talk(),
+        "response": {"body": {"choices": [{"message": assistant("13")}]}},
+    }
+    (tmp_path / "calls.jsonl").write_text(f"{json.dumps(call)}\n{json.dumps(batch)}")
+    source = open_source(tmp_path)
+    first, second = (source.read(file)[0] for file in source.list_runs().files)
+    assert (first.goal, first.answer, first.model) == ("Do it.", "12", "gpt-x")
+    assert (second.trajectory_id, second.goal, second.answer) == ("chat/calls/t", "Do it.", "13")
+
+
 def test_the_reward_is_kept_apart(tmp_path):
-    write_json(tmp_path, {**talk(assistant("12")), "reward": 1}, "a.json")
-    recording, _ = read_one(tmp_path)
-    assert recording.cum_reward == 1.0
+    for reward, kept in ((1, 1.0), (True, 1.0), (10**400, None), ("1", None)):
+        write_json(tmp_path, {**talk(assistant("12")), "reward": reward}, "a.json")
+        assert read_one(tmp_path)[0].cum_reward == kept
 
 
 @pytest.mark.parametrize(
@@ -294,6 +313,7 @@ NEAREST = {
     "codex": ({"timestamp": "t", "type": "session_meta", "payload": {}}, "session of Codex"),
     "claude": ({"parentUuid": None, "sessionId": "s", "type": "user"}, "session of Claude Code"),
     "langchain": ([{"type": "human", "content": "x"}], "convert_to_openai_messages"),
+    "gemini": ({"contents": [{"role": "user", "parts": [{"text": "x"}]}]}, "in the form of Gemini"),
     "swe": (
         {"trajectory": [{"action": "ls", "observation": "x"}], "history": []},
         "jq '{messages: .history}'",
