@@ -53,7 +53,7 @@ class JsonSource(TrajectorySource):
     """What the source contains, for the error if it does not."""
 
     def runs_in(self, path: Path) -> Iterator[PlacedRun]:
-        """Yield the runs of a file, and a run with a problem for each value that is none."""
+        """Yield the runs of a file, and an unusable run for each other value."""
         raise NotImplementedError
 
     def list_runs(self) -> SourceListing:

@@ -76,7 +76,7 @@ def messages_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(slots=True)
 class _Turn:
-    """What the agent saw, then thought, said and did. The last one may be without a turn of the agent."""
+    """An observation of the agent, then its thoughts, texts and calls. The last one may be an observation only."""
 
     texts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
