@@ -76,7 +76,7 @@ def messages_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 @dataclass(slots=True)
 class _Turn:
-    """An observation of the agent, then its thoughts, texts and calls. The last one may be an observation only."""
+    """An observation, and the thoughts, texts and calls of the agent that followed it, if any did."""
 
     texts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
