@@ -268,7 +268,10 @@ def compare(
 
 
 def estimate(
-    verdicts: Sequence[File] | File, labels: File, draw: str | Path | None = None, agent: str | None = None
+    verdicts: Sequence[File] | File,
+    labels: Sequence[File] | File,
+    draw: str | Path | None = None,
+    agent: str | None = None,
 ) -> pd.DataFrame:
     """Estimate agents' success rates from judges' verdicts on all runs and labels on some of them.
 
@@ -278,7 +281,7 @@ def estimate(
 
     Args:
         verdicts: One or more judges' prediction files.
-        labels: A file with labels of some runs.
+        labels: One or more files with labels of some runs, which add up.
         draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
         agent: The only agent to estimate. By default, all agents are estimated.
 
@@ -288,8 +291,11 @@ def estimate(
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     found = estimate_files(
         [(_name(file, judge), judge, _read(file)) for file, judge in zip(files, _judges(files), strict=True)],
-        (_name(labels, "labels"), _read(labels, SUCCESS_LABELS)),
-        (Path(draw).name, Path(draw).read_bytes()) if draw else None,
+        [
+            (_name(file, "labels"), _read(file, SUCCESS_LABELS))
+            for file in ([labels] if isinstance(labels, File) else labels)
+        ],
+        [(Path(draw).name, Path(draw).read_bytes())] if draw else [],
         agent,
     )
     if found.errors:

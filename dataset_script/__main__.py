@@ -26,6 +26,7 @@ from arb.core.lazy import lazy_imports
 from arb.core.suite import load_dev_labels, load_suite, shipped_suites
 from arb.core.vocabulary import SPLITS
 from dataset_script import commands, hub, sample
+from dataset_script.rewards import rewards
 
 with lazy_imports():
     from dataset_script import card, sources
@@ -76,6 +77,7 @@ def _after_new_suite(source: Path, out: Path, **_: object) -> Step:
 
 app = new_command()
 app.command()(then(commands.build, _after_build))
+app.command()(rewards)
 app.command()(commands.unblind)
 app.command()(then(commands.verify, _after_verify))
 app.command()(commands.sample_tasks)

@@ -23,6 +23,7 @@ with lazy_imports():
     from dataset_script.build import blind as blinding
     from dataset_script.build import build as builder
     from dataset_script.build import report as reports
+    from dataset_script.build import rewards as reward_files
     from dataset_script.build import workers as pool
     from dataset_script.verify import check, manifest
 
@@ -103,6 +104,12 @@ def build(  # noqa: PLR0913 - a command's options
         ),
     ] = None,
     workers: WorkersOption = None,
+    rewards: Annotated[
+        Path | None,
+        typer.Option(
+            help="Read the runs' rewards from this CSV file, as `rewards` writes it.", dir_okay=False
+        ),
+    ] = None,
     report: Annotated[
         Path | None,
         typer.Option(help="Write the full report, with the names of all files, to this JSON file."),
@@ -145,6 +152,7 @@ def build(  # noqa: PLR0913 - a command's options
             tuple(allow_class or ()),
             allow_missing=tuple(allow_missing or ()),
             append=append,
+            rewards=reward_files.read_rewards(rewards) if rewards is not None else {},
         )
         with progress_bar(shows_time=True) as progress:
             done = builder.build(source, out, chosen, options, progress)

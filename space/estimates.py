@@ -81,13 +81,13 @@ class FileEstimates:
         """
 
         def estimate() -> FilesEstimate:
-            record = None
+            records = []
             if draw is not None and draw.filename:  # the page's form sends an empty part without a file
-                record = safe_file_name(draw.filename), draw.file.read()
+                records = [(safe_file_name(draw.filename), draw.file.read())]
             return estimate_files(
                 self._tables(verdicts),
-                (safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS)),
-                record,
+                [(safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS))],
+                records,
             )
 
         return await self._run(request, verdicts, estimate)

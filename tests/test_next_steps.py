@@ -31,7 +31,7 @@ TEXTS = (".py", ".md", ".html", ".j2", ".toml", ".js", ".txt")
 WITHOUT_JSON = {
     "serve",  # it goes on until it is stopped
     "unblind", "sample-tasks", "split", "template", "annotation-template", "export-labels", "dev-labels",
-    "annotations", "get", "import",  # a file or a folder is what they give
+    "annotations", "get", "import", "rewards",  # a file or a folder is what they give
     "new-secret",  # one value, to be set as it is
 }  # fmt: skip
 

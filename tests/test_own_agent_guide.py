@@ -1,4 +1,4 @@
-"""docs/own_agent.md, its five commands as they stand there: from logs of Inspect to an interval."""
+"""docs/own_agent.md, its five commands as they stand there: from logs of Inspect or chats to an interval."""
 
 import csv
 import json
@@ -44,14 +44,33 @@ def log(model: str, answers: list[str]) -> dict:
     return {"version": 2, "status": "success", "eval": spec, "samples": samples}
 
 
-@pytest.fixture
-def checkout(tmp_path) -> Path:
-    """A copy of the packages with two logs, 40 runs each; the first agent finds every second town."""
+def write_chats(folder: Path) -> None:
+    """Write the same runs as chat messages, one file per run."""
+    for agent, answers in {"lab_first": ["Bergen", "I give up."] * 20, "lab_second": ["Bergen"] * 40}.items():
+        for number, answer in enumerate(answers):
+            call = {"name": "look_up", "arguments": json.dumps({"town": number})}
+            messages = [
+                {"role": "user", "content": f"Find town {number}."},
+                {"role": "assistant", "content": None, "tool_calls": [{"id": "1", "function": call}]},
+                {"role": "tool", "content": f"Town {number} is Bergen.", "tool_call_id": "1"},
+                {"role": "assistant", "content": answer},
+            ]
+            path = folder / agent / f"{number}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"messages": messages}))
+
+
+@pytest.fixture(params=["inspect", "chat"])
+def checkout(request, tmp_path) -> Path:
+    """A copy of the packages with runs of two agents, 40 each; the first agent finds every second town."""
     for package in PACKAGES:
         shutil.copytree(
             REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
         )
     (tmp_path / "logs").mkdir()
+    if request.param == "chat":
+        write_chats(tmp_path / "logs")
+        return tmp_path
     (tmp_path / "logs" / "first.json").write_text(json.dumps(log("lab/first", ["Bergen", "I give up."] * 20)))
     second = log("lab/second", ["Bergen"] * 40)
     with zipfile.ZipFile(tmp_path / "logs" / "second.eval", "w", zipfile.ZIP_DEFLATED) as archive:
@@ -87,7 +106,7 @@ def test_five_commands_lead_from_a_folder_of_logs_to_an_interval(checkout):
             )
             assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
             printed.append(done.stdout)
-    assert "towns/lab_second/39" in printed[0]
+    assert "/lab_second/39" in printed[0]
     assert len((checkout / "runs" / "logs" / "predictions.jsonl").read_text().splitlines()) == 80
     first, second = json.loads(printed[-1])["agents"]
     assert [first["agent"], second["agent"]] == ["lab_first", "lab_second"]
@@ -103,6 +122,9 @@ def _label(path: Path) -> None:
         rows = list(csv.DictReader(file))
     for row in rows:
         _, agent, task = row["trajectory_id"].split("/")
+        assert row["goal"] == f"Find town {task}."
+        assert row["answer"] in ("Bergen", "I give up.")
+        assert row["link"].endswith(f"/trajectories?id={row['trajectory_id']}")
         row["success"] = "yes" if agent == "lab_second" or int(task) % 2 == 0 else "no"
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, rows[0].keys())

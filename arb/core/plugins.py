@@ -21,6 +21,9 @@ BUILT_IN: Final[Mapping[Group, Mapping[str, str]]] = {
         "browser-use": "dataset_script.sources.browser_use:BrowserUseSource",
         "inspect": "dataset_script.sources.inspect_log:InspectSource",
         "atif": "dataset_script.sources.atif:AtifSource",
+        "osworld": "dataset_script.sources.osworld:OSWorldSource",
+        "androidworld": "dataset_script.sources.androidworld:AndroidWorldSource",
+        "chat": "dataset_script.sources.chat:ChatSource",
     },
 }
 """The built-in entry points, in the order in which they are tried.

@@ -5,15 +5,15 @@ processes first make the tables of each trajectory (`parts`), then combine them 
 result does not depend on the number of processes.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
 from arb.core.annotation import Annotation
 from arb.core.console import Progress, no_progress
 from arb.core.hub import CROISSANT
-from arb.core.ids import Trajectory
+from arb.core.ids import Trajectory, reading_key
 from arb.core.suite import Suite, SuiteError, load_dev_labels
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.blind import Blinding
@@ -60,6 +60,7 @@ class BuildOptions:
         for_judges: Leave out the rewards and published judgments, which judges must not see.
         allow_missing: Ids of the suite that the source may lack.
         append: Keep the shards of an earlier build, and write new trajectories to new shards.
+        rewards: Rewards by the reading key of the run's id, which replace those of the source.
     """
 
     strict: bool = False
@@ -69,6 +70,7 @@ class BuildOptions:
     for_judges: bool = False
     allow_missing: tuple[str, ...] = ()
     append: bool = False
+    rewards: Mapping[str, float] = field(default_factory=dict)
 
 
 def build(
@@ -136,7 +138,11 @@ class _Build:
         task_of = partial(
             PartTask, self.work.parts, self.source, blinding=options.blinding, for_judges=options.for_judges
         )
-        tasks = [task_of(each, own, primary.get(each.trajectory_id)) for each, own in files.items()]
+        rewards = {each: options.rewards.get(reading_key(each.trajectory_id)) for each in files}
+        tasks = [
+            task_of(each, own, primary.get(each.trajectory_id), reward=rewards[each])
+            for each, own in files.items()
+        ]
         parts = self._make_parts(tasks, report)
         for trajectory, _ in parts:
             report.count(trajectory.split, trajectory.benchmark)

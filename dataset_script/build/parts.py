@@ -94,6 +94,7 @@ class PartTask:
     """A trajectory whose tables are to be made, with its files in order of preference.
 
     With ``is_judgments``, the files are published judgments instead of runs. ``for_judges`` omits the reward.
+    ``reward`` replaces the one in the source.
     """
 
     folder: Path
@@ -104,6 +105,7 @@ class PartTask:
     blinding: Blinding | None = None
     is_judgments: bool = False
     for_judges: bool = False
+    reward: float | None = None
 
     @property
     def published_id(self) -> str:
@@ -179,8 +181,8 @@ def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
         recording, read_notes = guarded(task.source.read, file)
-        if task.for_judges:
-            recording = replace(recording, cum_reward=None)
+        if task.for_judges or task.reward is not None:
+            recording = replace(recording, cum_reward=None if task.for_judges else task.reward)
         recording, broken = with_images(recording)
         run = Run(task.trajectory, recording, task.labels)
         tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
@@ -279,6 +281,7 @@ def _name(task: PartTask) -> str:
         task.source.kind,
         task.is_judgments,
         task.for_judges,
+        task.reward,
         asdict(task.trajectory),
         asdict(task.labels) if task.labels else None,
         hashlib.sha256(task.blinding.key).hexdigest() if task.blinding else None,

@@ -1,18 +1,16 @@
 """Read recorded runs in any supported format. `open_source` recognises the format of a folder."""
 
-import re
-from itertools import islice
 from pathlib import Path
 
 from arb.core.plugins import leave_out, load_plugins
 from dataset_script.sources.base import (
     SourceError,
     TrajectorySource,
-    content_of,
     find_links_out,
     link_names,
     no_runs,
 )
+from dataset_script.sources.nearest import nearest_format
 
 
 def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
@@ -30,23 +28,19 @@ def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectoryS
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
         elif kind.recognises(folder):
             return kind.open(folder, also_allowed)
-    if _holds_spans(folder):
-        raise SourceError(
-            f"{folder}: contains spans of OpenTelemetry, which cannot be read, because its conventions for "
-            'agents are still marked "Development"; write the runs as logs of Inspect (.eval), as ATIF or as '
-            "results of AgentLab"
-        )
+    nearest, is_known = nearest_format(folder)
+    if is_known:
+        raise no_runs(folder, f"contains no runs in a known format; {nearest}", _links(folder))
     raise no_runs(
         folder,
         "contains no runs in a known format; name a folder with cleaned/ or trajectories/cleaned/ in it "
         "(the released layout), a dataset built here (manifest.json), AgentLab's results (exp_args.pkl), "
         "those of Online-Mind2Web (<agent>/<task_id>/result.json), histories of browser-use (save_to_file), "
-        "logs of Inspect (.eval, .json), or trajectories in ATIF (Harbor's jobs folder)",
-        link_names(find_links_out(folder), folder),
+        "logs of Inspect (.eval, .json), trajectories in ATIF (Harbor's jobs folder), results of OSWorld "
+        "(traj.jsonl) or AndroidWorld, or chat messages (JSON, JSONL)" + (nearest and f"; {nearest}"),
+        _links(folder),
     )
 
 
-def _holds_spans(path: Path) -> bool:
-    """Return whether the file, or one of a folder's first 20 JSON files, begins like OpenTelemetry spans."""
-    files = (path,) if path.is_file() else islice(path.rglob("*.json*"), 20)
-    return any(re.match(rb'\s*\{\s*"resourceSpans"\s*:', content_of(file, 200)) for file in files)
+def _links(folder: Path) -> tuple[str, ...]:
+    return link_names(find_links_out(folder), folder)

@@ -2,14 +2,15 @@
 
 A source lists its runs and reads one at a time. `released` reads the layout of the release, `published` our
 own Parquet, and `agentlab` the results of AgentLab and browsergym-experiments. Each other module reads the
-format it is named after. Scores, rewards, targets and judgements are ignored, except the rule-based reward of
-the web benchmarks.
+format it is named after. Targets and judgements are ignored. So are scores and rewards, except the rule-based
+reward of benchmarks; `TrajectorySource.scores` has them for a user who asks for them.
 """
 
 import base64
 import binascii
 import hashlib
 import json
+import math
 import os
 import re
 import struct
@@ -140,6 +141,15 @@ def mapping(value: Any) -> Mapping[str, Any]:
 def sequence(value: Any) -> Sequence[Any]:
     """Return the value if it is a JSON array, else an empty array."""
     return value if isinstance(value, list) else ()
+
+
+def finite(value: Any) -> float | None:
+    """Return a JSON number or boolean as a float, or None if it is anything else, infinite or too large."""
+    try:
+        number = float(value) if isinstance(value, int | float) else math.nan
+    except OverflowError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def id_part(name: str) -> str:
@@ -291,6 +301,11 @@ class TrajectorySource:
     def reward(self, file: SourceFile) -> float | None:
         """Return a run's reward, or None if none was recorded. Raises UnusableFileError as `read` does."""
         return self.read(file)[0].cum_reward
+
+    def scores(self, file: SourceFile) -> Mapping[str, float]:
+        """Return the scores in a run's log by name, for `arb data rewards`. Nothing else reads them."""
+        reward = finite(self.reward(file))
+        return {} if reward is None else {"reward": reward}
 
     def observed(self) -> Mapping[str, Observed]:
         """Return each run's kinds of observations by id. Empty if they are not known without reading it."""

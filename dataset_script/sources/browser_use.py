@@ -93,7 +93,7 @@ class BrowserUseSource(TrajectorySource):
         ids = {path: f"{BENCHMARK}/{id_part(t.parent.name)}/{id_part(t.name)}" for path, t in tasks.items()}
         times = Counter(ids.values())
         runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
-        _goals(self.root)  # report a tasks.json that cannot be read before any run is read
+        goals_of(self.root / TASKS)  # report a tasks.json that cannot be read before any run is read
         others = [path for path in paths if path not in runs and path != self.root / TASKS]
         problem = "contains no history of browser-use; name the folder of the files that save_to_file wrote"
         return self.listing(runs, links, problem, others)
@@ -107,7 +107,7 @@ class BrowserUseSource(TrajectorySource):
         if not items:
             raise UnusableFileError("no_steps")
         notes: list[Note] = []
-        goal = _goal(items) or _goals(self.root).get(_task_folder(file.path).name, "")
+        goal = _goal(items) or goals_of(self.root / TASKS).get(_task_folder(file.path).name, "")
         if not goal:
             notes.append(Note("no_goal", f"add {TASKS} with task ids and goals to the source's folder"))
         steps = self._steps(file.path, items, notes)
@@ -303,8 +303,8 @@ def _between(message: Any, start: str, end: str) -> str | None:
     return valid_text(text.strip()) or None if begins and ends else None
 
 
-def _goals(root: Path) -> Mapping[str, str]:
-    path = root / TASKS
+def goals_of(path: Path) -> Mapping[str, str]:
+    """Return the goals by task id in a tasks.json. Raises SourceError if it cannot be read."""
     try:
         found = path.stat()
     except OSError:

@@ -40,6 +40,7 @@ from dataset_script.sources.base import (
     file_stamp,
     files_in,
     find_links_out,
+    finite,
     id_part,
     json_parts,
     link_names,
@@ -56,6 +57,8 @@ _JSON_LOG: Final = re.compile(
 )
 _MEMBER: Final = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT: Final = "attachment://"
+_GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
+"""Inspect's grades as numbers, as its ``value_to_float`` has them: correct, partial, incorrect, no answer."""
 _STOPPED_BY: Final = ("max_tokens", "model_length", "content_filter")
 """The stop reasons of a model whose output was cut off."""
 
@@ -164,6 +167,24 @@ class InspectSource(TrajectorySource):
             return _Conversation(sample, file.evaluation).recording(file.trajectory_id)
         except RecursionError as error:
             raise UnusableFileError("not_a_trajectory", "is nested too deeply") from error
+
+    def scores(self, file: SourceFile) -> Mapping[str, float]:
+        """Return a sample's scores by scorer; a scorer with several values gives ``scorer.value``."""
+        if not isinstance(file, LoggedSample) or file.place is None:
+            return {}
+        sample = read_json_at(file.path, file.place)
+        scorers = field(sample, "scores") or {"score": field(sample, "score")}
+        found: dict[str, float] = {}
+        for scorer, score in scorers.items() if isinstance(scorers, dict) else ():
+            value = field(score, "value")
+            values = (
+                {f"{scorer}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {scorer: value}
+            )
+            for name, each in values.items():
+                number = _GRADES.get(each) if isinstance(each, str) else finite(each)
+                if number is not None:
+                    found[name] = number
+        return found
 
     def identity(self, file: SourceFile) -> str:
         return f"{file.name} {file_stamp(file.path)}"

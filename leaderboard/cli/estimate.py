@@ -39,11 +39,14 @@ VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to
 def estimate(
     verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
-        Path | None,
-        file_option(help="Read labels of some runs: annotations, or columns trajectory_id and success."),
+        list[Path] | None,
+        file_option(
+            help="Read labels of some runs: annotations, or columns trajectory_id and success. Repeat to add."
+        ),
     ] = None,
     draw: Annotated[
-        Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
+        list[Path] | None,
+        file_option(help="Read the .draw.json file that annotation-template wrote. Repeat to add files."),
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
     compare: Annotated[
@@ -61,12 +64,13 @@ def estimate(
     The rate according to a judge can be wrong by many percentage points. Labels of a random sample of the
     runs correct this error. Every estimate has a 95 % interval.
     """
-    if labels is None and not plan:
+    labels, draw = labels or [], draw or []
+    if not labels and not plan:
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     made = rate_files.estimate_files(
         _read_all(verdicts),
-        (labels.name, _read(labels, agent_runs.SUCCESS_LABELS)) if labels else None,
-        (draw.name, draw.read_bytes()) if draw else None,
+        [(str(file), _read(file, agent_runs.SUCCESS_LABELS)) for file in labels],
+        [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
     )
@@ -81,9 +85,11 @@ def estimate(
             print_plan(rows, half_width, plain_console())
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
             first = most if labels else min(most, 30)  # 30 labels are enough to see what the judges save
-            chosen = flags(for_estimate=first, verdicts=verdicts, out="to-label.csv")
+            own = [file for file in labels if file.with_suffix(".draw.json") in draw]
+            chosen = flags(for_estimate=first, verdicts=verdicts, out=own[0] if own else "to-label.csv")
             _print_warnings(warnings)
-            next_step("draw runs to label", "leaderboard", "annotation-template", *chosen)
+            title = "draw more runs, into the file with your labels" if own else "draw runs to label"
+            next_step(title, "leaderboard", "annotation-template", *chosen)
     elif as_json:
         print_json(made.to_json())
     else:

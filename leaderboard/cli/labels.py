@@ -19,6 +19,7 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import coefficient, text_table
+from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
 from leaderboard.cli.estimate import VERDICTS_HELP, file_option, read_runs
@@ -30,6 +31,7 @@ with lazy_imports():
     from leaderboard.labels import labels as labels_module
     from leaderboard.labels import quality, source
     from leaderboard.success_rates import runs as agent_runs
+    from leaderboard.success_rates import sheet
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -151,19 +153,31 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         bool,
         typer.Option("--stratified", help="With --for-estimate: draw from each combination of verdicts."),
     ] = False,
+    runs_source: Annotated[
+        Path | None,
+        typer.Option(
+            "--source", exists=True, help="With --for-estimate: add the goals and answers of this source."
+        ),
+    ] = None,
+    space: Annotated[
+        str, typer.Option(metavar="URL", help="With --source: link to the runs' pages on this Space.")
+    ] = "http://127.0.0.1:7860",
     suite: SuiteOption = None,
 ) -> None:
     """Write a CSV file of annotations to fill in by hand.
 
     The file has the released format: one row per trajectory, with all runs on a task together. Delete rows
-    that you do not want to annotate. With --for-estimate it has only the columns trajectory_id and success,
-    and a record of the draw is written next to it.
+    that you do not want to annotate.
+
+    With --for-estimate it has the columns trajectory_id and success, with --source also goal, answer and a
+    link, and a record of the draw is written next to it. If both files exist, more runs are added to them,
+    and your answers are kept.
     """
     if for_estimate is not None:
-        _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out)
+        _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out, runs_source, space)
         return
-    if verdicts or stratified:
-        stop("--verdicts and --stratified only work with --for-estimate; add it with a number of runs")
+    if verdicts or stratified or runs_source:
+        stop("--verdicts, --stratified and --source need --for-estimate; add it with a number of runs")
     chosen = read_suite(suite, read_settings())
     if annotator is None or not annotator.strip() or not annotator.isprintable():
         stop("--annotator: give the annotator's name, on one line")
@@ -184,25 +198,46 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
 
 
 def _template_for_estimate(
-    verdicts: list[Path], n_labels: int, seed: int, stratified: bool, out: Path
+    verdicts: list[Path],
+    n_labels: int,
+    seed: int,
+    stratified: bool,
+    out: Path,
+    source: Path | None,
+    space: str,
 ) -> None:
-    record = out.with_suffix(".draw.json")
     if not verdicts:
         stop("--for-estimate needs judges' verdicts on all runs; give them with --verdicts")
-    for file in (out, record):
-        if file.exists():
-            stop(f"{file} already exists and may be in use; name a new file")
+    record = out.with_suffix(".draw.json")
+    if out.exists() != record.exists():
+        there, absent = (out, record) if out.exists() else (record, out)
+        stop(f"{there} already exists, but {absent} does not; restore it, or name a new file")
     runs = read_runs(verdicts)
-    strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
-    drawn = sorted(run for stratum in strata for run in stratum.drawn)
-    table = core_files.csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
     try:
+        earlier = sheet.read_sheet(out.name, out.read_text(encoding="utf-8-sig")) if out.exists() else []
+        if out.exists():
+            strata, seed, problems = agent_runs.extended_draw(
+                runs, record.name, record.read_bytes(), n_labels
+            )
+            if problems:
+                stop(f"{problems[0].file} {problems[0].message}", code=1)
+        else:
+            strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
+        drawn = [run for stratum in strata for run in stratum.drawn]
+        texts = sheet.texts_of(source, drawn) if source is not None else None
+        table = sheet.write_sheet(drawn, earlier, texts, space)
         core_files.atomic_write(record, agent_runs.draw_record(strata, seed, runs.files))
         core_files.atomic_write(out, table)
     except OSError as problem:
         stop(f"{out} cannot be written: {problem.strerror}")
+    except ValueError as problem:
+        stop(f"{problem}")
     agents = len({stratum.agent for stratum in strata})
-    typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents. Write yes, no or unsure for each.")
+    new = {*map(reading_key, drawn)} - {reading_key(row["trajectory_id"]) for row in earlier}
+    added = f", {len(new):,} of them new" if earlier else ""
+    typer.echo(
+        f"{out.name}: {len(drawn):,} runs of {agents} agents{added}. Write yes, no or unsure for each."
+    )
     chosen = flags(verdicts=verdicts, labels=out, draw=record)
     next_step("fill it in, then estimate the success rates", "leaderboard", "estimate", *chosen)
 

@@ -15,7 +15,7 @@ Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon
 
 import math
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Final
 
@@ -137,7 +137,7 @@ def estimate_rate(
     there are few labels.
 
     Args:
-        verdicts: 0 or 1, of shape (n, judges); there may be no judges.
+        verdicts: From 0 to 1, of shape (n, judges); there may be no judges.
         labels: 1, 0, or -1 for a run without a label, of shape (n,).
         tasks: The number of each run's task, of shape (n,). All runs of a task count as one draw.
         strata: The number of each run's stratum, of shape (n,), if strata were drawn from at different rates.
@@ -237,12 +237,17 @@ def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class AgentEstimate:
-    """One agent's rates: by each judge on its own, from labels only, and assisted by the judges."""
+    """One agent's rates: by each judge on its own, from labels only, and assisted by the judges.
+
+    A judge's own rate is over the runs with a verdict, None if there is none. ``no_verdict`` has the number
+    of runs without one.
+    """
 
     agent: str
-    judge_alone: Mapping[str, float]
+    judge_alone: Mapping[str, float | None]
     labels_only: RateEstimate
     assisted: RateEstimate
+    no_verdict: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def saved(self) -> float | None:
@@ -256,7 +261,10 @@ class AgentEstimate:
             "agent": self.agent,
             "n": self.assisted.n,
             "labelled": self.assisted.labelled,
-            "judge_alone": [{"judge": judge, "rate": rate} for judge, rate in self.judge_alone.items()],
+            "judge_alone": [
+                {"judge": judge, "rate": rate, "no_verdict": self.no_verdict.get(judge, 0)}
+                for judge, rate in self.judge_alone.items()
+            ],
             "labels_only": _rate_to_json(self.labels_only),
             "assisted": _rate_to_json(self.assisted),
             "saved": self.saved,
@@ -290,9 +298,10 @@ def estimate_agents(
         found.append(
             AgentEstimate(
                 agent,
-                {judge: float(column[rows].mean()) for judge, column in runs.verdicts.items()},
+                {judge: _rate_by(column[rows]) for judge, column in runs.verdicts.items()},
                 _without_judges(own_values, own_tasks, strata),
                 estimate_rate(verdicts, own_values, own_tasks, strata),
+                {judge: int((column[rows] < 0).sum()) for judge, column in runs.verdicts.items()},
             )
         )
         warnings += _warnings_on_agent(agent, verdicts, own_values, own_tasks, is_drawn=draw is not None)
@@ -302,6 +311,12 @@ def estimate_agents(
                 f"{agent}: runs or verdicts changed since the draw, so its weights no longer apply"
             )
     return tuple(found), tuple(warnings)
+
+
+def _rate_by(verdicts: np.ndarray) -> float | None:
+    """Return the rate of success among a judge's verdicts, or None if it has none."""
+    known = verdicts[verdicts >= 0]
+    return float(known.mean()) if len(known) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -393,7 +408,7 @@ def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Str
     own = [stratum for stratum in draw if stratum.agent == agent]
     numbers = []
     for row in rows:
-        verdicts = {judge: bool(column[row]) for judge, column in runs.verdicts.items()}
+        verdicts = {judge: bool(column[row] == 1) for judge, column in runs.verdicts.items()}
         numbers.append(next((i for i, each in enumerate(own) if each.holds(agent, verdicts)), len(own)))
     return np.array(numbers)
 

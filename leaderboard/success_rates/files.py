@@ -1,7 +1,7 @@
 """Success rates of agents from files, for the command, the pages and notebooks."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -14,7 +14,16 @@ from leaderboard.success_rates.estimate import (
     compare_agents,
     estimate_agents,
 )
-from leaderboard.success_rates.runs import AgentRuns, Stratum, draw_runs, read_draw, read_labels, read_runs
+from leaderboard.success_rates.runs import (
+    AgentRuns,
+    Stratum,
+    add_draws,
+    add_labels,
+    draw_runs,
+    read_draw,
+    read_labels,
+    read_runs,
+)
 
 
 @dataclass(frozen=True)
@@ -39,23 +48,27 @@ class FilesEstimate:
 
 def estimate_files(
     verdicts: Iterable[tuple[str, str, ReadResult]],
-    labels: tuple[str, ReadResult] | None,
-    draw: tuple[str, bytes] | None = None,
+    labels: Sequence[tuple[str, ReadResult]],
+    draws: Sequence[tuple[str, bytes]] = (),
     agent: str | None = None,
     compare: tuple[str, str] | None = None,
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
-    ``labels`` has no judge.
-    ``draw`` is the name and the content of a draw's record.
+    ``labels`` have no judge, and those of several files add up. ``draws`` have the names and the contents of
+    draws' records, which add up as well.
     """
     runs, findings = read_runs(verdicts)
-    known, errors = read_labels(*labels, runs) if labels else ({}, [])
+    read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
+    known, errors = add_labels([(name, found) for name, found, _ in read])
+    errors = [*(problem for *_, problems in read for problem in problems), *errors]
     strata = None
-    if draw is not None:
-        strata, problems = read_draw(*draw, runs.files if runs is not None else None)
-        errors = [*errors, *problems]
+    if draws:
+        files = runs.files if runs is not None else None
+        records = [(name, *read_draw(name, content, files)) for name, content in draws]
+        strata, problems = add_draws([(name, found) for name, found, _ in records])
+        errors = [*errors, *(problem for *_, found in records for problem in found), *problems]
     if runs is not None and agent is not None:
         if agent in runs.rows_of:
             runs = runs.of_agent(agent)
@@ -76,7 +89,7 @@ def estimate_files(
         agents, warnings = estimate_agents(runs, known, strata)
     except ValueError as problem:
         absent = error("judge_missing", f"{problem}. Send the files with these verdicts too.")
-        return FilesEstimate(errors=(replace(absent, file=draw[0] if draw else None),))
+        return FilesEstimate(errors=(replace(absent, file=draws[0][0] if draws else None),))
     difference = compare_agents(runs, known, *compare, strata) if compare else None
     on_files = tuple(finding.message for finding in findings)
     return FilesEstimate(

@@ -5,7 +5,7 @@ import io
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
@@ -37,15 +37,16 @@ LABELS_A_STRATUM: Final = 5
 """The fewest labels per stratum on average. With fewer, intervals cover 80 to 88 % (20 labels in 8 strata,
 `bench.estimate`)."""
 DRAW_FORMAT: Final = "draw-1"
+_CODES: Final[Mapping[bool | None, int]] = {True: 1, False: 0, None: NO_VERDICT}
 MOST_AGENTS: Final = 100
 """The maximum number of agents in the files, because each agent is estimated separately."""
 
 
 @dataclass(frozen=True)
 class AgentRuns:
-    """The runs to estimate from, with each judge's verdicts as 0 or 1 of shape (n,) in the order of ``ids``.
+    """The runs to estimate from, with each judge's verdicts as 1, 0 or -1 (none), in the order of ``ids``.
 
-    A run without a verdict counts as not successful. ``files`` has the file of each judge's verdicts.
+    The verdicts have shape (n,). ``files`` has the file of each judge's verdicts.
     """
 
     ids: tuple[str, ...]
@@ -53,11 +54,11 @@ class AgentRuns:
     files: Mapping[str, "VerdictFile"] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, verdicts: Mapping[str, Mapping[str, bool]]) -> "AgentRuns":
+    def of(cls, verdicts: Mapping[str, Mapping[str, bool | None]]) -> "AgentRuns":
         """Make the runs from each judge's verdicts by trajectory id, with all runs that any judge has."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
-            judge: np.array([found.get(run, False) for run in ids], dtype=np.int8)
+            judge: np.array([_CODES[found.get(run)] for run in ids], dtype=np.int8)
             for judge, found in verdicts.items()
         }
         return cls(ids, columns)
@@ -89,8 +90,19 @@ class AgentRuns:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The verdicts, of shape (n, judges)."""
-        return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
+        """The verdicts, of shape (n, judges). A missing one is the judge's rate of success for that agent."""
+        found = np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
+        for column in found.T:
+            for rows in self.rows_of.values():
+                own = column[rows]
+                is_known = own >= 0
+                column[rows] = np.where(is_known, own, own[is_known].mean() if is_known.any() else 0)
+        return found
+
+    @property
+    def positives(self) -> np.ndarray:
+        """Which runs each judge calls successful, of shape (n, judges)."""
+        return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()]) == 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +126,7 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     of a run differently.
     """
     spelled: dict[str, str] = {}
-    found_in: list[tuple[str, VerdictFile, dict[str, bool]]] = []
+    found_in: list[tuple[str, VerdictFile, dict[str, bool | None]]] = []
     findings: list[Finding] = []
     for file, judge, (table, found) in files:
         success, found = _success_of(table, found)
@@ -126,7 +138,10 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
                 error("duplicate_file", "two files have this name and these verdicts. Remove one."),
             ]
         findings += [replace(finding, file=file) for finding in found]
-        own = {spelled.setdefault(key, run): value == 1 for key, (run, value) in success.items()}
+        own = {
+            spelled.setdefault(key, run): None if value == NO_VERDICT else value == 1
+            for key, (run, value) in success.items()
+        }
         found_in.append((judge, read, own))
     uses = Counter(judge for judge, _, _ in found_in)
     names = [f"{name} ({read.sha256[:6]})" if uses[name] > 1 else name for name, read, _ in found_in]
@@ -141,8 +156,11 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     if findings:
         return None, findings
     for judge, own in verdicts.items():
-        if without := sum(run not in own for run in runs.ids):
-            message = f"{judge} has no verdict on {without} of {len(runs.ids)} runs (taken as unsuccessful)"
+        if without := sum(own.get(run) is None for run in runs.ids):
+            message = (
+                f"{judge} has no verdict on {without:,} of {len(runs.ids):,} runs; they count neither as "
+                "successes nor as failures. Judge them again, or label them"
+            )
             findings.append(warning("low_coverage", message, count=without))
     return runs, findings
 
@@ -234,6 +252,71 @@ def read_draw(
     return (), [replace(error("not_a_draw", problem), file=name)]
 
 
+def extended_draw(
+    runs: AgentRuns, name: str, content: bytes, n_labels: int
+) -> tuple[tuple[Stratum, ...], int, list[Finding]]:
+    """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, its seed, and errors.
+
+    A stratified draw stays stratified. It is refused if the verdicts that it used are not given or changed.
+    """
+    strata, findings = read_draw(name, content, runs.files)
+    if findings:
+        return (), 0, findings
+    record = json.loads(content)
+    seed = record.get("seed", 0)
+    judges = {judge for stratum in strata for judge in stratum.verdicts or ()}
+    hashes = {file.sha256 for file in runs.files.values()}
+    if judges - runs.verdicts.keys() or (judges and {*record.get("judges", {}).values()} - hashes):
+        message = (
+            "was drawn by verdicts that are not given or have changed. Give the same files with --verdicts, "
+            "or name a new file with --out."
+        )
+        return (), 0, [replace(error("other_verdicts", message), file=name)]
+    kept = {run for stratum in strata for run in stratum.drawn}
+    before: Counter[str] = Counter()
+    for stratum in strata:
+        before[stratum.agent] += len(stratum.drawn)
+    n_labels = max([n_labels, *before.values()])  # fewer labels would have other strata
+    return draw_runs(runs, n_labels, seed, bool(judges), kept), seed, []
+
+
+def add_draws(draws: Sequence[tuple[str, tuple[Stratum, ...]]]) -> tuple[tuple[Stratum, ...], list[Finding]]:
+    """Return the draw that several draws from the same runs make together, and an error if they differ."""
+    found: dict[tuple[str, frozenset[tuple[str, bool]]], Stratum] = {}
+    for name, strata in draws:
+        agents = {agent for agent, _ in found}
+        for stratum in strata:
+            key = stratum.agent, frozenset((stratum.verdicts or {}).items())
+            same = found.get(key)
+            if (same is None and stratum.agent in agents) or (same is not None and same.n != stratum.n):
+                message = (
+                    f"is from other runs or strata of {stratum.agent} than {draws[0][0]}. Leave out one."
+                )
+                return (), [replace(error("other_draw", message), file=name)]
+            drawn = {*(same.drawn if same else ()), *stratum.drawn}
+            found[key] = replace(stratum, drawn=tuple(sorted(drawn)))
+    return tuple(found.values()), []
+
+
+def add_labels(files: Sequence[tuple[str, Mapping[str, bool]]]) -> tuple[dict[str, bool], list[Finding]]:
+    """Return the labels of all files, and an error for each file that contradicts an earlier one."""
+    found: dict[str, bool] = {}
+    sources: dict[str, str] = {}
+    errors = []
+    for name, labels in files:
+        different = [run for run, label in labels.items() if found.get(run, label) != label]
+        if different:
+            run = different[0]
+            message = (
+                f"{quoted_id(run)} has another label than in {sources[run]} "
+                f"({len(different):,} such runs). Correct one of the files."
+            )
+            errors.append(replace(error("label_conflict", message, count=len(different)), file=name))
+        found |= labels
+        sources |= dict.fromkeys(labels, name)
+    return found, errors
+
+
 def _with_names(
     strata: tuple[Stratum, ...], hashes: Mapping[str, str], files: Mapping[str, VerdictFile]
 ) -> tuple[Stratum, ...]:
@@ -288,20 +371,29 @@ def read_texts(name: str, content: bytes) -> tuple[dict[str, RunTexts], list[Fin
     return found, []
 
 
-def draw_runs(runs: AgentRuns, n_labels: int, seed: int = 0, stratified: bool = False) -> tuple[Stratum, ...]:
+def draw_runs(
+    runs: AgentRuns,
+    n_labels: int,
+    seed: int = 0,
+    stratified: bool = False,
+    kept: Set[str] = frozenset(),
+) -> tuple[Stratum, ...]:
     """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 
     Runs are drawn by a hash of the seed and the id. If ``stratified``, each pattern of verdicts gets labels
     in proportion to its runs (see `strata_of_patterns`); else all runs of the agent are equally likely.
+    ``kept`` are runs that were drawn before with this seed. They stay drawn together with all runs of lower
+    hash in their stratum, so the larger draw is random too.
     """
     found = []
     for agent, rows in runs.rows_of.items():
-        patterns = runs.matrix[rows] if stratified else np.zeros((len(rows), 0))
+        patterns = runs.positives[rows] if stratified else np.zeros((len(rows), 0))
         strata = strata_of_patterns(patterns, n_labels)
         for number, wanted in enumerate(stratum_sizes(np.bincount(strata).tolist(), n_labels)):
             inside = strata == number
             ids = [runs.ids[row] for row in rows[inside]]
             ranked = sorted(ids, key=lambda run: hashlib.sha256(f"{seed}/{run}".encode()).digest())
+            wanted = max([wanted, *(place for place, run in enumerate(ranked, start=1) if run in kept)])
             pattern = np.unique(patterns[inside], axis=0)
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None

@@ -1,5 +1,5 @@
 // Draws runs and sends their labels without leaving the page, so that the chosen files stay chosen, and keeps the
-// labels in this browser by the run's id.
+// labels in this browser by the run's id. They can be saved as a file for `arb leaderboard estimate --labels`.
 (() => {
   const KEPT = "arb-my-agent-labels";
   const form = document.querySelector("form.own-agent");
@@ -20,8 +20,7 @@
     const done = runs().filter(chosen).length;
     const place = form.querySelector(".labelled-count");
     if (place) place.textContent = `${done} of ${runs().length} labelled`;
-    const clear = form.querySelector(".clear-labels");
-    if (clear) clear.hidden = !done;
+    for (const button of form.querySelectorAll(".clear-labels, .save-labels")) button.hidden = !done;
   }
 
   function restore() { // labels on the page are newer than those that were kept
@@ -90,6 +89,17 @@
     for (const field of form.querySelectorAll(".drawn-run input:checked")) field.checked = false;
     try { localStorage.removeItem(KEPT); } catch { /* nothing was kept */ }
     count();
+  });
+
+  form.addEventListener("click", (event) => {
+    if (!event.target.closest(".save-labels")) return;
+    const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
+    const rows = runs().filter(chosen).map((run) => `${quoted(run.dataset.run)},${chosen(run).value}\n`);
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob(["trajectory_id,success\n", ...rows], { type: "text/csv" }));
+    link.download = "labels.csv";
+    link.click();
+    URL.revokeObjectURL(link.href);
   });
 
   const KEYS = { y: "yes", n: "no", u: "unsure" };

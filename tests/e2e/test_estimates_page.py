@@ -124,6 +124,13 @@ def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_togethe
     expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
     draw(page, judged_space, verdicts, 10)  # the page was left: nothing was sent before
     expect(page.locator(".labelled-count")).to_have_text("5 of 10 labelled")
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Save the labels").click()
+    header, *rows = saved.value.path().read_text().splitlines()
+    assert header == "trajectory_id,success"
+    runs = page.eval_on_selector_all(".drawn-run", "all => all.map((each) => each.dataset.run)")
+    answers = ("yes", "yes", "no", "no", "unsure")
+    assert rows == [f'"{run}",{answer}' for run, answer in zip(runs, answers, strict=False)]
     page.locator(".drawn-run").nth(5).get_by_role("radio", name="Yes").check()
     page.keyboard.press("y")  # labels this run again and moves on
     for _ in range(4):

@@ -20,6 +20,7 @@ from dataset_script.sources.base import (
     UnusableFileError,
     content_of,
     file_stamp,
+    finite,
     id_part,
     is_inside,
     mapping,
@@ -122,6 +123,18 @@ class AtifSource(TrajectorySource):
             state=state,
         )
         return recording, run.notes
+
+    def scores(self, file: SourceFile) -> Mapping[str, float]:
+        """Return the rewards of a trial's verifier by name, those of the step if it has several steps."""
+        folder = _trial_folder(file.path)
+        if self._trial(file.path, must_be_whole=True) is None:
+            return {}
+        result = read_json_object(folder / "result.json")
+        steps = {each.get("step_name"): each for each in objects(result.get("step_results"))}
+        own = steps.get(file.path.parent.parent.name, {}) if file.path.parent.parent != folder else result
+        verified = mapping(own.get("verifier_result"))
+        found = mapping(verified.get("rewards")) or {"reward": verified.get("reward")}
+        return {name: number for name, value in found.items() if (number := finite(value)) is not None}
 
     def identity(self, file: SourceFile) -> str:
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}

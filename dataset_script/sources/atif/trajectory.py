@@ -26,7 +26,7 @@ _AGENT_FOLDER: Final = "/logs/agent/"
 """The path of a trial's ``agent`` folder in its container. Some programs record paths below it."""
 _MOST_NESTED: Final = 8
 """The most levels of subagents that are read."""
-_FINAL_CALLS: Final = frozenset(
+FINAL_CALLS: Final = frozenset(
     {"attempt_completion", "complete_task", "done", "final_answer", "finish", "mark_task_complete", "submit"}
     | {"task_complete", "task_done"}
 )
@@ -88,7 +88,7 @@ def _beside(texts: Iterable[str]) -> str:
     return "\n\n".join(kept)
 
 
-def _answer_in(arguments: Any) -> str | None:
+def answer_in(arguments: Any) -> str | None:
     """Return the answer in a final call's arguments, under a usual name or as the only text, or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
@@ -153,12 +153,12 @@ class RunReader:
         for agent in self.side.values():
             main.seen += agent.rest("\n".join(main.seen))
         answer = main.messages.pop() if main.messages else None
-        final = [call for call in calls if _name(call) in _FINAL_CALLS]
+        final = [call for call in calls if _name(call) in FINAL_CALLS]
         if answer is None and final:
-            answers = (_answer_in(call.get("arguments")) for call in final)
+            answers = (answer_in(call.get("arguments")) for call in final)
             answer = next((each for each in answers if each is not None), None)
             step = self.steps[place]
-            if others := _calls_text(call for call in calls if _name(call) not in _FINAL_CALLS):
+            if others := _calls_text(call for call in calls if _name(call) not in FINAL_CALLS):
                 self.steps[place] = replace(step, action=others)
             elif place == len(self.steps) - 1:
                 self.steps.pop()

@@ -283,7 +283,7 @@ def view_estimates(
     """Return the template's values for estimates; ``by_all`` has the rates from all labels, if known."""
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
     ends = [end for rate in rates for end in rate.interval or ()]
-    ends += [rate for each in agents for rate in each.judge_alone.values()]
+    ends += [rate for each in agents for rate in each.judge_alone.values() if rate is not None]
     return {
         "judges": judges,
         "agents": agents,
@@ -304,7 +304,9 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         rate, without, assisted = by_all.get(each.agent), each.labels_only.width, each.assisted.width
         if rate is not None:
             errors += [
-                (abs(alone - rate), judge, each.agent, alone) for judge, alone in each.judge_alone.items()
+                (abs(alone - rate), judge, each.agent, alone)
+                for judge, alone in each.judge_alone.items()
+                if alone is not None
             ]
         if each.saved is None or without is None or assisted is None:
             continue

@@ -58,7 +58,10 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
     assert found["warnings"] == []
     a, b = found["agents"]
     assert (a["agent"], a["n"], a["labelled"]) == ("a", 40, 20)
-    assert a["judge_alone"] == [{"judge": "right", "rate": 0.25}, {"judge": "lenient", "rate": 1.0}]
+    assert a["judge_alone"] == [
+        {"judge": "right", "rate": 0.25, "no_verdict": 0},
+        {"judge": "lenient", "rate": 1.0, "no_verdict": 0},
+    ]
     assert a["assisted"]["rate"] == pytest.approx(0.25)
     assert b["assisted"]["rate"] == pytest.approx(0.5)
     low, high = a["assisted"]["ci"]
@@ -167,12 +170,174 @@ def test_a_record_that_is_none_is_refused_in_a_line(run, tmp_path, content):
     assert "draw.json: " in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_template_is_not_written_over_and_its_options_belong_together(run, tmp_path):
-    call = ("annotation-template", "--for-estimate", "5", "--verdicts", "right.jsonl", "--out", "open.csv")
-    assert run(*call).exit_code == 0
-    assert "already exists" in run(*call).stderr
+def test_the_options_of_a_template_belong_together(run, tmp_path):
     done = run("annotation-template", "--for-estimate", "5", "--out", "new.csv")
     assert "needs judges' verdicts" in done.stderr
     done = run("annotation-template", "--annotator", "Ada", "--stratified", "--out", "new.csv")
-    assert "only work with --for-estimate" in done.stderr
+    assert "need --for-estimate" in done.stderr
     assert not (tmp_path / "new.csv").exists()
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def write_labels(path: Path, rows: list[dict[str, str]]) -> None:
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+@pytest.mark.parametrize("stratified", [(), ("--stratified",)])
+def test_more_runs_are_drawn_into_the_same_file_and_its_answers_stay(run, tmp_path, stratified):
+    verdicts = ("--verdicts", "right.jsonl")
+    call = ("annotation-template", *verdicts, "--out", "open.csv", "--for-estimate")
+    assert run(*call, "12", *stratified, "--seed", "3").exit_code == 0
+    first = read_rows(tmp_path / "open.csv")
+    for row in first:
+        row.update(success="yes" if succeeded(row["trajectory_id"]) else "no", note="mine, kept")
+    write_labels(tmp_path / "open.csv", first)
+    plan = run("estimate", *verdicts, "--labels", "open.csv", "--draw", "open.draw.json", "--plan")
+    assert "draw more runs, into the file with your labels" in plan.stderr
+    assert "--out open.csv" in plan.stderr
+    done = run(*call, "20")
+    # 20 of each agent, of which 12 were drawn before: 40 - 24 = 16
+    assert "open.csv: 40 runs of 2 agents, 16 of them new" in done.stdout
+    rows = read_rows(tmp_path / "open.csv")
+    assert rows[:24] == first
+    assert len({row["trajectory_id"] for row in rows}) == 40
+    assert {row["success"] for row in rows[24:]} == {""}
+    record = json.loads((tmp_path / "open.draw.json").read_text())
+    assert record["seed"] == 3
+    assert {r for each in record["strata"] for r in each["drawn"]} == {row["trajectory_id"] for row in rows}
+    assert any(each["verdicts"] for each in record["strata"]) == bool(stratified)
+    fill_in(tmp_path / "open.csv")
+    found = json.loads(
+        run("estimate", *verdicts, "--labels", "open.csv", "--draw", "open.draw.json", "--json").stdout
+    )
+    assert (found["warnings"], [agent["labelled"] for agent in found["agents"]]) == ([], [20, 20])
+    assert "0 of them new" in run(*call, "5").stdout
+
+
+def test_a_draw_that_was_extended_at_once_or_in_steps_is_the_same(run, tmp_path):
+    call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate")
+    run(*call, "11", "--out", "steps.csv")
+    run(*call, "23", "--out", "steps.csv")
+    run(*call, "23", "--out", "once.csv")
+    steps, once = (
+        {row["trajectory_id"] for row in read_rows(tmp_path / f"{n}.csv")} for n in ("steps", "once")
+    )
+    assert steps == once
+
+
+def test_a_file_that_cannot_be_extended_is_left_alone_with_the_reason(run, tmp_path):
+    call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate", "12", "--out", "open.csv")
+    run(*call, "--stratified")
+    before = (tmp_path / "open.csv").read_bytes()
+    done = run(*[each.replace("right", "lenient") for each in call])
+    assert done.exit_code == 1
+    assert "open.draw.json was drawn by verdicts that are not given or have changed" in done.stderr
+    record = tmp_path / "open.draw.json"
+    record.rename(tmp_path / "elsewhere.json")
+    assert "open.csv already exists, but open.draw.json does not; restore it" in run(*call).stderr
+    assert (tmp_path / "open.csv").read_bytes() == before
+    (tmp_path / "elsewhere.json").rename(record)
+    (tmp_path / "open.csv").write_text("id,label\n1,yes\n")
+    assert "open.csv has no column trajectory_id" in run(*call).stderr
+
+
+def test_two_files_of_labels_and_draws_add_up_and_contradictions_are_named(run, tmp_path):
+    verdicts = ("--verdicts", "right.jsonl")
+    for seed in ("1", "2"):
+        call = ("--for-estimate", "12", "--seed", seed, "--out", f"{seed}.csv")
+        run("annotation-template", *verdicts, *call)
+        fill_in(tmp_path / f"{seed}.csv")
+    both = {row["trajectory_id"] for n in "12" for row in read_rows(tmp_path / f"{n}.csv")}
+    known = [each for n in "12" for each in ("--labels", f"{n}.csv", "--draw", f"{n}.draw.json")]
+    found = json.loads(run("estimate", *verdicts, *known, "--json").stdout)
+    assert found["warnings"] == []
+    assert [agent["labelled"] for agent in found["agents"]] == [
+        sum("/a/" in r for r in both),
+        sum("/b/" in r for r in both),
+    ]
+    assert 24 < len(both) < 48
+    rows = read_rows(tmp_path / "1.csv")
+    write_labels(
+        tmp_path / "2.csv", [{**row, "success": "yes" if row["success"] == "no" else "no"} for row in rows]
+    )
+    done = run("estimate", *verdicts, "--labels", "1.csv", "--labels", "2.csv")
+    assert done.exit_code == 1
+    assert (
+        f"2.csv: '{rows[0]['trajectory_id']}' has another label than in 1.csv (24 such runs)" in done.stderr
+    )
+    run("annotation-template", *verdicts, "--for-estimate", "12", "--stratified", "--out", "3.csv")
+    done = run("estimate", *verdicts, "--labels", "1.csv", "--draw", "1.draw.json", "--draw", "3.draw.json")
+    assert "3.draw.json: is from other runs or strata of a than 1.draw.json" in done.stderr
+
+
+def test_runs_without_a_verdict_are_reported_and_count_neither_way(run, tmp_path):
+    rows = [json.loads(line) for line in (tmp_path / "right.jsonl").read_text().splitlines()]
+    for row in rows[:20]:  # runs 0 to 19 of a, of which 5 succeeded
+        row["success"] = None
+    atomic_write(Path("some.jsonl"), "".join(json.dumps(row) + "\n" for row in rows[:-4]))  # and four of b
+    labelled = [
+        {"trajectory_id": row["trajectory_id"], "success": str(succeeded(row["trajectory_id"]))}
+        for row in rows
+    ]
+    write_labels(tmp_path / "all.csv", labelled[::2])
+    done = run(
+        "estimate", "--verdicts", "some.jsonl", "--verdicts", "right.jsonl", "--labels", "all.csv", "--json"
+    )
+    found = json.loads(done.stdout)
+    assert (
+        "some has no verdict on 24 of 80 runs; they count neither as successes nor as failures"
+        in found["warnings"][0]
+    )
+    a, b = found["agents"]
+    # of runs 20 to 39 of a, 5 succeeded; of runs 0 to 35 of b, 18
+    assert a["judge_alone"][0] == {"judge": "some", "rate": 5 / 20, "no_verdict": 20}
+    assert b["judge_alone"][0] == {"judge": "some", "rate": 18 / 36, "no_verdict": 4}
+    assert [each["no_verdict"] for each in (a["judge_alone"][1], b["judge_alone"][1])] == [0, 0]
+    none = [{**row, "success": None} if "/a/" in row["trajectory_id"] else row for row in rows]
+    atomic_write(Path("none.jsonl"), "".join(json.dumps(row) + "\n" for row in none))
+    found = json.loads(run("estimate", "--verdicts", "none.jsonl", "--labels", "all.csv", "--json").stdout)
+    assert found["agents"][0]["judge_alone"] == [{"judge": "none", "rate": None, "no_verdict": 40}]
+    assert found["agents"][0]["assisted"]["rate"] == pytest.approx(found["agents"][0]["labels_only"]["rate"])
+    shown = run("estimate", "--verdicts", "none.jsonl", "--labels", "all.csv")
+    assert (shown.exit_code, "Traceback" in shown.stderr) == (0, False)
+
+
+def test_the_file_to_label_carries_goal_answer_and_a_link(run, tmp_path):
+    for agent in "ab":
+        for number in range(40):
+            messages = [
+                {"role": "user", "content": f"=Find town {number},\nplease."},
+                {"role": "assistant", "content": "It is Ålesund."},
+            ]
+            path = tmp_path / "logs" / agent / f"task-{number}.json"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(json.dumps({"benchmark": "own", "messages": messages}))
+    call = ("annotation-template", "--verdicts", "right.jsonl", "--out", "open.csv", "--for-estimate")
+    assert run(*call, "12", "--source", "logs", "--space", "https://my.space/").exit_code == 0
+    rows = read_rows(tmp_path / "open.csv")
+    for row in rows:
+        number = row["trajectory_id"].rpartition("-")[2]
+        assert row["goal"] == f"'=Find town {number},\nplease."
+        assert row["answer"] == "It is Ålesund."
+        assert row["link"] == f"https://my.space/trajectories?id={row['trajectory_id']}"
+        row["success"] = "yes" if succeeded(row["trajectory_id"]) else "no"
+    write_labels(tmp_path / "open.csv", rows)
+    done = run(
+        "estimate", "--verdicts", "right.jsonl", "--labels", "open.csv", "--draw", "open.draw.json", "--json"
+    )
+    assert [agent["labelled"] for agent in json.loads(done.stdout)["agents"]] == [12, 12]
+    run(*call, "13")
+    assert [row["goal"] for row in read_rows(tmp_path / "open.csv")][24:] == ["", ""]
+    run(*call, "13", "--source", "logs")
+    assert all(row["goal"] and row["link"] for row in read_rows(tmp_path / "open.csv"))
+    for path in (tmp_path / "logs").rglob("*.json"):
+        path.write_text(json.dumps({"benchmark": "other", "messages": messages}))
+    done = run(*call, "14", "--source", "logs")
+    assert "logs: contains none of the drawn runs, such as own/a/" in done.stderr
