@@ -9,7 +9,7 @@ from typing import Any, Final
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suites.questions import Question
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, Step, Usage
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
@@ -57,6 +57,7 @@ def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> 
         "steps": steps,
         "answer": recording and recording.answer,
         "state": recording and recording.state,
+        "usage": asdict(recording.usage) if recording and recording.usage else None,
     }
 
 
@@ -115,12 +116,21 @@ def reward_row(run: Run) -> Row:
     }
 
 
+def usage_rows(run: Run) -> Iterator[Row]:
+    """Yield the run's row in `usage`, unless nothing was recorded about its end and what it used."""
+    state, usage = run.recording.state, run.recording.usage
+    if state is not None or usage is not None:
+        cells = asdict(usage or Usage())
+        yield {"trajectory_id": run.trajectory.trajectory_id, "state": state, **cells}
+
+
 ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProxyType(
     {
         "trajectories": lambda run: iter((trajectory_row(run),)),
         "trajectories_with_screenshot": lambda run: iter((screenshot_row(run),)),
         "steps": step_rows,
         "rewards": lambda run: iter((reward_row(run),)),
+        "usage": usage_rows,
     }
 )
 """For each configuration that is made from recorded runs, a function that returns the rows of a run."""

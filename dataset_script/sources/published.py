@@ -6,7 +6,7 @@ of your own suite. `by_id` reads the rows of one trajectory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -212,6 +212,14 @@ class PublishedSource(TrajectorySource):
         has_steps = "steps" in PublishedDataset(self.folder).configurations
         notes = () if has_steps else (Note("no_screenshots", "the source has no configuration steps"),)
         return SourceListing(files, (), notes)
+
+    def list_all(self) -> SourceListing:
+        """List the trajectories. `verify` checks that the folder has no other files."""
+        self.check_agent_from(())
+        return self.list_runs()
+
+    def count_files(self, listing: SourceListing, left_out: Collection[str]) -> None:
+        """Return None, because a file contains many trajectories."""
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory. Raises UnusableFileError if the folder has changed in the meantime."""

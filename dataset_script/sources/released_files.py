@@ -8,11 +8,13 @@ Python's `json` writes NaN, Infinity and lone surrogates. The strict reader refu
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+import msgspec.structs
 
 from arb.core.replies import Verdict, read_reply
 from dataset_script.sources.base import RecordedJudgment, UnusableFileError, valid_text
@@ -62,9 +64,24 @@ class _Element(msgspec.Struct):
 
 
 class SummaryInfo(msgspec.Struct):
-    """The reward of a run by the benchmark's rules."""
+    """The reward of a run by the benchmark's rules, and how the run ended and what it used.
+
+    The fields other than the reward are not checked, so that an odd value does not make the run unusable.
+    """
 
     cum_reward: float | None = None
+    err_msg: Any = None
+    truncated: Any = None
+    terminated: Any = None
+    input_tokens: Any = msgspec.field(name="stats.cum_input_tokens", default=None)
+    output_tokens: Any = msgspec.field(name="stats.cum_output_tokens", default=None)
+    cost: Any = msgspec.field(name="stats.cum_cost", default=None)
+    agent_elapsed: Any = msgspec.field(name="stats.cum_agent_elapsed", default=None)
+    step_elapsed: Any = msgspec.field(name="stats.cum_step_elapsed", default=None)
+
+    def as_recorded(self) -> Mapping[str, Any]:
+        """Return the fields by their names in the file."""
+        return {each.encode_name: getattr(self, each.name) for each in msgspec.structs.fields(self)}
 
 
 class CleanedFile(msgspec.Struct):
