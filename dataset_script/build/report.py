@@ -39,7 +39,8 @@ class BuildReport:
     """The result of a build.
 
     ``counts`` has the trajectories by split and benchmark, ``rows`` the rows by configuration and split.
-    ``files`` counts the source's files, or is None if the source is a dataset. ``published`` says whether the dataset was written to its folder.
+    ``files`` counts the source's files, or is None if the source is a dataset. ``published`` says whether the
+    dataset was written to its folder.
     """
 
     suite: str
@@ -76,7 +77,7 @@ class BuildReport:
 
 
 def listing_findings(kind: str, listing: SourceListing) -> tuple[list[Finding], list[Finding]]:
-    """Return the findings on files that belong to no run of a source of this kind, and the notes on the source."""
+    """Return findings on files that belong to no run of a source of this kind, and notes on the source."""
     left_out = [finding("link_out", name) for name in listing.links_out]
     left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
     notes = [finding("not_json_file", name) for name in listing.others if not name.endswith(".json")]

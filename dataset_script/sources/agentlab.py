@@ -116,7 +116,9 @@ class AgentLabSource(TrajectorySource):
         found = (_STEP_FILE.fullmatch(path.name) for path in file.path.iterdir())
         numbers = sorted(int(each[1]) for each in found if each)
         if not numbers:
-            raise UnusableFileError("crashed" if summary.get("err_msg") else "no_steps", state_in(summary) or "")
+            raise UnusableFileError(
+                "crashed" if summary.get("err_msg") else "no_steps", state_in(summary) or ""
+            )
         steps = tuple(self._step(file.path, number) for number in numbers)
         goal = self._goal(file.path)
         model = valid_text(field(arguments, "agent_args", "chat_model_args", "model_name"))

@@ -49,8 +49,8 @@ class AgentFacts:
 def settings_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield (name, value) for each setting in a JSON object or pickled object. Nested names have dots.
 
-    Values that are null are left out, and so are lists of objects, secrets, addresses and seeds. Long texts are
-    replaced by a hash.
+    Values that are null are left out, and so are lists of objects, secrets, addresses and seeds. Long texts
+    are replaced by a hash.
     """
     items = value.fields | value.items if isinstance(value, PickledObject) else value
     for key, each in items.items() if isinstance(items, dict) and depth < _DEEPEST else ():
@@ -136,5 +136,7 @@ def _shortened(name: str) -> str:
 
 
 def _difference(name: str, differing: Mapping[str, Sequence[str]]) -> str:
-    texts = (f"{key} is {' or '.join(each or 'not set' for each in values)}" for key, values in differing.items())
+    texts = (
+        f"{key} is {' or '.join(each or 'not set' for each in values)}" for key, values in differing.items()
+    )
     return f"{name}: {'; '.join(texts)}"

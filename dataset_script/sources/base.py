@@ -159,7 +159,7 @@ def sequence(value: Any) -> Sequence[Any]:
 
 
 def add_up(values: Iterable[Any]) -> float | None:
-    """Return the sum of the numbers among the values, or None if there is none. Negative numbers are ignored."""
+    """Return the sum of the numbers of at least 0 among the values, or None if there is none."""
     numbers = [
         value
         for value in values
@@ -318,6 +318,10 @@ class TrajectorySource:
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no trajectory."""
         raise NotImplementedError
+
+    def kind_of(self, file: SourceFile) -> str:
+        """Return the kind of a run. Only in a folder with several formats it depends on the run."""
+        return self.kind
 
     def files_of(self, file: SourceFile) -> Iterable[Path]:
         """Return the files that belong to a run: by default, its file, or all files of its folder."""

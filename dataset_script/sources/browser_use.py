@@ -12,10 +12,10 @@ its actions. Versions differ in what they record:
               ``<browser_state>``; null in flash mode
 
 The files name neither agent nor model, so the folder names the agent. If a file has no task, ``tasks.json``
-in the source's folder may have it: an object of task ids and goals. Pictures are searched for at the recorded
-path and, since folders may have been moved, in ``browser_use_agent_…/screenshots`` next to the history or in a
-folder above it, and in the run's own folder. Only one place outside of the source is searched: the system's
-temporary folder, where browser-use leaves ``browser_use_agent_…/screenshots``.
+in a folder above it may have it: an object of task ids and goals. Pictures are searched for at the recorded
+path and, since folders may have been moved, in ``browser_use_agent_…/screenshots`` next to the history or in
+a folder above it, and in the run's own folder. One place outside of the source is searched, too: the
+temporary folder of the system, where browser-use leaves ``browser_use_agent_…/screenshots``.
 ``judgement`` (a judge's verdict) and ``success`` (the agent's own) are not read.
 """
 

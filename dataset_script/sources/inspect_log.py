@@ -288,7 +288,9 @@ def _facts(agent: str, header: Any, log: PurePosixPath) -> AgentFacts:
     for name in ("solver_args", "model_args"):
         settings |= settings_in(field(spec, name), f"{name}.")
     roles = field(spec, "model_roles")
-    roles = {role: each for role, each in roles.items() if role != "grader"} if isinstance(roles, dict) else None
+    roles = (
+        {role: each for role, each in roles.items() if role != "grader"} if isinstance(roles, dict) else None
+    )
     settings |= settings_in(roles, "model_roles.")
     chosen = {name: value for name, value in (of_task | settings).items() if name not in _OPERATION}
     tags = field(spec, "tags")

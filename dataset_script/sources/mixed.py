@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
 from arb.core.trajectory import Recording
 from dataset_script.sources.base import (
@@ -35,15 +36,16 @@ class MixedSource(TrajectorySource):
 
     parts: tuple[TrajectorySource, ...] = ()
 
-    @property
-    def kind(self) -> str:  # type: ignore[override] - it depends on the parts
-        return "+".join(part.kind for part in self.parts)
+    kind: ClassVar[str] = "mixed"
+
+    def kind_of(self, file: SourceFile) -> str:
+        return file.kind if isinstance(file, MixedRun) else self.kind
 
     def list_runs(self) -> SourceListing:
         """List the runs of all formats.
 
-        A file inside another format's run is part of that run, so it is not listed. If two formats give the same
-        id, the later run becomes a repeat.
+        A file inside another format's run is part of that run, so it is not listed. If two formats give the
+        same id, the later run becomes a repeat.
         """
         listings: list[tuple[TrajectorySource, SourceListing]] = []
         for part in self.parts:
@@ -119,7 +121,8 @@ class MixedSource(TrajectorySource):
         return part.read_judgment(own)
 
     def origin(self) -> dict[str, str]:
-        return {name: value for part in self.parts for name, value in part.origin().items()}
+        found = {name: value for part in self.parts for name, value in part.origin().items()}
+        return found | {"formats": ", ".join(part.kind for part in self.parts)}
 
     def _of(self, file: SourceFile) -> tuple[TrajectorySource, SourceFile]:
         """Return the source of a run, and the run as that source listed it."""

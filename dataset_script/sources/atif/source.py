@@ -42,7 +42,7 @@ from dataset_script.sources.base import (
 )
 
 _HEAD_BYTES: Final = 1 << 18
-"""The part of a file that is read to recognise it. Usually, the version and the agent come before the steps."""
+"""The part of a file that is read to recognise it. The version and the agent usually come first."""
 _VERSION: Final = re.compile(r'"schema_version"\s*:\s*"ATIF-v')
 _LATE_VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 _BEGINNING: Final = re.compile(
@@ -264,9 +264,12 @@ def _head(path: Path) -> tuple[AgentFacts, float] | None:
 
 
 def _has_late_version(path: Path) -> bool:
-    with suppress(OSError, ValueError), path.open("rb") as file:
-        with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-            return _LATE_VERSION.search(content) is not None
+    with (
+        suppress(OSError, ValueError),
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return _LATE_VERSION.search(content) is not None
     return False
 
 
