@@ -73,7 +73,8 @@ class MixedSource(TrajectorySource):
         if not runs:
             raise SourceError(f"{self.folder}: contains no run that can be listed")
         others = {name for _, listing in listings for name in listing.others}
-        others -= {self.name_of(path) for path in owners}
+        owned = {*owners, *self.own_files()}
+        others -= {self.name_of(path) for path in owned if path.is_relative_to(self.root)}
         return SourceListing(
             tuple(runs),
             tuple(sorted(others)),

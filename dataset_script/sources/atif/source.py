@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -142,7 +142,8 @@ class AtifSource(TrajectorySource):
         run.add(document, file.path, run.main)
         if not run.main.has_begun:
             has_crashed = state is not None and state != "completed"
-            raise UnusableFileError("crashed" if has_crashed else "no_steps", state or "")
+            reason = state or ", ".join(malformed[:5])
+            raise UnusableFileError("crashed" if has_crashed else "no_steps", reason)
         answer = run.finish()
         model = valid_text(mapping(document.get("agent")).get("model_name")) or run.model
         recording = Recording(
@@ -153,7 +154,7 @@ class AtifSource(TrajectorySource):
             steps=tuple(run.steps),
             answer=answer,
             state=state,
-            usage=(trial and trial.usage) or usage_in(run.documents),
+            usage=_merged(trial.usage if trial else None, usage_in(run.documents)),
         )
         return recording, run.notes
 
@@ -333,6 +334,12 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
         "cost_usd": add_up([used.get("cost_usd")]),
     }
     return Usage.of(**figures, seconds=add_up([seconds]))
+
+
+def _merged(usage: Usage | None, other: Usage | None) -> Usage | None:
+    """Return ``usage``, with the figures of ``other`` where it has none."""
+    known = {name: each for name, each in asdict(usage).items() if each is not None} if usage else {}
+    return replace(other, **known) if other else usage
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:

@@ -258,8 +258,8 @@ ODD_TREE = {"obs": {"axtree_object": {"nodes": 3}, "extra_element_properties": {
 @pytest.mark.parametrize(
     ("name", "content", "code", "said"),
     [
-        ("summary_info.json", None, "invalid", "summary_info.json is missing"),
-        ("summary_info.json", b"", "invalid", "summary_info.json is missing"),
+        ("summary_info.json", None, "crashed", "summary_info.json is missing"),
+        ("summary_info.json", b"", "crashed", "summary_info.json is missing"),
         ("summary_info.json", b'{"cum_rew', "not_json", "summary_info.json"),
         ("step_*", None, "no_steps", "^$"),
         ("step_1.pkl.gz", packed(["x" * 100])[:-10], "not_a_pickle", "step_1.pkl.gz"),
