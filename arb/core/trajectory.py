@@ -29,7 +29,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class RunUsage:
     """What a run of the agent used, as recorded. Fields that were not recorded are None."""
 
     input_tokens: int | None = None
@@ -44,7 +44,7 @@ class Usage:
         output_tokens: float | None = None,
         cost_usd: float | None = None,
         seconds: float | None = None,
-    ) -> "Usage | None":
+    ) -> "RunUsage | None":
         """Return the usage with whole tokens and rounded sums, or None if nothing was recorded."""
         if (input_tokens, output_tokens, cost_usd, seconds) == (None,) * 4:
             return None
@@ -68,4 +68,4 @@ class Recording:
     steps: tuple[Step, ...] = ()
     answer: str | None = None
     state: str | None = None
-    usage: Usage | None = None
+    usage: RunUsage | None = None

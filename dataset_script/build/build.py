@@ -180,11 +180,7 @@ class _Build:
         for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
             for split in SPLITS:
                 made = judgments if configuration == "judgments" else parts
-                of_split = [
-                    part
-                    for trajectory, part in made
-                    if trajectory.split == split and configuration in part.sizes
-                ]
+                of_split = [part for trajectory, part in made if trajectory.split == split]
                 for task in self._plan(configuration, split, of_split):
                     size = sum(part.sizes[configuration] for part in task.parts)
                     tasks.append((task, min(size, 50_000_000)))

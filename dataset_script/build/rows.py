@@ -1,5 +1,6 @@
 """Turn a recorded run into the rows of each configuration, with notes about anything unusual in it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Final
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suites.questions import Question
-from arb.core.trajectory import Recording, Step, Usage
+from arb.core.trajectory import Recording, RunUsage, Step
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
@@ -116,11 +117,16 @@ def reward_row(run: Run) -> Row:
     }
 
 
+_PATH: Final = re.compile(r"(?:[A-Za-z]:|~|(?<![\w.]))(?:[/\\][\w.+ -]*[\w.+-]){2,}[/\\]?")
+"""A path with at least two folders in the words of an error, which may be of the recording machine."""
+
+
 def usage_rows(run: Run) -> Iterator[Row]:
     """Yield the run's row in `usage`, unless nothing was recorded about its end and what it used."""
     state, usage = run.recording.state, run.recording.usage
+    state = None if state is None else _PATH.sub("[path]", state)
     if state is not None or usage is not None:
-        cells = asdict(usage or Usage())
+        cells = asdict(usage or RunUsage())
         yield {"trajectory_id": run.trajectory.trajectory_id, "state": state, **cells}
 
 

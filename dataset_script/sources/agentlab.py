@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording, Step, Usage
+from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
@@ -155,7 +155,9 @@ class AgentLabSource(TrajectorySource):
             if model := settings.pop("chat_model_args.model_name", None):
                 facts["model"] = model
             settings.pop("agent_name", None)
-            agent = AgentFacts(name, facts, settings, frozenset({"max_steps"}))
+            # AgentLab adapts the other arguments to the benchmark.
+            of_task = {key for key in settings if not key.startswith("chat_model_args.")}
+            agent = AgentFacts(name, facts, settings, frozenset(of_task))
         except UnusableFileError:
             found = _FOLDER_NAME.fullmatch(run.name)
             name, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
@@ -224,9 +226,9 @@ def state_in(summary: Mapping[str, Any]) -> str | None:
     return "completed" if summary.get("terminated") is True else None
 
 
-def usage_in(summary: Mapping[str, Any]) -> Usage | None:
+def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
     """Return the sums over the steps. The seconds are those of the agent and of the browser."""
-    return Usage.of(
+    return RunUsage.of(
         input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
         output_tokens=add_up([summary.get("stats.cum_output_tokens")]),
         cost_usd=add_up([summary.get("stats.cum_cost")]),

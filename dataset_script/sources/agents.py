@@ -64,7 +64,7 @@ def settings_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[
 
 
 def _value_text(value: Any) -> str | None:
-    if isinstance(value, list | tuple) and all(isinstance(each, str | int | float) for each in value):
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
         text = json.dumps(value)
     elif isinstance(value, bool | int | float):
         text = json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)

@@ -31,7 +31,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording, Step, Usage
+from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents
 from dataset_script.sources.base import (
     Note,
@@ -201,12 +201,12 @@ class BrowserUseSource(TrajectorySource):
         if isinstance(name, str) and name:
             if (found := self._find_picture(path, name)) is not None:
                 return found
-            shown = re.split(r"[/\\]", name)[-1][:80]
+            picture = re.split(r"[/\\]", name)[-1][:80]
             advice = ""
             if (agent := _temporary_folder(name)) is not None:
-                shown = f"{agent.name}/screenshots/{shown}"
+                picture = f"{agent.name}/screenshots/{picture}"
                 advice = ", nor in the temporary folder; copy it from that of the recording machine"
-            notes.append(Note("missing_reference", f"step {num}: {shown} is not in the source{advice}"))
+            notes.append(Note("missing_reference", f"step {num}: {picture} is not in the source{advice}"))
         elif isinstance(inline, str) and inline:
             image = data_image(inline if inline.startswith("data:") else f"data:image/png;base64,{inline}")
             if image is None:
@@ -243,11 +243,11 @@ def _temporary_folder(name: str) -> Path | None:
     return Path(tempfile.gettempdir(), agent) if is_own else None
 
 
-def _usage(items: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> Usage | None:
+def _usage(items: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> RunUsage | None:
     """Return the recorded totals, or else the sums over the steps."""
     steps = [mapping(item.get("metadata")) for item in items]
     times = [[add_up([step.get(f"step_{each}_time")]) for each in ("start", "end")] for step in steps]
-    return Usage.of(
+    return RunUsage.of(
         input_tokens=add_up([total.get("total_prompt_tokens")])
         or add_up(step.get("input_tokens") for step in steps),
         output_tokens=add_up([total.get("total_completion_tokens")]),

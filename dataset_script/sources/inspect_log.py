@@ -27,7 +27,7 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Final
 from zipfile import BadZipFile, ZipFile
 
-from arb.core.trajectory import Recording, Step, Usage
+from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.base import (
     JsonPlace,
@@ -481,12 +481,12 @@ class _Conversation:
         return [self._resolved(each) for each in value] if isinstance(value, list) else value
 
 
-def _usage(sample: Mapping[str, Any]) -> Usage | None:
+def _usage(sample: Mapping[str, Any]) -> RunUsage | None:
     """Return the sum over the sample's models. Tokens that were read from or written to a cache count."""
     usages = field(sample, "model_usage")
     models = objects([*usages.values()] if isinstance(usages, dict) else [])
     read = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
-    return Usage.of(
+    return RunUsage.of(
         input_tokens=add_up(each.get(name) for each in models for name in read),
         output_tokens=add_up(each.get("output_tokens") for each in models),
         cost_usd=add_up(each.get("total_cost") for each in models),

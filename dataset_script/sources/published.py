@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import structs
 
 from arb.core.lazy import lazy_imports
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
@@ -225,7 +225,15 @@ class PublishedSource(TrajectorySource):
         """Read one trajectory. Raises UnusableFileError if the folder has changed in the meantime."""
         recording = self.read_parts(file)
         row = self._row(file, "trajectories", ("model",)) or {}
-        return replace(recording, model=row.get("model"), cum_reward=self.reward(file)), ()
+        used = self._row(file, "usage", ()) or {}
+        usage = RunUsage(*(used.get(each.name) for each in fields(RunUsage)))
+        return replace(
+            recording,
+            model=row.get("model"),
+            cum_reward=self.reward(file),
+            state=used.get("state"),
+            usage=None if usage == RunUsage() else usage,
+        ), ()
 
     def reward(self, file: SourceFile) -> float | None:
         """Return the run's reward, or None if the dataset has none. Raises UnusableFileError."""

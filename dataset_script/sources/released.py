@@ -113,7 +113,8 @@ class ReleasedSource(TrajectorySource):
             goal_images=(),
             cum_reward=content.summary_info.cum_reward if content.summary_info else None,
             steps=steps,
-            state=state_in(summary),
+            # The words of an error are not part of the released dataset.
+            state="error" if summary.get("err_msg") else state_in(summary),
             usage=usage_in(summary),
         ), notes
 

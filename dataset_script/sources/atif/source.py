@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording, Usage
+from arb.core.trajectory import Recording, RunUsage
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.atif.trajectory import (
     RunReader,
@@ -74,7 +74,7 @@ class _Trial:
     benchmark: str
     agent: AgentFacts
     task: str
-    usage: Usage | None
+    usage: RunUsage | None
     model: str | None
     seed: int
     started: float
@@ -324,7 +324,7 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
     )
 
 
-def _usage(result: Mapping[str, Any]) -> Usage | None:
+def _usage(result: Mapping[str, Any]) -> RunUsage | None:
     """Return what the agent of a trial used, or None if result.json has no such figures."""
     used, time = mapping(result.get("agent_result")), mapping(result.get("agent_execution"))
     seconds = seconds_of(time.get("finished_at")) - seconds_of(time.get("started_at"))
@@ -333,10 +333,10 @@ def _usage(result: Mapping[str, Any]) -> Usage | None:
         "output_tokens": add_up([used.get("n_output_tokens")]),
         "cost_usd": add_up([used.get("cost_usd")]),
     }
-    return Usage.of(**figures, seconds=add_up([seconds]))
+    return RunUsage.of(**figures, seconds=add_up([seconds]))
 
 
-def _merged(usage: Usage | None, other: Usage | None) -> Usage | None:
+def _merged(usage: RunUsage | None, other: RunUsage | None) -> RunUsage | None:
     """Return ``usage``, with the figures of ``other`` where it has none."""
     known = {name: each for name, each in asdict(usage).items() if each is not None} if usage else {}
     return replace(other, **known) if other else usage

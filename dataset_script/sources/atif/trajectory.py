@@ -8,7 +8,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from arb.core.trajectory import Step, Usage
+from arb.core.trajectory import RunUsage, Step
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
     Note,
@@ -75,7 +75,7 @@ def _members(observation: Any) -> Any:
     return mapping(observation).get("results")
 
 
-def usage_in(documents: Sequence[Mapping[str, Any]]) -> Usage | None:
+def usage_in(documents: Sequence[Mapping[str, Any]]) -> RunUsage | None:
     """Return what a run used: the last document's final metrics, or else the sum over the steps of all."""
     final = mapping(documents[-1].get("final_metrics")) if documents else {}
     steps = [step for document in documents for step in objects(document.get("steps"))]
@@ -88,7 +88,7 @@ def usage_in(documents: Sequence[Mapping[str, Any]]) -> Usage | None:
         )
         for ours, name in names.items()
     }
-    return Usage.of(**found, seconds=max(times) - min(times) if len(times) > 1 else None)
+    return RunUsage.of(**found, seconds=max(times) - min(times) if len(times) > 1 else None)
 
 
 def seconds_of(time: Any) -> float:

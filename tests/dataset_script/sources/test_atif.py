@@ -280,7 +280,7 @@ def test_links_out_of_the_source_are_named_and_not_read(tmp_path):
         (trajectory(agent("Hi."), version="ATIF-v2.0"), "not_a_trajectory", "ATIF-v2.0: only ATIF-v1.0 to "),
         (trajectory(user("Do it.")), "no_steps", "^$"),
         (trajectory(agent("Hi.", is_copied_context=True)), "no_steps", "^$"),
-        ({**trajectory(), "steps": "none"}, "no_steps", "^$"),
+        ({**trajectory(), "steps": "none"}, "no_steps", "^steps is not a list$"),
         ('{"schema_version": "ATIF-v1.8", "steps": [', "not_json", "Expecting value"),
     ],
 )
