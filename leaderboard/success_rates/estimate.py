@@ -412,20 +412,16 @@ def compare_agents(
 
 
 def _without_judges(
-    labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None, crashed: np.ndarray
+    labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None, crashed: np.ndarray | None = None
 ) -> RateEstimate:
     """Return the estimate from labels only.
 
     If the draw was stratified by verdicts, the interval is that of a uniform draw, which needs no judge.
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata, crashed)
-    n = int((~crashed).sum())
-    if (
-        found.value is None
-        or strata is None
-        or len(set(strata[~crashed].tolist())) == 1
-        or found.labelled == n
-    ):
+    ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
+    n = int(ran.sum())
+    if found.value is None or strata is None or len({*strata[ran].tolist()}) == 1 or found.labelled == n:
         return found
     share = n / found.n
     value, not_drawn = found.value / share, 1 - found.labelled / n
