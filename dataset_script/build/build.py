@@ -141,13 +141,13 @@ class _Build:
         parts = self._make_parts(tasks, report)
         for trajectory, _ in parts:
             report.count(trajectory.split, trajectory.benchmark)
-        report.files = self.source.count_files(listing, {each.file or "" for each in report.left_out})
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
         if not options.for_judges:
             files = group_files(self.suite, self.source.kind, self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
+        report.files = self.source.count_files(listing, {each.file or "" for each in report.left_out})
         if parts:
             self._write_all(parts, judgments, report)
         return report

@@ -117,8 +117,11 @@ def reward_row(run: Run) -> Row:
     }
 
 
-_PATH: Final = re.compile(r"(?:[A-Za-z]:|~|(?<![\w.]))(?:[/\\][\w.+ -]*[\w.+-]){2,}[/\\]?")
-"""A path with at least two folders in the words of an error, which may be of the recording machine."""
+_PATH: Final = re.compile(
+    r"(?:(?<![\w.:/])/(?:data|home|mnt|opt|private|root|tmp|usr|Users|var|workspace)\b|\b[A-Za-z]:\\|~/)"
+    r"[^\s'\"]*"
+)
+"""The path of a file in the words of an error, which may be of the machine that ran the agent."""
 
 
 def usage_rows(run: Run) -> Iterator[Row]:

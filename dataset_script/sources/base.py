@@ -17,6 +17,7 @@ import zlib
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, ClassVar, Final, Literal, TypeVar
@@ -366,7 +367,8 @@ class TrajectorySource:
         read: set[Path] = set()
         for file in listing.files:
             (unused if file.name in left_out else read).update(self.files_of(file))
-        read.update(path for path in self.own_files() if path not in unused)
+        own = (path for path in self.own_files() if path not in unused)
+        read.update(path for path in own if self.name_of(path) not in left_out)
         return FileCounts(len(found), len(found & read))
 
     def read_parts(
@@ -511,6 +513,16 @@ def file_stamp(path: Path) -> str:
     except (OSError, ValueError):
         return f"{path.name} absent"
     return f"{path.name} {found.st_size} {found.st_mtime_ns}"
+
+
+def texts_in(path: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...]:
+    """Return the JSON texts that a pattern finds in a file, without repeats. A file is read only once."""
+    return _texts_in(path, pattern, file_stamp(path))
+
+
+@lru_cache(maxsize=10_000)
+def _texts_in(path: Path, pattern: re.Pattern[bytes], _stamp: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(text_of_literal, pattern.findall(content_of(path)))))
 
 
 def data_image(address: Any) -> bytes | None:

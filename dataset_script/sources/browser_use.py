@@ -54,7 +54,7 @@ from dataset_script.sources.base import (
     missing_screenshots,
     read_json_object,
     sequence,
-    text_of_literal,
+    texts_in,
     valid_text,
 )
 
@@ -143,8 +143,8 @@ class BrowserUseSource(TrajectorySource):
         """Yield the history, the file with its goal, and its pictures."""
         yield file.path
         yield _goals_file(file.path, self.root)
-        named = {text_of_literal(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
-        yield from filter(None, (self._find_picture(file.path, name) for name in sorted(named)))
+        names = sorted(texts_in(file.path, _SCREENSHOT_PATH))
+        yield from filter(None, (self._find_picture(file.path, name) for name in names))
 
     def identity(self, file: SourceFile) -> str:
         return "\n".join(map(file_stamp, self.files_of(file)))

@@ -37,7 +37,7 @@ from dataset_script.sources.base import (
     objects,
     read_json_object,
     released_folders,
-    text_of_literal,
+    texts_in,
     valid_text,
 )
 
@@ -183,8 +183,8 @@ class AtifSource(TrajectorySource):
             path = waiting.pop()
             if path not in found:
                 found[path] = None
-                names = _NAMED_FILE.findall(content_of(path)) if path.suffix == ".json" else ()
-                waiting += files_named(map(text_of_literal, names), path, self.root)
+                names = texts_in(path, _NAMED_FILE) if path.suffix == ".json" else ()
+                waiting += files_named(names, path, self.root)
         yield from (path for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
