@@ -82,7 +82,7 @@ def serve(
     settings = settings.model_copy(update={"host": host})
     listener = _bind(host, port)  # before the slow imports, to report a port in use at once
     if source is not None:
-        settings = _settings_of_source(source, agent_from, settings)
+        settings = _settings_of_source(source, settings, agent_from)
 
     # Nothing imported here is garbage. Searching it for garbage would take a sixth of the startup time, and
     # later up to 0.2 s during a request.
@@ -99,7 +99,9 @@ def serve(
     _serve(auth.with_checked_host(built, settings), listener, host, path, built.state.end_streams)
 
 
-def _settings_of_source(source: Path, agent_from: list[str] | None, settings: "Settings") -> "Settings":
+def _settings_of_source(
+    source: Path, settings: "Settings", agent_from: list[str] | None = None
+) -> "Settings":
     """Convert a source, and return settings with its runs and without labels, records or repositories."""
     built = dataset_commands.read_source(source, agent_from)
     changes = {
