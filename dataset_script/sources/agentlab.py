@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording, RunUsage, Step
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
@@ -26,7 +26,6 @@ from dataset_script.sources.base import (
     SourceListing,
     TrajectorySource,
     UnusableFileError,
-    add_up,
     data_image,
     file_stamp,
     files_in,
@@ -39,6 +38,7 @@ from dataset_script.sources.base import (
 )
 from dataset_script.sources.pickle_values import field
 from dataset_script.sources.pickles import read_pickle
+from dataset_script.sources.released_files import state_in, usage_in
 
 
 def goal_text(goal: Any) -> str:
@@ -215,25 +215,6 @@ def _summary(run: Path) -> Mapping[str, Any]:
         return mapping(json.loads((run / SUMMARY).read_bytes()))
     except (OSError, ValueError, RecursionError) as error:
         raise UnusableFileError("not_json", f"summary_info.json: {error}"[:200]) from error
-
-
-def state_in(summary: Mapping[str, Any]) -> str | None:
-    """Return how the run ended: with an error, after the last allowed step, or as the agent chose."""
-    if error := valid_text(summary.get("err_msg")):
-        return f"error: {' '.join(error.split())}"[:200]
-    if summary.get("truncated") is True:
-        return "truncated"
-    return "completed" if summary.get("terminated") is True else None
-
-
-def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
-    """Return the sums over the steps. The seconds are those of the agent and of the browser."""
-    return RunUsage.of(
-        input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
-        output_tokens=add_up([summary.get("stats.cum_output_tokens")]),
-        cost_usd=add_up([summary.get("stats.cum_cost")]),
-        seconds=add_up(summary.get(f"stats.cum_{part}_elapsed") for part in ("agent", "step")),
-    )
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:

@@ -16,7 +16,6 @@ from typing import ClassVar, Final
 
 from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
-from dataset_script.sources.agentlab import state_in, usage_in
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import (
     Note,
@@ -42,6 +41,8 @@ from dataset_script.sources.released_files import (
     CleanedStep,
     read_judgment,
     read_typed,
+    state_in,
+    usage_in,
 )
 
 LARGE_FILE_BYTES: Final = 100_000_000

@@ -17,7 +17,8 @@ import msgspec
 import msgspec.structs
 
 from arb.core.replies import Verdict, read_reply
-from dataset_script.sources.base import RecordedJudgment, UnusableFileError, valid_text
+from arb.core.trajectory import RunUsage
+from dataset_script.sources.base import RecordedJudgment, UnusableFileError, add_up, valid_text
 
 
 def repair_json(data: bytes) -> str:
@@ -82,6 +83,25 @@ class SummaryInfo(msgspec.Struct):
     def as_recorded(self) -> Mapping[str, Any]:
         """Return the fields by their names in the file."""
         return {each.encode_name: getattr(self, each.name) for each in msgspec.structs.fields(self)}
+
+
+def state_in(summary: Mapping[str, Any]) -> str | None:
+    """Return how the run ended: with an error, after the last allowed step, or as the agent chose."""
+    if error := valid_text(summary.get("err_msg")):
+        return f"error: {' '.join(error.split())}"[:200]
+    if summary.get("truncated") is True:
+        return "truncated"
+    return "completed" if summary.get("terminated") is True else None
+
+
+def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
+    """Return the sums over the steps. The seconds are those of the agent and of the browser."""
+    return RunUsage.of(
+        input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
+        output_tokens=add_up([summary.get("stats.cum_output_tokens")]),
+        cost_usd=add_up([summary.get("stats.cum_cost")]),
+        seconds=add_up(summary.get(f"stats.cum_{part}_elapsed") for part in ("agent", "step")),
+    )
 
 
 class CleanedFile(msgspec.Struct):
