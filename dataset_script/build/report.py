@@ -9,7 +9,7 @@ from typing import Any, Final
 from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
-from dataset_script.sources.base import FileCounts, SourceListing
+from dataset_script.sources.base import FileCounts, SourceListing, valid_text
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
 """The text for each finding code of `build` and `verify`, by group."""
@@ -72,7 +72,7 @@ class BuildReport:
         found: dict[str, list[str]] = {}
         for each in (*self.left_out, *self.notes):
             if each.file and (each.code == "not_json_file" or each.code in LEFT_OUT.keys() - {"missing"}):
-                found.setdefault(each.code, []).append(each.file)
+                found.setdefault(each.code, []).append(valid_text(each.file) or "")
         return {code: sorted(names) for code, names in sorted(found.items())}
 
 

@@ -105,8 +105,14 @@ def name_agents(
     same: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
     for name, evaluation in zip(names, evaluations, strict=True):
         same[name].append(evaluation)
-    found = ((name, _differing(group)) for name, group in sorted(same.items()))
+    found = ((name, _names(group) | _differing(group)) for name, group in sorted(same.items()))
     return names, tuple(Note("same_agent", _difference(name, keys)) for name, keys in found if keys)
+
+
+def _names(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
+    """Return the usual names of the agents, if there are several."""
+    names = sorted({facts.name for _, facts in evaluations})
+    return {"agent": tuple(names)} if len(names) > 1 else {}
 
 
 def _differing(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:

@@ -100,7 +100,7 @@ class BrowserUseSource(TrajectorySource):
             (task.name, AgentFacts(task.parent.name, {"folder": task.parent.parent.name}))
             for task in tasks.values()
         ]
-        agents, _ = name_agents(evaluations, self.agent_from)
+        agents, same = name_agents(evaluations, self.agent_from)
         ids = {
             path: "/".join(map(id_part, (BENCHMARK, agent, task.name)))
             for (path, task), agent in zip(tasks.items(), agents, strict=True)
@@ -112,7 +112,7 @@ class BrowserUseSource(TrajectorySource):
             _goals(path)
         others = [path for path in paths if path not in runs and path not in of_goals]
         problem = "contains no history of browser-use; name the folder of the files that save_to_file wrote"
-        return self.listing(runs, links, problem, others, facts=("agent", "folder"))
+        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError, or SourceError if tasks.json cannot be read."""

@@ -81,13 +81,13 @@ class OnlineMind2WebSource(TrajectorySource):
             (run.name, AgentFacts(run.parent.name, {"folder": run.parent.parent.name}))
             for run in found.values()
         ]
-        agents, _ = name_agents(evaluations, self.agent_from)
+        agents, same = name_agents(evaluations, self.agent_from)
         runs = {
             path: ("/".join(map(id_part, (BENCHMARK, agent, run.name))), _by_number(self.name_of(path)))
             for (path, run), agent in zip(found.items(), agents, strict=True)
         }
         problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
-        return self.listing(runs, links, problem, others, facts=("agent", "folder"))
+        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))

@@ -164,6 +164,9 @@ def estimate_rate(
     if crashed is not None:
         labels = np.where(crashed, 0, labels)
         n_crashed, n_labels = int(crashed.sum()), int((labels[~crashed] >= 0).sum())
+    if 0 < n == n_crashed:
+        highest = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(np.unique(tasks)))
+        return RateEstimate(n, 0, 0.0, (0.0, 0.0), (0.0, highest))
     found = _regress(verdicts, labels, tasks, strata, crashed)
     if found is None:
         return RateEstimate(n, n_labels)
@@ -330,8 +333,9 @@ def estimate_agents(
                 estimate_rate(verdicts, own_values, own_tasks, strata, crashed),
             )
         )
-        own = verdicts[ran], own_values[ran], own_tasks[ran]
-        warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)
+        if ran.any():
+            own = verdicts[ran], own_values[ran], own_tasks[ran]
+            warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)
         sizes = [each.n for each in draw or () if each.agent == agent]
         if strata is not None and np.bincount(strata[ran], minlength=len(sizes)).tolist() != sizes:
             warnings.append(

@@ -70,7 +70,7 @@ class AgentRuns:
         more = tuple(run for run in dict.fromkeys(crashed) if reading_key(run) not in known)
         nothing = np.zeros(len(more), dtype=np.int8)
         verdicts = {judge: np.concatenate([column, nothing]) for judge, column in self.verdicts.items()}
-        return AgentRuns((*self.ids, *more), verdicts, self.files, self.failures | {*more})
+        return replace(self, ids=(*self.ids, *more), verdicts=verdicts, failures=self.failures | {*more})
 
     def renamed(self, names: Mapping[str, str]) -> "AgentRuns":
         """Return the runs with other ids; ``names`` has them by reading key."""
@@ -105,7 +105,7 @@ class AgentRuns:
         rows = self.rows_of[agent]
         ids = tuple(self.ids[row] for row in rows)
         verdicts = {judge: column[rows] for judge, column in self.verdicts.items()}
-        return AgentRuns(ids, verdicts, self.files, self.failures.intersection(ids))
+        return replace(self, ids=ids, verdicts=verdicts, failures=self.failures.intersection(ids))
 
     @property
     def matrix(self) -> np.ndarray:

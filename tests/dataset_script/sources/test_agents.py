@@ -59,6 +59,12 @@ def test_equal_names_with_different_settings_are_noted_with_both_values():
     assert name_agents(evaluations, ["temperature"]) == (["temperature=0", "temperature=1"], ())
 
 
+def test_two_agents_with_one_name_are_noted():
+    names, (note,) = name_agents([("t", AgentFacts("a/b")), ("t", AgentFacts("a_b"))])
+    assert names == ["a_b", "a_b"]
+    assert note.detail == "a_b: agent is a/b or a_b"
+
+
 def test_long_names_are_cut_and_stay_different():
     long = {f"setting_{number}": "x" * 30 for number in range(9)}
     names, _ = name_agents([("t", facts(**long, last=1)), ("t", facts(**long, last=2))])

@@ -1,6 +1,7 @@
 """Folders with runs of several formats: each is read, and every other file is named."""
 
 import json
+import os
 import pickle
 import shutil
 from collections import Counter
@@ -105,6 +106,16 @@ def test_the_report_and_the_manifest_of_a_build_name_every_file_that_was_not_rea
         # The suite has only the runs that can be read, so the broken run and the crashed one are not in it.
         **{"misplaced": 4, "not_json_file": 3, "not_in_suite": 2},
     }
+
+
+def test_a_name_that_is_not_utf_8_does_not_spoil_the_manifest(tmp_path):
+    runs = tmp_path / "runs"
+    write_json(runs, ATIF)
+    Path(os.fsdecode(os.fsencode(runs) + b"/odd-\xff.txt")).write_text("n")
+    made = build_source(runs, tmp_path / "cache")
+    assert made.facts.files.to_json() == {"found": 2, "read": 1, "named": 1}
+    source = PublishedDataset(made.folder).manifest.source
+    assert source["not_read"] == {"not_json_file": ["odd-\ufffd.txt"]}
 
 
 def test_a_blind_manifest_has_the_counts_but_no_names(everything, tmp_path):

@@ -460,3 +460,14 @@ def test_crashed_runs_lower_a_difference_on_common_tasks():
     assert found.value == pytest.approx(8 / 60)
     agents, _ = estimate_agents(runs, judged)
     assert [each.judge_alone["judge"] for each in agents] == pytest.approx([0.5, 22 / 60])
+
+
+def test_an_agent_of_which_every_run_crashed_has_a_rate_of_zero():
+    """None of 20 tasks: on tasks like these, the rate is at most 1 - 0.025 ** (1 / 20) = 16.8 %."""
+    failures = [f"b/x/t{number}" for number in range(20)]
+    runs = AgentRuns.of({"judge": {"b/y/t1": True}}).with_failures(failures)
+    (crashed, other), warnings = estimate_agents(runs, {})
+    assert (crashed.agent, crashed.assisted.value, crashed.assisted.interval) == ("x", 0.0, (0.0, 0.0))
+    assert crashed.assisted.on_tasks == pytest.approx((0, 0.168), abs=0.001)
+    assert crashed.labels_only == crashed.assisted and other.assisted.value is None
+    assert not any(warning.startswith("x:") for warning in warnings)
