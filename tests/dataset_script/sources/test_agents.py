@@ -12,7 +12,7 @@ from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.base import SourceError
 from tests.dataset_script.sources.test_agentlab import study  # noqa: F401 - a fixture
 from tests.dataset_script.sources.test_atif import agent, trajectory, write_trial
-from tests.dataset_script.sources.test_inspect_log import assistant, log_of, sample
+from tests.dataset_script.sources.test_inspect_log import LOGS, assistant, log_of, sample
 from tests.support.sources import write_json
 
 
@@ -108,6 +108,19 @@ def test_two_conditions_of_inspect_are_two_agents_and_one_condition_keeps_its_id
     )
     (logs / "warm.json").unlink()
     assert agents_in(logs) == ({"cold": "m_x"}, [])
+
+
+@pytest.mark.parametrize("version", ["0.3.60", "0.3.150", "0.3.285"])
+def test_a_log_that_inspect_wrote_is_told_from_the_same_task_at_another_temperature(tmp_path, version):
+    (recorded,) = (LOGS / version / "towns").glob("*.json")
+    log = json.loads(recorded.read_bytes())
+    write_json(tmp_path, log, "first.json")
+    assert {*agents_in(tmp_path)[0].values()} == {"mockllm_other"}
+    log["eval"] |= {"task_id": "again", "model_generate_config": {"temperature": 0.9}}
+    log["eval"]["task_args"] = {"hints": True}
+    write_json(tmp_path, log, "second.json")
+    names = {"first": "mockllm_other", "second": "mockllm_other_task_args.hints=true_temperature=0.9"}
+    assert agents_in(tmp_path) == (names, [])
 
 
 def test_chosen_facts_name_the_agents_of_inspect(logs):
