@@ -90,12 +90,16 @@ def estimate(  # noqa: PLR0913 - a command's options
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     if agent_from and source is None:
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
-    (ended, counts), names = source_runs.recorded_source(verdicts), None
-    if source is None and counts is not None:
-        typer.echo(f"{build_report.files_line(counts)} (named by `arb data inspect-source`)", err=True)
+    recorded, names = source_runs.recorded_source(verdicts), None
+    ended = recorded.crashed
+    if source is None and recorded.files is not None:
+        line = build_report.files_line(recorded.files)
+        typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
+    if recorded.is_part:
+        typer.echo("crashed runs are not counted, because a judge saw only some of the runs", err=True)
     if source is not None:
         built = dataset_commands.read_source(source, agent_from)
-        ended = built.facts.crashed
+        ended = () if recorded.is_part else built.facts.crashed
         facts = words(agent_from)
         names = partial(source_runs.other_names, source, facts) if facts else None
     made = rate_files.estimate_files(

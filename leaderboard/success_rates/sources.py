@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,25 +24,35 @@ _PARTS = ("from_a_file", "limit", "shard", "skipped")
 """Keys of ``selection`` in run.json that say that only some of the runs were judged."""
 
 
-def recorded_source(verdicts: Sequence[Path]) -> tuple[tuple[str, ...], FileCounts | None]:
-    """Return the crashed runs and the counts of files in the run.json next to the files of verdicts.
+@dataclass(frozen=True, slots=True)
+class RecordedSource:
+    """What the run.json files next to verdicts say about the source of the judged runs.
 
-    A judge that was asked about only some of the runs names no crashed ones, since it is not known whether
-    they belong to these runs.
+    If a judge was asked about only some of the runs (``is_part``), it is not known which crashed runs belong
+    to them, so none count.
     """
+
+    crashed: tuple[str, ...] = ()
+    files: FileCounts | None = None
+    is_part: bool = False
+
+
+def recorded_source(verdicts: Sequence[Path]) -> RecordedSource:
+    """Return what the run.json next to each file of verdicts says, if it has one."""
     crashed: dict[str, None] = {}
-    counts = None
+    counts, is_part = None, False
     for file in verdicts:
         try:
             run: Any = json.loads(file.with_name("run.json").read_bytes())
             source, chosen = run["source"], run["selection"]
-            if not any(chosen.get(key) for key in _PARTS):
+            is_part |= any(chosen.get(key) for key in _PARTS)
+            if not is_part:
                 own = (each for each in source["crashed"] if _is_chosen(TrajectoryId.parse(each), chosen))
                 crashed |= dict.fromkeys(own)
             counts = counts or base.FileCounts(source["files"]["found"], source["files"]["read"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
-    return tuple(crashed), counts
+    return RecordedSource(() if is_part else tuple(crashed), counts, is_part)
 
 
 def _is_chosen(run: TrajectoryId, chosen: Mapping[str, Any]) -> bool:

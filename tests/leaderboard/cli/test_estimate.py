@@ -238,6 +238,10 @@ def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(r
         done = run(*OF_LOGS, "--json")
         assert json.loads(done.stdout)["agents"][1]["n"] == n
         assert "files: 3 found = 2 read + 1 named" in done.stderr
+        assert ("a judge saw only some of the runs" in done.stderr) == ("limit" in selection)
+    Path("run.json").write_text(json.dumps({"source": source, "selection": {"shard": "1/2"}}))
+    done = run(*OF_LOGS, "--source", "logs", "--json")
+    assert json.loads(done.stdout)["agents"][1]["n"] == 15
 
 
 def test_agents_of_judged_runs_are_named_after_chosen_facts(run, logs):
