@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from arb.core.cli import (
+    AgentFromOption,
     JsonOption,
     flags,
     new_command,
@@ -18,6 +19,7 @@ from arb.core.cli import (
     stop,
     stopped_like_ctrl_c,
     then,
+    words,
 )
 from arb.core.console import printable, text_table
 from arb.core.files import new_folder
@@ -230,6 +232,7 @@ def inspect_source(
         bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")
     ] = False,
     allow_class: commands.AllowOption = None,
+    agent_from: AgentFromOption = None,
 ) -> None:
     """Show what can be read from recorded runs.
 
@@ -246,12 +249,10 @@ def inspect_source(
     table.columns[0].no_wrap = True
     try:
         with stopped_like_ctrl_c():
-            source = sources.open_source(path, tuple(allow_class or ()))
-            listing = source.list_runs()
-            left_out += [reports.finding("link_out", name) for name in listing.links_out]
-            misplaced = (name for name in listing.others if name.endswith(".json"))
-            left_out += [reports.finding("misplaced", name) for name in misplaced]
-            notes += [reports.finding(note.code, source.kind, note.detail) for note in listing.notes]
+            facts = words(agent_from)
+            source = sources.open_source(path, tuple(allow_class or ()), facts)
+            listing = source.list_all()
+            left_out, notes = reports.listing_findings(source.kind, listing)
             for file in listing.files:
                 run, of_run = _read_run(source, file)
                 read += run["goal"] is not None
@@ -269,6 +270,9 @@ def inspect_source(
         stop("interrupted", 130)
     if not as_json:
         plain_console().print(table)
+    files = source.count_files(listing, {each.file or "" for each in left_out})
+    if files is not None:
+        typer.echo(reports.files_line(files), err=as_json)
     for line in reports.section("left out", reports.LEFT_OUT, left_out):
         typer.echo(line, err=as_json)
     for line in reports.section("notes", reports.NOTES, notes):
@@ -288,7 +292,9 @@ def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str,
     except base.UnusableFileError as error:
         found = [reports.finding(error.code, file.name, error.detail)]
     findings = [{"code": each.code, "name": each.file, "detail": each.message} for each in found]
-    return rows.describe_run(source.kind, file.trajectory_id, recording) | {"findings": findings}, found
+    return rows.describe_run(source.kind_of(file), file.trajectory_id, recording) | {
+        "findings": findings
+    }, found
 
 
 def _run_cells(run: dict[str, Any]) -> list[str]:

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import JsonOption, print_json, read_settings, stop, stopped_like_ctrl_c
+from arb.core.cli import (
+    AgentFromOption,
+    JsonOption,
+    print_json,
+    read_settings,
+    stop,
+    stopped_like_ctrl_c,
+    words,
+)
 from arb.core.console import printable, progress_bar
 from arb.core.files import atomic_write, csv_text
 from arb.core.hub import HubError, hub_of
@@ -120,6 +128,7 @@ def build(  # noqa: PLR0913 - a command's options
         bool,
         typer.Option("--append", help="Add new runs in new data files, keeping the data files in OUT."),
     ] = False,
+    agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a dataset from recorded runs.
@@ -153,6 +162,7 @@ def build(  # noqa: PLR0913 - a command's options
             allow_missing=tuple(allow_missing or ()),
             append=append,
             rewards=reward_files.read_rewards(rewards) if rewards is not None else {},
+            agent_from=words(agent_from),
         )
         with progress_bar(shows_time=True) as progress:
             done = builder.build(source, out, chosen, options, progress)
@@ -183,16 +193,17 @@ def _print_report(done: "BuildReport", out: Path, *, as_json: bool = False) -> N
 MOST_LEFT_OUT = 20
 
 
-def read_source(source: Path) -> "SourceDataset":
+def read_source(source: Path, agent_from: Iterable[str] | None = None) -> "SourceDataset":
     """Build the suite and the dataset of a source's runs in the cache folder, and return both.
 
-    Prints the number of runs, and the files without a usable run. Ends the command if there is no usable run
-    or if the user interrupts it; the next call resumes an interrupted build.
+    Prints the numbers of runs and files, and the files without a usable run. Ends the command if there is no
+    usable run or if the user interrupts it; the next call resumes an interrupted build.
     """
     cache = read_settings().cache_dir.expanduser() / "sources"
     try:
         with stopped_like_ctrl_c(), progress_bar(only_on_terminal=True, stays=False) as progress:
-            built = suites.build_source(source, cache, pool.default_workers(), progress)
+            facts = words(agent_from)
+            built = suites.build_source(source, cache, pool.default_workers(), progress, facts)
     except (ValueError, OSError) as problem:
         stop(f"--source {problem if str(source) in str(problem) else f'{source}: {problem}'}")
     except KeyboardInterrupt:
@@ -200,6 +211,16 @@ def read_source(source: Path) -> "SourceDataset":
     runs, left_out = built.suite.trajectories, [printable(line) for line in built.facts.left_out]
     agents = {run.agent for run in runs}
     typer.echo(f"{source}: {len(runs):,} runs of {len(agents):,} agents", err=True)
+    if built.facts.files is not None:
+        typer.echo(reports.files_line(built.facts.files), err=True)
+    for line in built.facts.warnings:
+        typer.echo(f"warning: {printable(line)}", err=True)
+    if built.facts.crashed:
+        typer.echo(
+            f"{len(built.facts.crashed):,} runs crashed. `arb leaderboard estimate` counts them as failures; "
+            "--crashed apart leaves them out",
+            err=True,
+        )
     if left_out:
         lines = [f"{len(left_out):,} files without a usable run are left out:", *left_out[:MOST_LEFT_OUT]]
         if len(left_out) > MOST_LEFT_OUT:
@@ -363,6 +384,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
     ] = None,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
+    agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a suite from recorded runs.
@@ -380,7 +402,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
         always_dev = frozenset((t.benchmark, t.task) for suite in published for t in suite.split("dev"))
         known = [task for path in metadata or () for task in task_selection.read_metadata(path)]
         with progress_bar(stays=False) as progress:
-            runs = sources.open_source(source, tuple(allow_class or ()))
+            runs = sources.open_source(source, tuple(allow_class or ()), words(agent_from))
             found = suites.find_runs(runs, workers or pool.default_workers(), progress)
         try:
             if not found.runs:

@@ -15,7 +15,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from arb.core.console import Progress, no_progress
 from arb.core.files import atomic_write, csv_text, new_folder
@@ -27,10 +27,18 @@ from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
 from dataset_script.build.parts import first_usable, read_run
-from dataset_script.build.report import LEFT_OUT, BuildReport, finding, finding_line
+from dataset_script.build.report import (
+    LEFT_OUT,
+    NOTES,
+    BuildReport,
+    finding,
+    finding_line,
+    listing_findings,
+)
 from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
 from dataset_script.sources.base import (
+    FileCounts,
     SourceError,
     SourceFile,
     SourceListing,
@@ -61,6 +69,8 @@ class FoundRuns:
 
     runs: list[UsableRun] = field(default_factory=list)
     left_out: list[Finding] = field(default_factory=list)
+    notes: list[Finding] = field(default_factory=list)
+    files: FileCounts | None = None
 
 
 def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
@@ -69,7 +79,7 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     If a trajectory has several files, the first usable file by name counts. Raises SourceError, or OSError if
     a worker process was killed.
     """
-    listing = source.list_runs()
+    listing = source.list_all()
     files: dict[str, list[SourceFile]] = defaultdict(list)
     for file in listing.files:
         files[reading_key(file.trajectory_id)].append(file)
@@ -80,13 +90,14 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
         for candidate, result in pool.run_each(partial(_usable_run, source), tasks):
             results[candidate] = result
             progress(len(results), len(candidates), candidate[0].name)
-    found = FoundRuns(left_out=[finding("link_out", name) for name in listing.links_out])
+    found = FoundRuns([], *listing_findings(source.kind, listing))
     for candidate in candidates:
         run, left_out = results[candidate]
         found.left_out += left_out
         if run is not None:
             found.runs.append(run)
     found.runs.sort(key=lambda run: run.trajectory_id)
+    found.files = source.count_files(listing, {each.file or "" for each in found.left_out})
     return found
 
 
@@ -192,7 +203,7 @@ def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
         report.count(trajectory.split, trajectory.benchmark)
     tasks = Counter(task.split for task in load_tasks(suite))
     report.rows = {f"{split}, {tasks[split]} tasks": counts for split, counts in report.counts.items()}
-    report.left_out = found.left_out
+    report.left_out, report.notes, report.files = found.left_out, found.notes, found.files
     return report
 
 
@@ -205,13 +216,17 @@ class SourceFacts:
     """A description of a source of runs.
 
     ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
-    each file without a usable run.
+    each file without a usable run. ``crashed`` has the ids of runs that ended before they could be judged,
+    and ``warnings`` a line for each agent's name that runs with different settings have.
     """
 
     name: str
     kind: str
     sha256: str
     left_out: tuple[str, ...] = ()
+    crashed: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    files: FileCounts | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,16 +243,21 @@ class SourceDataset:
 
 
 def build_source(
-    source: Path, cache: Path, workers: int = 1, progress: Progress = no_progress
+    source: Path,
+    cache: Path,
+    workers: int = 1,
+    progress: Progress = no_progress,
+    agent_from: tuple[str, ...] = (),
 ) -> SourceDataset:
     """Build a suite and a dataset, without rewards and judgments, of all usable runs of a source.
 
     Both are stored in a subfolder of ``cache``, named by a hash of the source and the code. An unchanged
     source is not built again, and an interrupted build resumes. If another process is building the same
-    source, this waits for it. Raises SourceError (also if no run can be used), OutputError or OSError.
+    source, this waits for it. ``agent_from`` are the facts to name agents after. Raises SourceError (also if
+    no run can be used), OutputError or OSError.
     """
-    runs = open_source(source)
-    listing = runs.list_runs()
+    runs = open_source(source, agent_from=agent_from)
+    listing = runs.list_all()
     facts = SourceFacts(source.resolve().name, runs.kind, _hash_of(runs, listing))
     made_by = hashlib.sha256(f"{facts.sha256} {code_version()} {facts.name}".encode()).hexdigest()
     place = cache / made_by[:32]
@@ -247,9 +267,9 @@ def build_source(
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not (place / _FACTS).is_file():
             workers = workers if len(listing.files) >= _FEWEST_TO_SHARE else 1
-            left_out = _build_runs(source, listing, suite, place / _DATASET, workers, progress)
-            stored = asdict(facts) | {"left_out": left_out}
-            atomic_write(place / _FACTS, json.dumps(stored, indent=1).encode() + b"\n")
+            options = BuildOptions(workers=workers, for_judges=True, agent_from=agent_from)
+            found = _build_runs(source, listing, suite, place / _DATASET, options, progress)
+            atomic_write(place / _FACTS, json.dumps(asdict(facts) | found, indent=1).encode() + b"\n")
     return SourceDataset(load_suite(suite), place / _DATASET, source_facts(place / _DATASET) or facts)
 
 
@@ -259,7 +279,8 @@ def source_facts(dataset: Path) -> SourceFacts | None:
     if dataset.name != _DATASET or not path.is_file():
         return None
     found = json.loads(path.read_bytes())
-    return SourceFacts(**found | {"left_out": tuple(found["left_out"])})
+    lists = {name: tuple(found[name]) for name in ("left_out", "crashed", "warnings")}
+    return SourceFacts(**found | lists | {"files": found["files"] and FileCounts(**found["files"])})
 
 
 _FEWEST_TO_SHARE: Final = 20
@@ -274,15 +295,16 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
     try:
         for file in listing.files:
             digest.update(f"{file.name}\n{file.trajectory_id}\n{runs.identity(file)}\n".encode())
+        digest.update("\n".join(listing.others).encode("utf-8", "surrogateescape"))
     except OSError as error:
         raise SourceError(f"{runs.folder}: cannot be read ({error})") from error
     return digest.hexdigest()
 
 
 def _build_runs(
-    source: Path, listing: SourceListing, suite: Path, out: Path, workers: int, progress: Progress
-) -> list[str]:
-    """Build the dataset and write its suite. Return one line per file that was left out."""
+    source: Path, listing: SourceListing, suite: Path, out: Path, options: BuildOptions, progress: Progress
+) -> dict[str, Any]:
+    """Build the dataset and write its suite. Return the facts on the source that are known after that."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:
@@ -291,13 +313,28 @@ def _build_runs(
         except ValueError as problem:
             left_out.append(finding("not_a_trajectory", file.name, f"{file.trajectory_id!r}: {problem}"))
     _write_ids(suite, ids.values())
-    report = build(source, out, load_suite(suite), BuildOptions(workers=workers, for_judges=True), progress)
+    report = build(source, out, load_suite(suite), options, progress)
     left_out += [each for each in report.left_out if each.code not in ("not_in_suite", "missing")]
     lines = [f"{finding_line(each)} ({LEFT_OUT[each.code]})" for each in left_out]
+    unread = [each for each in report.notes if each.code == "not_json_file"]
+    lines += [f"{finding_line(each)} ({NOTES[each.code]})" for each in unread]
     if not report.published:
         raise SourceError("\n".join([f"{source}: none of its runs can be used:", *lines[:_MOST_LINES]]))
-    _write_ids(suite, PublishedDataset(out).table("trajectories", columns=["trajectory_id"])[0].to_pylist())
-    return lines
+    built = PublishedDataset(out).table("trajectories", columns=["trajectory_id"])[0].to_pylist()
+    _write_ids(suite, built)
+    ended = {each.file for each in left_out if each.code in _CRASHED}
+    crashed = {file.trajectory_id for file in listing.files if file.name in ended} - {*built}
+    same = [each.message for each in report.notes if each.code == "same_agent"]
+    return {
+        "left_out": lines,
+        "crashed": sorted(crashed),
+        "warnings": [f"{message} ({NOTES['same_agent']})" for message in same],
+        "files": report.files and asdict(report.files),
+    }
+
+
+_CRASHED: Final = ("crashed", "no_steps")
+"""Reasons why a run cannot be judged although the agent ran and failed."""
 
 
 _MOST_LINES: Final = 20

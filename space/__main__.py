@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import new_command, read_settings, read_suite, stop
+from arb.core.cli import AgentFromOption, new_command, read_settings, read_suite, stop
 from arb.core.lazy import lazy_imports
 from arb.core.memory import keep_memory_small
 from space.auth import commands as auth_commands
@@ -64,6 +64,7 @@ def serve(
             "others). There are no labels, nothing can be submitted, and nothing is recorded."
         ),
     ] = None,
+    agent_from: AgentFromOption = None,
     log_format: Annotated[
         Literal["text", "json"] | None,
         typer.Option(help="Choose the format of logs (default: text on a terminal, json elsewhere)."),
@@ -81,7 +82,7 @@ def serve(
     settings = settings.model_copy(update={"host": host})
     listener = _bind(host, port)  # before the slow imports, to report a port in use at once
     if source is not None:
-        settings = _settings_of_source(source, settings)
+        settings = _settings_of_source(source, settings, agent_from)
 
     # Nothing imported here is garbage. Searching it for garbage would take a sixth of the startup time, and
     # later up to 0.2 s during a request.
@@ -98,9 +99,11 @@ def serve(
     _serve(auth.with_checked_host(built, settings), listener, host, path, built.state.end_streams)
 
 
-def _settings_of_source(source: Path, settings: "Settings") -> "Settings":
+def _settings_of_source(
+    source: Path, settings: "Settings", agent_from: list[str] | None = None
+) -> "Settings":
     """Convert a source, and return settings with its runs and without labels, records or repositories."""
-    built = dataset_commands.read_source(source)
+    built = dataset_commands.read_source(source, agent_from)
     changes = {
         "suite": str(built.suite_folder),
         "data_dir": built.folder,

@@ -7,7 +7,7 @@ import json
 import shlex
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
@@ -64,6 +64,14 @@ LIBRARIES_OF_SPACE: Final = frozenset((
 ))  # fmt: skip
 """The modules that only the extra `space` installs."""
 
+AgentFromOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--agent-from",
+        metavar="FACT,…",
+        help="Name agents after these facts of --source, such as model,temperature.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
@@ -178,3 +186,8 @@ def read_suite(name: str | None, settings: Settings) -> Suite:
 def plain_console() -> Console:
     """Return a console that prints text as it is, so that untrusted text is not interpreted as markup."""
     return new_console(width=None if sys.stdout.isatty() else PIPE_WIDTH)
+
+
+def words(texts: Iterable[str] | None) -> tuple[str, ...]:
+    """Return the values of an option that may be repeated and may have several values, with commas."""
+    return tuple(word for text in texts or () for each in text.split(",") if (word := each.strip()))

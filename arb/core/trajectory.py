@@ -29,6 +29,30 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class RunUsage:
+    """What a run of the agent used, as recorded. Fields that were not recorded are None."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost_usd: float | None = None
+    seconds: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        input_tokens: float | None = None,
+        output_tokens: float | None = None,
+        cost_usd: float | None = None,
+        seconds: float | None = None,
+    ) -> "RunUsage | None":
+        """Return the usage with whole tokens and rounded sums, or None if nothing was recorded."""
+        if (input_tokens, output_tokens, cost_usd, seconds) == (None,) * 4:
+            return None
+        tokens = (None if each is None else round(each) for each in (input_tokens, output_tokens))
+        return cls(*tokens, *(None if each is None else round(each, 6) for each in (cost_usd, seconds)))
+
+
+@dataclass(frozen=True, slots=True)
 class Recording:
     """A run of an agent on a task. ``cum_reward`` is the benchmark's reward, which judges never see.
 
@@ -44,3 +68,4 @@ class Recording:
     steps: tuple[Step, ...] = ()
     answer: str | None = None
     state: str | None = None
+    usage: RunUsage | None = None

@@ -59,6 +59,7 @@ class BuildOptions:
         also_allowed: Classes that AgentLab's pickles may also contain (see `open_source`).
         for_judges: Leave out the rewards and published judgments, which judges must not see.
         allow_missing: Ids of the suite that the source may lack.
+        agent_from: Facts to name agents after, instead of the usual ones (see `sources.agents`).
         append: Keep the shards of an earlier build, and write new trajectories to new shards.
         rewards: Rewards by the reading key of the run's id, which replace those of the source.
     """
@@ -70,6 +71,7 @@ class BuildOptions:
     for_judges: bool = False
     allow_missing: tuple[str, ...] = ()
     append: bool = False
+    agent_from: tuple[str, ...] = ()
     rewards: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -89,8 +91,8 @@ def build(
     """
     restore_replaced(out)
     check_replaceable(out, source)
-    runs = open_source(source, options.also_allowed)
-    listing = runs.list_runs()
+    runs = open_source(source, options.also_allowed, options.agent_from)
+    listing = runs.list_all()
     suite = suite or choose_suite(listing.files)
     if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
         raise SuiteError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
@@ -123,8 +125,7 @@ class _Build:
 
     def run(self, listing: SourceListing) -> BuildReport:
         report = BuildReport(self.suite.name)
-        files = group_files(self.suite, listing, report)
-        report.notes += [finding(note.code, self.source.kind, note.detail) for note in listing.notes]
+        files = group_files(self.suite, self.source.kind, listing, report)
         allowed = {self.suite.find(name) for name in self.options.allow_missing}
         for trajectory in self.suite.trajectories:
             if trajectory in files:
@@ -149,9 +150,10 @@ class _Build:
         report.notes += [finding("empty_split", split) for split in SPLITS if report.built(split) == 0]
         judgments = []
         if not options.for_judges:
-            files = group_files(self.suite, self.source.list_judgments(), report)
+            files = group_files(self.suite, self.source.kind, self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
+        report.files = self.source.count_files(listing, {each.file or "" for each in report.left_out})
         if parts:
             self._write_all(parts, judgments, report)
         return report
@@ -236,6 +238,10 @@ class _Build:
             stored[configuration] = sum(shard.bytes for shard in own)
             fingerprints[configuration] = fingerprint(own)
         source = {"kind": self.source.kind, "blind": blind, **self.source.origin()}
+        if report.files is not None:
+            source["files"] = report.files.to_json()
+            if not blind:  # the names may tell which agents ran
+                source["not_read"] = report.named_files()
         splits = report.rows["trajectories"]
         facts = CardFacts(
             suite.name,

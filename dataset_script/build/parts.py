@@ -23,7 +23,7 @@ from arb.core.suites.targets import Target
 from arb.core.trajectory import Recording
 from dataset_script.build.blind import Blinding
 from dataset_script.build.output import code_version
-from dataset_script.build.report import BuildReport, finding
+from dataset_script.build.report import BuildReport, finding, listing_findings
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import (
@@ -33,6 +33,7 @@ from dataset_script.sources.base import (
     SourceListing,
     TrajectorySource,
     UnusableFileError,
+    ordered_steps,
 )
 
 
@@ -57,18 +58,15 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
 
 
 def group_files(
-    suite: Suite, listing: SourceListing, report: BuildReport
+    suite: Suite, kind: str, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:
     """Return the files of each trajectory of the suite. Files that spell the id as the suite does come first.
 
     Files of the source that belong to no trajectory are added to the findings in ``report``.
     """
-    report.left_out += [finding("link_out", name) for name in listing.links_out]
-    for name in listing.others:
-        if name.endswith(".json"):
-            report.left_out.append(finding("misplaced", name))
-        else:
-            report.notes.append(finding("not_json_file", name))
+    left_out, notes = listing_findings(kind, listing)
+    report.left_out += left_out
+    report.notes += notes
     found: dict[Trajectory, list[SourceFile]] = {}
     for file in listing.files:
         trajectory = suite.find(file.trajectory_id)
@@ -180,12 +178,14 @@ def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 
 def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     def made(file: SourceFile) -> tuple[Tables, list[Finding]]:
-        recording, read_notes = guarded(task.source.read, file)
+        recording, read_notes = read_run(task.source, file)
         if task.for_judges or task.reward is not None:
             recording = replace(recording, cum_reward=None if task.for_judges else task.reward)
         recording, broken = with_images(recording)
         run = Run(task.trajectory, recording, task.labels)
         tables = {name: table_of(name, rows(run), task.blinding) for name, rows in ROWS_OF_A_RUN.items()}
+        if task.blinding is not None or not len(tables["usage"]):  # it may tell which agent ran
+            del tables["usage"]
         notes = [finding(note.code, file.name, note.detail) for note in (*read_notes, *broken)]
         if file.trajectory_id != task.trajectory.trajectory_id:
             notes.append(finding("other_spelling", file.name, task.trajectory.trajectory_id))
@@ -255,7 +255,9 @@ def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Seq
         TrajectoryId.parse(file.trajectory_id)
     except ValueError as error:
         raise UnusableFileError("not_a_trajectory", str(error)) from error
-    return guarded(source.read, file)
+    recording, notes = guarded(source.read, file)
+    steps, changed = ordered_steps(recording.steps)
+    return replace(recording, steps=steps), (*notes, *changed)
 
 
 def table_of(

@@ -9,6 +9,7 @@ from typing import Any, Final
 from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
+from dataset_script.sources.base import FileCounts, SourceListing, valid_text
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
 """The text for each finding code of `build` and `verify`, by group."""
@@ -38,7 +39,8 @@ class BuildReport:
     """The result of a build.
 
     ``counts`` has the trajectories by split and benchmark, ``rows`` the rows by configuration and split.
-    ``published`` says whether the dataset was written to its folder.
+    ``files`` counts the source's files, or is None if the source is a dataset. ``published`` says whether the
+    dataset was written to its folder.
     """
 
     suite: str
@@ -46,6 +48,7 @@ class BuildReport:
     rows: dict[str, dict[str, int]] = field(default_factory=dict)
     left_out: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
+    files: FileCounts | None = None
     published: bool = False
 
     def count(self, split: str, benchmark: str) -> None:
@@ -62,7 +65,27 @@ class BuildReport:
             name: [{"code": f.code, "name": f.file, "detail": f.message} for f in getattr(self, name)]
             for name in ("left_out", "notes")
         }
-        return asdict(self) | found
+        return asdict(self) | found | {"files": self.files and self.files.to_json()}
+
+    def named_files(self) -> dict[str, list[str]]:
+        """Return the names of the source's files that were not read, by the code of the reason."""
+        found: dict[str, list[str]] = {}
+        for each in (*self.left_out, *self.notes):
+            if each.file and (each.code == "not_json_file" or each.code in LEFT_OUT.keys() - {"missing"}):
+                found.setdefault(each.code, []).append(valid_text(each.file) or "")
+        return {code: sorted(names) for code, names in sorted(found.items())}
+
+
+def listing_findings(kind: str, listing: SourceListing) -> tuple[list[Finding], list[Finding]]:
+    """Return findings on files that belong to no run of a source of this kind, and notes on the source."""
+    left_out = [finding("link_out", name) for name in listing.links_out]
+    left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
+    notes = [finding("not_json_file", name) for name in listing.others if not name.endswith(".json")]
+    return left_out, [*notes, *(finding(note.code, kind, note.detail) for note in listing.notes)]
+
+
+def files_line(counts: FileCounts) -> str:
+    return f"files: {counts.found:,} found = {counts.read:,} read + {counts.named:,} named"
 
 
 def lines(report: BuildReport) -> Iterator[str]:
@@ -70,6 +93,8 @@ def lines(report: BuildReport) -> Iterator[str]:
     yield f"suite {report.suite}: " + ", ".join(f"{split} {report.built(split)}" for split in SPLITS)
     for configuration, splits in report.rows.items():
         yield f"  {configuration}: " + ", ".join(f"{split} {rows}" for split, rows in splits.items())
+    if report.files is not None:
+        yield files_line(report.files)
     yield from section("left out", LEFT_OUT, report.left_out)
     yield from section("notes", NOTES, report.notes)
 

@@ -1,5 +1,6 @@
 """Turn a recorded run into the rows of each configuration, with notes about anything unusual in it."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, Final
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suites.targets import Target
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
 from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
@@ -57,6 +58,7 @@ def describe_run(kind: str, trajectory_id: str, recording: Recording | None) -> 
         "steps": steps,
         "answer": recording and recording.answer,
         "state": recording and recording.state,
+        "usage": asdict(recording.usage) if recording and recording.usage else None,
     }
 
 
@@ -115,12 +117,29 @@ def reward_row(run: Run) -> Row:
     }
 
 
+_PATH: Final = re.compile(
+    r"(?:(?<![\w.:/])/(?:data|home|mnt|opt|private|root|tmp|usr|Users|var|workspace)\b|\b[A-Za-z]:\\|~/)"
+    r"[^\s'\"]*"
+)
+"""The path of a file in the words of an error, which may be of the machine that ran the agent."""
+
+
+def usage_rows(run: Run) -> Iterator[Row]:
+    """Yield the run's row in `usage`, unless nothing was recorded about its end and what it used."""
+    state, usage = run.recording.state, run.recording.usage
+    state = None if state is None else _PATH.sub("[path]", state)
+    if state is not None or usage is not None:
+        cells = asdict(usage or RunUsage())
+        yield {"trajectory_id": run.trajectory.trajectory_id, "state": state, **cells}
+
+
 ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProxyType(
     {
         "trajectories": lambda run: iter((trajectory_row(run),)),
         "trajectories_with_screenshot": lambda run: iter((screenshot_row(run),)),
         "steps": step_rows,
         "rewards": lambda run: iter((reward_row(run),)),
+        "usage": usage_rows,
     }
 )
 """For each configuration that is made from recorded runs, a function that returns the rows of a run."""

@@ -91,6 +91,8 @@ def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Pa
     groups: list[list[Part]] = []
     size = 0
     for part in parts:
+        if configuration not in part.sizes:  # nothing of it was recorded
+            continue
         own = part.sizes[configuration]
         before = groups[-1][-1] if groups else None
         if before is None:

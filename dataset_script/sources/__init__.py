@@ -1,5 +1,6 @@
 """Read recorded runs in any supported format. `open_source` recognises the format of a folder."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from arb.core.plugins import leave_out, load_plugins
@@ -10,24 +11,33 @@ from dataset_script.sources.base import (
     link_names,
     no_runs,
 )
+from dataset_script.sources.mixed import MixedSource
 from dataset_script.sources.nearest import nearest_format
 
 
-def open_source(folder: Path, also_allowed: tuple[str, ...] = ()) -> TrajectorySource:
-    """Return the source of the runs in a folder or a log file.
+def open_source(
+    folder: Path, also_allowed: tuple[str, ...] = (), agent_from: tuple[str, ...] = ()
+) -> TrajectorySource:
+    """Return the source of the runs in a folder or a log file. A folder may have runs in several formats.
 
-    The built-in kinds are tried in the order of `arb.core.plugins.BUILT_IN`, then those of installed
-    packages, which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``.
-    ``also_allowed`` are classes, each ``module.class``, that the pickles of AgentLab may contain. Raises
-    SourceError if no kind recognises the folder.
+    The built-in kinds come in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages,
+    which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``. A published
+    dataset has no other formats. ``also_allowed`` are classes, each ``module.class``, that the pickles of
+    AgentLab may contain. ``agent_from`` are the facts to name agents after. Raises SourceError if no kind
+    recognises the folder.
     """
     if not folder.exists():
         raise SourceError(f"{folder}: this path does not exist; check its spelling")
+    found: list[TrajectorySource] = []
     for name, kind in load_plugins("arb.sources"):
         if not (isinstance(kind, type) and issubclass(kind, TrajectorySource)):
             leave_out("arb.sources", name, f"{kind!r} is not a subclass of TrajectorySource")
         elif kind.recognises(folder):
-            return kind.open(folder, also_allowed)
+            found.append(replace(kind.open(folder, also_allowed), agent_from=agent_from))
+            if kind.kind == "published":
+                break
+    if found:
+        return found[0] if len(found) == 1 else MixedSource(folder, tuple(found), agent_from=agent_from)
     nearest, is_known = nearest_format(folder)
     if is_known:
         raise no_runs(folder, f"contains no runs in a known format; {nearest}", _links(folder))

@@ -12,12 +12,13 @@ that were cut off come last.
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
+from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import (
     Note,
@@ -27,14 +28,17 @@ from dataset_script.sources.base import (
     UnusableFileError,
     data_image,
     file_stamp,
+    files_in,
     find_links_out,
     is_behind,
     is_inside,
+    mapping,
     missing_screenshots,
     valid_text,
 )
 from dataset_script.sources.pickle_values import field
 from dataset_script.sources.pickles import read_pickle
+from dataset_script.sources.released_files import state_in, usage_in
 
 
 def goal_text(goal: Any) -> str:
@@ -80,7 +84,7 @@ class AgentLabSource(TrajectorySource):
 
     @staticmethod
     def recognises(folder: Path) -> bool:
-        return folder.is_dir() and next(folder.rglob(ARGUMENTS), None) is not None
+        return folder.is_dir() and any(path.name == ARGUMENTS for path in files_in(folder))
 
     def list_runs(self) -> SourceListing:
         """List the runs by name. Reads only each run's small exp_args.pkl, for its id.
@@ -90,12 +94,19 @@ class AgentLabSource(TrajectorySource):
         """
         links = find_links_out(self.folder)
         incomplete = {link.parent for link in links if link.suffix not in PICTURES}
-        runs = sorted(path.parent for path in self.folder.rglob(ARGUMENTS) if path.is_file())
+        runs = sorted(path.parent for path in files_in(self.folder) if path.name == ARGUMENTS)
         runs = [run for run in runs if run not in incomplete and not is_behind(run, links)]
         aside = [run for run in runs if any(part[0] in "_." for part in run.relative_to(self.folder).parts)]
-        listed = {run: self._id_and_order(run) for run in runs if run not in aside}
+        found = {run: self._facts_and_order(run) for run in runs if run not in aside}
+        evaluations = [(task, facts) for facts, task, _ in found.values()]
+        agents, notes = name_agents(evaluations, self.agent_from)
+        listed = {
+            run: (f"{task.split('.')[0]}/{agent}/{task}", order)
+            for (run, (_, task, order)), agent in zip(found.items(), agents, strict=True)
+        }
         problem = f"contains no folder with {ARGUMENTS}; name AgentLab's results folder"
-        return self.listing(listed, links, problem, aside)
+        facts_known = frozenset[str]().union(*(facts.known for _, facts in evaluations))
+        return self.listing(listed, links, problem, aside, notes, facts_known)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run, a step at a time. Raises UnusableFileError if the run cannot be used."""
@@ -105,17 +116,22 @@ class AgentLabSource(TrajectorySource):
         found = (_STEP_FILE.fullmatch(path.name) for path in file.path.iterdir())
         numbers = sorted(int(each[1]) for each in found if each)
         if not numbers:
-            raise UnusableFileError("no_steps")
+            raise UnusableFileError(
+                "crashed" if summary.get("err_msg") else "no_steps", state_in(summary) or ""
+            )
         steps = tuple(self._step(file.path, number) for number in numbers)
         goal = self._goal(file.path)
         model = valid_text(field(arguments, "agent_args", "chat_model_args", "model_name"))
+        reward = summary.get("cum_reward")
         recording = Recording(
             trajectory_id=file.trajectory_id,
             model=model,
             goal=valid_text(goal_text(goal)) or "",
             goal_images=goal_images(goal),
-            cum_reward=summary,
+            cum_reward=float(reward) if isinstance(reward, int | float) else None,
             steps=steps,
+            state=state_in(summary),
+            usage=usage_in(summary),
         )
         return recording, missing_screenshots(steps)
 
@@ -123,18 +139,31 @@ class AgentLabSource(TrajectorySource):
         files = (path for path in sorted(file.path.iterdir()) if path.is_file())
         return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
-    def _id_and_order(self, run: Path) -> tuple[str, tuple[bool, int, str]]:
-        """Return a run's id, from its arguments or else its folder's name, and the sort key of repeats."""
+    def _facts_and_order(self, run: Path) -> tuple[AgentFacts, str, tuple[bool, int, str]]:
+        """Return a run's agent and task, from its arguments or else its folder's name, and its sort key.
+
+        The key sorts the runs of an agent on a task.
+        """
         seed = None
+        facts = {"folder": run.absolute().parent.name}
         try:
             arguments = read_pickle(run / ARGUMENTS, self.also_allowed)
-            agent, task = _agent_and_task(arguments)
+            name, task = _agent_and_task(arguments)
             seed = field(arguments, "env_args", "task_seed")
+            settings = dict(settings_in(field(arguments, "agent_args")))
+            settings |= settings_in({"max_steps": field(arguments, "env_args", "max_steps")})
+            if model := settings.pop("chat_model_args.model_name", None):
+                facts["model"] = model
+            settings.pop("agent_name", None)
+            # AgentLab adapts the other arguments to the benchmark.
+            of_task = {key for key in settings if not key.startswith("chat_model_args.")}
+            agent = AgentFacts(name, facts, settings, frozenset(of_task))
         except UnusableFileError:
             found = _FOLDER_NAME.fullmatch(run.name)
-            agent, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
+            name, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
+            agent = AgentFacts(name, facts)
         order = not _has_ended(run), seed if type(seed) is int else 0, run.name
-        return f"{task.split('.')[0]}/{agent}/{task}", order
+        return agent, task, order
 
     def _step(self, run: Path, number: int) -> Step:
         recorded = read_pickle(run / f"step_{number}.pkl.gz", self.also_allowed)
@@ -178,16 +207,14 @@ def _agent_and_task(arguments: Any) -> tuple[str, str]:
     return agent.replace("/", "_"), task.removeprefix("browsergym/").replace("/", "_")
 
 
-def _summary(run: Path) -> float | None:
-    """Return the rule-based reward or None. Raises UnusableFileError if the run was cut off."""
+def _summary(run: Path) -> Mapping[str, Any]:
+    """Return the content of summary_info.json. Raises UnusableFileError if the run was cut off."""
     if not _has_ended(run):
-        raise UnusableFileError("invalid", "summary_info.json is missing, so the run was cut off")
+        raise UnusableFileError("crashed", "summary_info.json is missing, so the run was cut off")
     try:
-        summary = json.loads((run / SUMMARY).read_bytes())
+        return mapping(json.loads((run / SUMMARY).read_bytes()))
     except (OSError, ValueError, RecursionError) as error:
         raise UnusableFileError("not_json", f"summary_info.json: {error}"[:200]) from error
-    reward = summary.get("cum_reward") if isinstance(summary, dict) else None
-    return float(reward) if isinstance(reward, int | float) else None
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:

@@ -16,11 +16,12 @@ import re
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, TypeVar
 
 from arb.core.replies import Verdict
 from arb.core.trajectory import Recording, Step
@@ -93,13 +94,29 @@ class SourceListing:
 
     ``files`` may be a collection that lists the runs again on each iteration, so that a million runs need no
     memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it,
-    which are not followed.
+    which are not followed. ``facts`` are the names of the facts that may name an agent (`--agent-from`).
     """
 
     files: Collection[SourceFile]
     others: tuple[str, ...]
     notes: tuple[Note, ...] = ()
     links_out: tuple[str, ...] = ()
+    facts: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class FileCounts:
+    """How many files a source has, and from how many of them runs were read. The others are named."""
+
+    found: int
+    read: int
+
+    @property
+    def named(self) -> int:
+        return self.found - self.read
+
+    def to_json(self) -> dict[str, int]:
+        return {"found": self.found, "read": self.read, "named": self.named}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,6 +169,16 @@ def finite(value: Any) -> float | None:
     return number if math.isfinite(number) else None
 
 
+def add_up(values: Iterable[Any]) -> float | None:
+    """Return the sum of the numbers of at least 0 among the values, or None if there is none."""
+    numbers = [
+        value
+        for value in values
+        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
+    ]
+    return sum(numbers) if numbers else None
+
+
 def id_part(name: str) -> str:
     """Return a name as a part of a trajectory id: without slashes, spaces and control characters."""
     return _NOT_IN_IDS.sub("_", (valid_text(name) or "").strip()).strip("_") or "unknown"
@@ -187,14 +214,24 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
     return [each for each in sequence(value) if isinstance(each, dict)]
 
 
-def files_in(source: Path) -> Iterator[Path]:
-    """Yield every file under a folder, in order, or the file itself. Links to folders are not followed."""
+def files_in(source: Path, *, whole: bool = False) -> Iterator[Path]:
+    """Yield every file under a folder, in order, or the file itself. Links to folders are not followed.
+
+    The folders of the released layout are left out, unless ``whole`` is set.
+    """
     if source.is_file():
         yield source
         return
     for place, folders, names in os.walk(source):
-        folders.sort()
+        skipped = frozenset() if whole else released_folders(Path(place), source)
+        folders[:] = sorted(set(folders) - skipped)
         yield from (Path(place, name) for name in sorted(names))
+
+
+def released_folders(place: Path, source: Path) -> frozenset[str]:
+    """Return the folders of the released layout in a place, which only its own reader searches."""
+    is_released = place in (source, source / "trajectories") and (place / "cleaned").is_dir()
+    return frozenset({"cleaned", "judgments", "screenshots"} if is_released else ())
 
 
 def content_of(path: Path, size: int = -1) -> bytes:
@@ -272,6 +309,7 @@ class TrajectorySource:
     """
 
     folder: Path
+    agent_from: tuple[str, ...] = field(default=(), kw_only=True)
     kind: ClassVar[str]
 
     @staticmethod
@@ -291,6 +329,57 @@ class TrajectorySource:
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no trajectory."""
         raise NotImplementedError
+
+    def kind_of(self, file: SourceFile) -> str:
+        """Return the kind of a run. Only in a folder with several formats it depends on the run."""
+        return self.kind
+
+    def files_of(self, file: SourceFile) -> Iterable[Path]:
+        """Return the files that belong to a run: by default, its file, or all files of its folder."""
+        return files_in(file.path)
+
+    def own_files(self) -> Iterable[Path]:
+        """Return the files that are read or meant to be there, although they belong to no run."""
+        return ()
+
+    def list_all(self) -> SourceListing:
+        """List the runs as `list_runs` does, and every file that belongs to none of them.
+
+        Raises SourceError if there is no run, or if no run has a fact that ``agent_from`` names.
+        """
+        listing = self.list_runs()
+        self.check_agent_from(listing.facts)
+        taken = {path for file in listing.files for path in self.files_of(file)} | {*self.own_files()}
+        named = {*listing.others, *listing.links_out}
+        rest: dict[str, None] = {}
+        for path in files_in(self.folder, whole=True):
+            if path not in taken:
+                name = PurePosixPath(self.name_of(path))
+                # A hidden folder, such as one of version control, is named once.
+                hidden = (each for each in reversed(name.parents) if each.name.startswith("."))
+                if named.isdisjoint(map(str, (name, *name.parents))):
+                    rest[str(next(hidden, name))] = None
+        return replace(listing, others=(*listing.others, *rest))
+
+    def check_agent_from(self, facts: Collection[str]) -> None:
+        """Raise SourceError if ``agent_from`` names something that is not one of these facts."""
+        if unknown := [name for name in self.agent_from if name not in facts]:
+            known = ", ".join(sorted(facts)) or "nothing, because the ids of this format are fixed"
+            raise SourceError(f"--agent-from {unknown[0]}: no run records this; choose from: {known}")
+
+    def count_files(self, listing: SourceListing, left_out: Collection[str]) -> FileCounts | None:
+        """Count the source's files, or return None if the format does not store runs in files of their own.
+
+        ``left_out`` has the names of the runs that could not be used.
+        """
+        found = {*files_in(self.folder, whole=True)} | {self.root / name for name in listing.links_out}
+        unused: set[Path] = set()
+        read: set[Path] = set()
+        for file in listing.files:
+            (unused if file.name in left_out else read).update(self.files_of(file))
+        own = (path for path in self.own_files() if path not in unused)
+        read.update(path for path in own if self.name_of(path) not in left_out)
+        return FileCounts(len(found), len(found & read))
 
     def read_parts(
         self, file: SourceFile, axtrees: Amount = "all", screenshots: Amount = "all", goal_images: bool = True
@@ -349,6 +438,7 @@ class TrajectorySource:
         problem: str,
         others: Iterable[Path] = (),
         notes: tuple[Note, ...] = (),
+        facts: Iterable[str] = (),
     ) -> SourceListing:
         """Return the listing of ``runs``: by path, each run's id and the key that sorts its repeats.
 
@@ -359,13 +449,54 @@ class TrajectorySource:
             raise no_runs(self.folder, problem, names)
         ids = zip(runs, numbered_ids(list(runs.values())), strict=True)
         files = tuple(SourceFile(path, self.name_of(path), each) for path, each in ids)
-        return SourceListing(files, tuple(map(self.name_of, others)), notes, names)
+        return SourceListing(files, tuple(map(self.name_of, others)), notes, names, frozenset(facts))
 
 
 def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
     """Return a list with a note that names the steps without a screenshot; empty if all have one."""
     missing = [str(step.num) for step in steps if step.screenshot is None]
     return [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
+
+
+Item = TypeVar("Item")
+
+
+def in_order(items: Sequence[Item], number: Callable[[Item], Any]) -> tuple[Sequence[Item], list[Note]]:
+    """Return the items in the order of their numbers, without repeats, and notes on what changed.
+
+    An item that equals the one before with the same number is a repeat. If items with the same number differ,
+    or if some have no number, all remain in their recorded order.
+    """
+    numbers = [number(item) for item in items]
+    if not all(type(each) is int for each in numbers) or numbers == sorted({*numbers}):
+        return items, []
+    kept: dict[int, list[Item]] = {}
+    for each, item in zip(numbers, items, strict=True):
+        if item not in kept.setdefault(each, []):
+            kept[each].append(item)
+    repeats = sorted({each for each in numbers if numbers.count(each) > len(kept[each])})
+    notes = [Note("repeated_steps", ", ".join(map(str, repeats))[:80])] if repeats else []
+    if any(len(group) > 1 for group in kept.values()):
+        twice = [each for each, group in kept.items() if len(group) > 1]
+        return items, [Note("unordered_steps", ", ".join(map(str, twice))[:80])]
+    left = [item for (item,) in kept.values()]
+    ordered = [item for _, (item,) in sorted(kept.items())]
+    if ordered != left:
+        notes.append(Note("reordered", str(numbers)[:80]))
+    return ordered, notes
+
+
+def ordered_steps(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], list[Note]]:
+    """Return the steps with increasing numbers, and notes on what changed.
+
+    Steps whose numbers cannot order them are numbered from 0 in their recorded order.
+    """
+    ordered, notes = in_order(steps, lambda step: step.num)
+    numbers = [step.num for step in ordered]
+    if numbers != sorted({*numbers}):
+        notes.append(Note("renumbered", f"written: {str(numbers)[:80]}"))
+        ordered = [replace(step, num=num) for num, step in enumerate(ordered)]
+    return tuple(ordered), notes
 
 
 def file_inside(name: str, folder: Path, root: Path) -> Path:
@@ -397,6 +528,16 @@ def file_stamp(path: Path) -> str:
     except (OSError, ValueError):
         return f"{path.name} absent"
     return f"{path.name} {found.st_size} {found.st_mtime_ns}"
+
+
+def texts_in(path: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...]:
+    """Return the JSON texts that a pattern finds in a file, without repeats. A file is read only once."""
+    return _texts_in(path, pattern, file_stamp(path))
+
+
+@lru_cache(maxsize=10_000)
+def _texts_in(path: Path, pattern: re.Pattern[bytes], _stamp: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(map(text_of_literal, pattern.findall(content_of(path)))))
 
 
 def data_image(address: Any) -> bytes | None:
@@ -478,7 +619,7 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
         raise ValueError(f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
     text = path.read_bytes().decode("latin-1")
     decode = json.JSONDecoder().raw_decode
-    at = _after(text, 0, "{")
+    at = _after(text, 3 if text.startswith("\xef\xbb\xbf") else 0, "{")
     while not text.startswith("}", at):
         key, at = decode(text, at)
         at = _after(text, at, ":")

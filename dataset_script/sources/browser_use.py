@@ -12,14 +12,17 @@ its actions. Versions differ in what they record:
               ``<browser_state>``; null in flash mode
 
 The files name neither agent nor model, so the folder names the agent. If a file has no task, ``tasks.json``
-in the source's folder may have it: an object of task ids and goals. Pictures must be inside the source. They
-are searched for at the recorded path and, since folders may have been moved, in
-``browser_use_agent_…/screenshots`` next to the history or in a folder above it, and in the run's own folder.
+in a folder above it may have it: an object of task ids and goals. Pictures are searched for at the recorded
+path and, since folders may have been moved, in ``browser_use_agent_…/screenshots`` next to the history or in
+a folder above it, and in the run's own folder. One place outside of the source is searched, too: the
+temporary folder of the system, where browser-use leaves ``browser_use_agent_…/screenshots``.
 ``judgement`` (a judge's verdict) and ``success`` (the agent's own) are not read.
 """
 
 import json
+import os
 import re
+import tempfile
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -28,7 +31,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
+from dataset_script.sources.agents import AgentFacts, name_agents
 from dataset_script.sources.base import (
     Note,
     SourceError,
@@ -36,6 +40,7 @@ from dataset_script.sources.base import (
     SourceListing,
     TrajectorySource,
     UnusableFileError,
+    add_up,
     call_text,
     content_of,
     data_image,
@@ -44,11 +49,12 @@ from dataset_script.sources.base import (
     files_in,
     find_links_out,
     id_part,
+    in_order,
     mapping,
     missing_screenshots,
     read_json_object,
     sequence,
-    text_of_literal,
+    texts_in,
     valid_text,
 )
 
@@ -90,13 +96,23 @@ class BrowserUseSource(TrajectorySource):
         links = find_links_out(self.folder)
         paths = sorted(set(_json_files(self.folder)) - links)
         tasks = {path: _task_folder(path) for path in paths if _begins(path)}
-        ids = {path: f"{BENCHMARK}/{id_part(t.parent.name)}/{id_part(t.name)}" for path, t in tasks.items()}
+        evaluations = [
+            (task.name, AgentFacts(task.parent.name, {"folder": task.parent.parent.name}))
+            for task in tasks.values()
+        ]
+        agents, same = name_agents(evaluations, self.agent_from)
+        ids = {
+            path: "/".join(map(id_part, (BENCHMARK, agent, task.name)))
+            for (path, task), agent in zip(tasks.items(), agents, strict=True)
+        }
         times = Counter(ids.values())
         runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
-        goals_of(self.root / TASKS)  # report a tasks.json that cannot be read before any run is read
-        others = [path for path in paths if path not in runs and path != self.root / TASKS]
+        of_goals = {goals_file(path, self.root) for path in runs}
+        for path in of_goals:  # report a tasks.json that cannot be read before any run is read
+            goals_of(path)
+        others = [path for path in paths if path not in runs and path not in of_goals]
         problem = "contains no history of browser-use; name the folder of the files that save_to_file wrote"
-        return self.listing(runs, links, problem, others)
+        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError, or SourceError if tasks.json cannot be read."""
@@ -106,8 +122,9 @@ class BrowserUseSource(TrajectorySource):
             raise UnusableFileError("not_a_trajectory", "has no list of objects called history")
         if not items:
             raise UnusableFileError("no_steps")
-        notes: list[Note] = []
-        goal = _goal(items) or goals_of(self.root / TASKS).get(_task_folder(file.path).name, "")
+        items, notes = in_order(items, lambda item: mapping(item.get("metadata")).get("step_number"))
+        goals = goals_of(goals_file(file.path, self.root))
+        goal = _goal(items) or goals.get(_task_folder(file.path).name, "")
         if not goal:
             notes.append(Note("no_goal", f"add {TASKS} with task ids and goals to the source's folder"))
         steps = self._steps(file.path, items, notes)
@@ -118,13 +135,19 @@ class BrowserUseSource(TrajectorySource):
             steps=steps,
             answer=_answer(items[-1]),
             state=_state(items[-1]),
+            usage=_usage(items, mapping(content.get("usage"))),
         )
         return recording, notes
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the history, the file with its goal, and its pictures."""
+        yield file.path
+        yield goals_file(file.path, self.root)
+        names = sorted(texts_in(file.path, _SCREENSHOT_PATH))
+        yield from filter(None, (self._find_picture(file.path, name) for name in names))
+
     def identity(self, file: SourceFile) -> str:
-        named = {text_of_literal(name) for name in _SCREENSHOT_PATH.findall(content_of(file.path))}
-        pictures = (self._find_picture(file.path, name) for name in sorted(named))
-        return "\n".join(map(file_stamp, (file.path, self.root / TASKS, *filter(None, pictures))))
+        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """Return a step for each state that the agent saw, and one for the results of its last actions.
@@ -178,8 +201,12 @@ class BrowserUseSource(TrajectorySource):
         if isinstance(name, str) and name:
             if (found := self._find_picture(path, name)) is not None:
                 return found
-            picture = re.split(r"[/\\]", name)[-1]
-            notes.append(Note("missing_reference", f"step {num}: {picture[:80]} is not in the source"))
+            picture = re.split(r"[/\\]", name)[-1][:80]
+            advice = ""
+            if (agent := _temporary_folder(name)) is not None:
+                picture = f"{agent.name}/screenshots/{picture}"
+                advice = ", nor in the temporary folder; copy it from that of the recording machine"
+            notes.append(Note("missing_reference", f"step {num}: {picture} is not in the source{advice}"))
         elif isinstance(inline, str) and inline:
             image = data_image(inline if inline.startswith("data:") else f"data:image/png;base64,{inline}")
             if image is None:
@@ -201,7 +228,32 @@ class BrowserUseSource(TrajectorySource):
         for folder in folders:
             with suppress(UnusableFileError):
                 return file_inside(picture, folder, self.root)
+        agent = _temporary_folder(name)
+        if agent is not None:
+            with suppress(UnusableFileError, OSError):
+                found = file_inside(picture, agent / "screenshots", agent)
+                return found if agent.lstat().st_uid == os.getuid() else None
         return None
+
+
+def _temporary_folder(name: str) -> Path | None:
+    """Return the folder in the system's temporary folder in which browser-use kept a picture, or None."""
+    *_, agent, place, _picture = ("", "", *re.split(r"[/\\]", name))
+    is_own = place == "screenshots" and re.fullmatch(r"browser_use_agent_[\w.-]{1,100}", agent)
+    return Path(tempfile.gettempdir(), agent) if is_own else None
+
+
+def _usage(items: Sequence[Mapping[str, Any]], total: Mapping[str, Any]) -> RunUsage | None:
+    """Return the recorded totals, or else the sums over the steps."""
+    steps = [mapping(item.get("metadata")) for item in items]
+    times = [[add_up([step.get(f"step_{each}_time")]) for each in ("start", "end")] for step in steps]
+    return RunUsage.of(
+        input_tokens=add_up([total.get("total_prompt_tokens")])
+        or add_up(step.get("input_tokens") for step in steps),
+        output_tokens=add_up([total.get("total_completion_tokens")]),
+        cost_usd=add_up([total.get("total_cost")]),
+        seconds=add_up(end - start for start, end in times if start is not None and end is not None),
+    )
 
 
 def _texts(values: Iterator[Any]) -> str | None:
@@ -301,6 +353,12 @@ def _between(message: Any, start: str, end: str) -> str | None:
     _, begins, rest = message.partition(start) if isinstance(message, str) else ("", "", "")
     text, ends, _ = rest.partition(end)
     return valid_text(text.strip()) or None if begins and ends else None
+
+
+def goals_file(history: Path, root: Path) -> Path:
+    """Return the tasks.json in the nearest folder above a history, or where it would be in the source."""
+    above = [folder / TASKS for folder in history.parents if folder.is_relative_to(root)]
+    return next((path for path in above if path.is_file()), root / TASKS)
 
 
 def goals_of(path: Path) -> Mapping[str, str]:

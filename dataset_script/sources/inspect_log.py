@@ -4,7 +4,8 @@
     <log>.json   one object: version, status, eval, plan, …, samples
 
 They are read without inspect_ai, whose version 0.3.285 cannot read the pictures of 0.3.60. The benchmark is
-the task. The agent is named after the model, and the solver if one was chosen for the run. The task id is the
+the task. The agent is named after the model, the solver if one was chosen for the run, and the settings in
+which the evaluations of the source differ (see `agents`): arguments, generation, limits. The task id is the
 sample's id. Epochs and further evaluations of a task by the same agent are repeats. A retried evaluation has
 a second log with the same ``task_id``; the later attempt at each sample counts.
 
@@ -26,7 +27,8 @@ from string import ascii_uppercase
 from typing import Any, ClassVar, Final
 from zipfile import BadZipFile, ZipFile
 
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
+from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.base import (
     JsonPlace,
     Note,
@@ -34,6 +36,7 @@ from dataset_script.sources.base import (
     SourceListing,
     TrajectorySource,
     UnusableFileError,
+    add_up,
     call_text,
     content_of,
     data_image,
@@ -53,7 +56,7 @@ from dataset_script.sources.base import (
 from dataset_script.sources.pickle_values import field
 
 _JSON_LOG: Final = re.compile(
-    rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{'
+    rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{'
 )
 _MEMBER: Final = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT: Final = "attachment://"
@@ -75,6 +78,7 @@ class _Evaluation:
     created: str
     status: str
     submit_tools: frozenset[str]
+    facts: AgentFacts
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -128,13 +132,15 @@ class InspectSource(TrajectorySource):
             begun.setdefault(of.key, of.created)
             latest |= {(of.key, *sample): log for sample in log.samples}
         notes, samples, runs = [], [], []
-        for log, of in read:
+        evaluations = [(of.task, of.facts) for _, of in read]
+        agents, same = name_agents(evaluations, self.agent_from)
+        for (log, of), agent in zip(read, agents, strict=True):
             left = 0
             for (sample_id, epoch), place in log.samples.items():
                 if latest[of.key, sample_id, epoch] is not log:
                     left += 1
                     continue
-                task = "/".join(map(id_part, (of.task, of.agent, sample_id)))
+                task = "/".join(map(id_part, (of.task, agent, sample_id)))
                 runs.append((task, (of.seed, begun[of.key], of.task_id, epoch)))
                 name = f"{log.name}#{sample_id}_epoch_{epoch}"
                 samples.append(LoggedSample(log.path, name, task, place, of))
@@ -150,7 +156,8 @@ class InspectSource(TrajectorySource):
                 files.append(LoggedSample(log.path, log.name, unknown, problem=log.problem))
         if not files:
             raise no_runs(self.folder, "no sample in a log of Inspect (a .eval or .json file)", names)
-        return SourceListing(tuple(files), (), tuple(notes), names)
+        facts = frozenset[str]().union(*(of.facts.known for _, of in read))
+        return SourceListing(tuple(files), (), (*notes, *same), names, facts)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one sample. Raises UnusableFileError if it has no run."""
@@ -185,6 +192,10 @@ class InspectSource(TrajectorySource):
                 if number is not None:
                     found[name] = number
         return found
+
+    def own_files(self) -> Iterator[Path]:
+        """Return every log, because a log that was retried has no run of its own."""
+        return _logs_in(self.folder)
 
     def identity(self, file: SourceFile) -> str:
         return f"{file.name} {file_stamp(file.path)}"
@@ -262,17 +273,58 @@ def _evaluation(header: Any, name: str) -> _Evaluation:
     if not task:
         raise UnusableFileError("not_a_trajectory", "names no task (eval.task)")
     seed = field(spec, "model_generate_config", "seed") or field(header, "plan", "config", "seed")
+    agent = "_".join(part for part in (model, solver) if part)
     steps = field(header, "plan", "steps")
     return _Evaluation(
         task_id=valid_text(field(spec, "task_id")) or name,
         task=task,
         model=model,
-        agent="_".join(part for part in (model, solver) if part),
+        agent=agent,
         seed=seed if type(seed) is int else 0,
         created=valid_text(field(spec, "created")) or "",
         status=valid_text(field(header, "status")) or "started",
         submit_tools=frozenset(_submit_tools(steps if isinstance(steps, list) else ())),
+        facts=_facts(agent, header, PurePosixPath(name)),
     )
+
+
+_OPERATION: Final = frozenset(
+    {"adaptive_connections", "attempt_timeout", "batch", "cache", "cache_prompt", "max_connections"}
+    | {"max_retries", "timeout"}
+)
+"""Generation settings that say how requests are sent, not what is asked."""
+_LIMITS: Final = ("cost_limit", "message_limit", "time_limit", "token_limit", "turn_limit", "working_limit")
+
+
+def _facts(agent: str, header: Any, log: PurePosixPath) -> AgentFacts:
+    """Return what the log says about the agent and its settings.
+
+    Generation settings and limits may come from the task.
+    """
+    spec, plan = field(header, "eval"), field(header, "plan")
+    of_task = dict(settings_in(field(spec, "task_args"), "task_args."))
+    of_task |= settings_in(field(plan, "config"))
+    of_task |= settings_in({name: field(spec, "config", name) for name in _LIMITS})
+    settings = dict(settings_in(field(spec, "model_generate_config")))
+    for name in ("solver_args", "model_args"):
+        settings |= settings_in(field(spec, name), f"{name}.")
+    roles = field(spec, "model_roles")
+    roles = (
+        {role: each for role, each in roles.items() if role != "grader"} if isinstance(roles, dict) else None
+    )
+    settings |= settings_in(roles, "model_roles.")
+    chosen = {name: value for name, value in (of_task | settings).items() if name not in _OPERATION}
+    tags = field(spec, "tags")
+    texts = {
+        "model": field(spec, "model"),
+        "solver": field(spec, "solver"),
+        "log": log.stem,
+        "folder": log.parent.name,
+        "tags": ",".join(map(str, tags)) if isinstance(tags, list) else None,
+    }
+    fields = {name: text for name, value in texts.items() if (text := valid_text(value))}
+    fields |= settings_in(field(spec, "metadata"), "metadata.")
+    return AgentFacts(agent, fields, chosen, frozenset(of_task) - frozenset(settings))
 
 
 def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
@@ -303,7 +355,8 @@ class _Conversation:
             outputs = objects(field(self._sample, "output", "choices"))[:1]
             messages, turn_places = objects([each.get("message") for each in outputs]), [0]
         if not messages:
-            raise UnusableFileError("no_steps", _state(self._sample))
+            state = _state(self._sample)
+            raise UnusableFileError("crashed" if state != "completed" else "no_steps", state)
         goal, goal_images = self._goal()
         submitted: list[Mapping[str, Any]] = []
         for message in messages[turn_places[0] : turn_places[-1]]:
@@ -333,6 +386,7 @@ class _Conversation:
             steps=tuple(self._steps),
             answer=answer,
             state=_state(self._sample),
+            usage=_usage(self._sample),
         ), self._notes
 
     def _submitted(self, message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -446,6 +500,19 @@ class _Conversation:
         if isinstance(value, dict):
             return {key: self._resolved(each) for key, each in value.items()}
         return [self._resolved(each) for each in value] if isinstance(value, list) else value
+
+
+def _usage(sample: Mapping[str, Any]) -> RunUsage | None:
+    """Return the sum over the sample's models. Tokens that were read from or written to a cache count."""
+    usages = field(sample, "model_usage")
+    models = objects([*usages.values()] if isinstance(usages, dict) else [])
+    read = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
+    return RunUsage.of(
+        input_tokens=add_up(each.get(name) for each in models for name in read),
+        output_tokens=add_up(each.get("output_tokens") for each in models),
+        cost_usd=add_up(each.get("total_cost") for each in models),
+        seconds=add_up([sample.get("total_time")]),
+    )
 
 
 def _state(sample: Mapping[str, Any]) -> str:

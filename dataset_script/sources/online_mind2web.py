@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
+from dataset_script.sources.agents import AgentFacts, name_agents
 from dataset_script.sources.base import (
     Note,
     SourceFile,
@@ -34,6 +35,7 @@ from dataset_script.sources.base import (
     files_in,
     find_links_out,
     id_part,
+    in_order,
     missing_screenshots,
     read_json_object,
     sequence,
@@ -69,16 +71,23 @@ class OnlineMind2WebSource(TrajectorySource):
         A result.json next to a ``trajectory/`` is always listed. If it is broken, `read` raises an exception.
         """
         links = find_links_out(self.folder)
-        runs, others = {}, []
+        found, others = {}, []
         for path in sorted(set(_results(self.folder)) - links):
             if (path.parent / PICTURES).is_dir() or _is_result(path):
-                run = path.parent.resolve()  # resolved, because a folder may be given as ``.`` or ``..``
-                own_id = f"{BENCHMARK}/{id_part(run.parent.name)}/{id_part(run.name)}"
-                runs[path] = own_id, _by_number(self.name_of(path))
+                found[path] = path.parent.resolve()  # because a folder may be given as ``.`` or ``..``
             else:
                 others.append(path)
+        evaluations = [
+            (run.name, AgentFacts(run.parent.name, {"folder": run.parent.parent.name}))
+            for run in found.values()
+        ]
+        agents, same = name_agents(evaluations, self.agent_from)
+        runs = {
+            path: ("/".join(map(id_part, (BENCHMARK, agent, run.name))), _by_number(self.name_of(path)))
+            for (path, run), agent in zip(found.items(), agents, strict=True)
+        }
         problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
-        return self.listing(runs, links, problem, others)
+        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))
@@ -107,17 +116,22 @@ class OnlineMind2WebSource(TrajectorySource):
         )
         return recording, notes
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        yield file.path
+        yield from _pictures(file.path.parent)
+
     def identity(self, file: SourceFile) -> str:
-        return "\n".join([file_stamp(file.path), *map(file_stamp, _pictures(file.path.parent))])
+        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def _written_in_version_2(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
     ) -> Iterator[Step]:
-        numbers = []
         for place, step in enumerate(content["action_history"]):
             if not isinstance(step, dict):
                 raise UnusableFileError("not_a_trajectory", f"action_history[{place}] is not an object")
-            numbers.append(step.get("step"))
+        history, changed = in_order(content["action_history"], lambda step: step.get("step"))
+        notes += changed
+        for place, step in enumerate(history):
             yield Step(
                 num=place,
                 url=valid_text(step.get("url")) or None,
@@ -125,6 +139,7 @@ class OnlineMind2WebSource(TrajectorySource):
                 reasoning=valid_text(step.get("thought")) or None,
                 screenshot=self._picture(run, step.get("screenshot"), notes),
             )
+        numbers = [step.get("step") for step in history]
         if numbers != list(range(len(numbers))):
             notes.append(Note("renumbered", f"written: {str(numbers)[:80]}"))
 

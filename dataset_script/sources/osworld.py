@@ -37,7 +37,7 @@ from dataset_script.sources.base import (
     read_json_at,
     valid_text,
 )
-from dataset_script.sources.browser_use import TASKS, goals_of
+from dataset_script.sources.browser_use import TASKS, goals_file, goals_of
 from dataset_script.sources.json_values import json_values
 
 BENCHMARK: Final = "osworld"
@@ -69,7 +69,8 @@ class OSWorldSource(TrajectorySource):
             task = path.parent.resolve()
             own_id = f"{BENCHMARK}/{id_part(task.parent.parent.name)}/{id_part(task.name)}"
             runs[path] = own_id, self.name_of(path)
-        goals_of(self.root / TASKS)  # report a tasks.json that cannot be read before any run is read
+        for path in runs:  # report a tasks.json that cannot be read before any run is read
+            goals_of(goals_file(path, self.root))
         problem = f"contains no {TRAJECTORY} of OSWorld; name the folder with <agent>/<domain>/<task_id>"
         return self.listing(runs, links, problem)
 
@@ -117,7 +118,7 @@ class OSWorldSource(TrajectorySource):
 
     def files_of(self, file: SourceFile) -> Iterator[Path]:
         """Yield the files of a run's folder, and the file with its goal."""
-        yield self.root / TASKS
+        yield goals_file(file.path, self.root)
         yield from files_in(file.path.parent)
 
     def identity(self, file: SourceFile) -> str:
@@ -130,7 +131,7 @@ class OSWorldSource(TrajectorySource):
         log = content_of(folder / "runtime.log", _LOG_BYTES).decode("utf-8", "replace")
         found = _INSTRUCTION.search(log)
         own = found[1].strip() if found else ""
-        return own or goals_of(self.root / TASKS).get(folder.resolve().name, "")
+        return own or goals_of(goals_file(folder / TRAJECTORY, self.root)).get(folder.resolve().name, "")
 
     def _picture(self, folder: Path, name: Any) -> Path | None:
         try:

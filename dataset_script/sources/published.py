@@ -6,9 +6,9 @@ of your own suite. `by_id` reads the rows of one trajectory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
@@ -18,7 +18,7 @@ import msgspec
 from msgspec import structs
 
 from arb.core.lazy import lazy_imports
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
 from arb.core.vocabulary import LABELS, SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
@@ -213,11 +213,27 @@ class PublishedSource(TrajectorySource):
         notes = () if has_steps else (Note("no_screenshots", "the source has no configuration steps"),)
         return SourceListing(files, (), notes)
 
+    def list_all(self) -> SourceListing:
+        """List the trajectories. `verify` checks that the folder has no other files."""
+        self.check_agent_from(())
+        return self.list_runs()
+
+    def count_files(self, listing: SourceListing, left_out: Collection[str]) -> None:
+        """Return None, because a file contains many trajectories."""
+
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one trajectory. Raises UnusableFileError if the folder has changed in the meantime."""
         recording = self.read_parts(file)
         row = self._row(file, "trajectories", ("model",)) or {}
-        return replace(recording, model=row.get("model"), cum_reward=self.reward(file)), ()
+        used = self._row(file, "usage", ()) or {}
+        usage = RunUsage(*(used.get(each.name) for each in fields(RunUsage)))
+        return replace(
+            recording,
+            model=row.get("model"),
+            cum_reward=self.reward(file),
+            state=used.get("state"),
+            usage=None if usage == RunUsage() else usage,
+        ), ()
 
     def reward(self, file: SourceFile) -> float | None:
         """Return the run's reward, or None if the dataset has none. Raises UnusableFileError."""

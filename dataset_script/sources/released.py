@@ -9,7 +9,7 @@ These folders are in the source's folder itself or in its ``trajectories/``.
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
@@ -26,12 +26,14 @@ from dataset_script.sources.base import (
     TrajectorySource,
     UnusableFileError,
     file_stamp,
+    files_in,
     find_links_out,
     is_behind,
     is_inside,
     link_names,
     missing_screenshots,
     no_runs,
+    ordered_steps,
 )
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
@@ -39,6 +41,8 @@ from dataset_script.sources.released_files import (
     CleanedStep,
     read_judgment,
     read_typed,
+    state_in,
+    usage_in,
 )
 
 LARGE_FILE_BYTES: Final = 100_000_000
@@ -98,8 +102,11 @@ class ReleasedSource(TrajectorySource):
         steps = tuple(
             _step(step, _screenshot(step, self.folder, screenshots, folder), notes) for step in content.steps
         )
+        steps, changed = ordered_steps(steps)
+        notes += changed
         if screenshots.is_dir():
             notes += missing_screenshots(steps)
+        summary = content.summary_info.as_recorded() if content.summary_info else {}
         return Recording(
             trajectory_id=file.trajectory_id,
             model=content.model,
@@ -107,6 +114,9 @@ class ReleasedSource(TrajectorySource):
             goal_images=(),
             cum_reward=content.summary_info.cum_reward if content.summary_info else None,
             steps=steps,
+            # The words of an error are not part of the released dataset.
+            state="error" if summary.get("err_msg") else state_in(summary),
+            usage=usage_in(summary),
         ), notes
 
     def identity(self, file: SourceFile) -> str:
@@ -117,6 +127,17 @@ class ReleasedSource(TrajectorySource):
         except OSError:
             pictures = []
         return "\n".join(map(file_stamp, (file.path, *pictures)))
+
+    def files_of(self, file: SourceFile) -> Iterable[Path]:
+        try:
+            place = TrajectoryId.parse(file.trajectory_id)
+        except ValueError:  # reported when it is read
+            return (file.path,)
+        return file.path, *files_in(_folder_of(self.root / "screenshots", place))
+
+    def own_files(self) -> Iterable[Path]:
+        """Return the judgments, which are listed apart, and what `fetch` recorded."""
+        return self.folder / "fetched.json", *files_in(self.root / "judgments", whole=True)
 
     def origin(self) -> dict[str, str]:
         """Return the repository and commit that `fetch` recorded in the folder, or an empty dict."""

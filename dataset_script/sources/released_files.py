@@ -8,14 +8,17 @@ Python's `json` writes NaN, Infinity and lone surrogates. The strict reader refu
 """
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
+import msgspec.structs
 
 from arb.core.replies import Verdict, read_reply
-from dataset_script.sources.base import RecordedJudgment, UnusableFileError, valid_text
+from arb.core.trajectory import RunUsage
+from dataset_script.sources.base import RecordedJudgment, UnusableFileError, add_up, valid_text
 
 
 def repair_json(data: bytes) -> str:
@@ -62,9 +65,43 @@ class _Element(msgspec.Struct):
 
 
 class SummaryInfo(msgspec.Struct):
-    """The reward of a run by the benchmark's rules."""
+    """The reward of a run by the benchmark's rules, and how the run ended and what it used.
+
+    The fields other than the reward are not checked, so that an odd value does not make the run unusable.
+    """
 
     cum_reward: float | None = None
+    err_msg: Any = None
+    truncated: Any = None
+    terminated: Any = None
+    input_tokens: Any = msgspec.field(name="stats.cum_input_tokens", default=None)
+    output_tokens: Any = msgspec.field(name="stats.cum_output_tokens", default=None)
+    cost: Any = msgspec.field(name="stats.cum_cost", default=None)
+    agent_elapsed: Any = msgspec.field(name="stats.cum_agent_elapsed", default=None)
+    step_elapsed: Any = msgspec.field(name="stats.cum_step_elapsed", default=None)
+
+    def as_recorded(self) -> Mapping[str, Any]:
+        """Return the fields by their names in the file."""
+        return {each.encode_name: getattr(self, each.name) for each in msgspec.structs.fields(self)}
+
+
+def state_in(summary: Mapping[str, Any]) -> str | None:
+    """Return how the run ended: with an error, after the last allowed step, or as the agent chose."""
+    if error := valid_text(summary.get("err_msg")):
+        return f"error: {' '.join(error.split())}"[:200]
+    if summary.get("truncated") is True:
+        return "truncated"
+    return "completed" if summary.get("terminated") is True else None
+
+
+def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
+    """Return the sums over the steps. The seconds are those of the agent and of the browser."""
+    return RunUsage.of(
+        input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
+        output_tokens=add_up([summary.get("stats.cum_output_tokens")]),
+        cost_usd=add_up([summary.get("stats.cum_cost")]),
+        seconds=add_up(summary.get(f"stats.cum_{part}_elapsed") for part in ("agent", "step")),
+    )
 
 
 class CleanedFile(msgspec.Struct):

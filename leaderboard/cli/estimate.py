@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
 
-from arb.core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
+from arb.core.cli import (
+    AgentFromOption,
+    JsonOption,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    stop,
+    words,
+)
 from arb.core.console import interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import AGENT_TITLES
@@ -17,10 +27,13 @@ with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
     from arb.core.predictions import parser_pool, raw
+    from dataset_script import commands as dataset_commands
+    from dataset_script.build import report as build_report
     from leaderboard import judge_names
     from leaderboard.success_rates import estimate as estimates
     from leaderboard.success_rates import files as rate_files
     from leaderboard.success_rates import runs as agent_runs
+    from leaderboard.success_rates import sources as source_runs
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,10 +46,11 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.runs import AgentRuns
 
 file_option = partial(typer.Option, exists=True, dir_okay=False)
+MOST_CRASHED = 20
 VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 
-def estimate(
+def estimate(  # noqa: PLR0913 - a command's options
     verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         list[Path] | None,
@@ -57,26 +71,54 @@ def estimate(
     half_width: Annotated[
         float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
     ] = 5.0,
+    source: Annotated[
+        Path | None, typer.Option(help="Also read the judged runs from this folder or log file.")
+    ] = None,
+    agent_from: AgentFromOption = None,
+    crashed: Annotated[
+        Literal["failures", "apart"],
+        typer.Option(help="Count crashed runs as failures, or list them apart and leave them out."),
+    ] = "failures",
     as_json: JsonOption = False,
 ) -> None:
     """Estimate agents' success rates from verdicts and a few labels.
 
     The rate according to a judge can be wrong by many percentage points. Labels of a random sample of the
     runs correct this error. Every estimate has a 95 % interval.
+
+    Runs that crashed before they could be judged are known from --source, or from the run.json of
+    `arb judges run --source` next to the verdicts. --agent-from needs --source.
     """
     labels, draw = labels or [], draw or []
     if not labels and not plan:
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
+    if agent_from and source is None:
+        stop("--agent-from needs the judged runs; add --source FOLDER", 2)
+    recorded, names = source_runs.recorded_source(verdicts), None
+    ended = recorded.crashed
+    if source is None and recorded.files is not None:
+        line = build_report.files_line(recorded.files)
+        typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
+    if recorded.is_part:
+        typer.echo("crashed runs are not counted, because a judge saw only some of the runs", err=True)
+    if source is not None:
+        built = dataset_commands.read_source(source, agent_from)
+        ended = () if recorded.is_part else built.facts.crashed
+        facts = words(agent_from)
+        names = partial(source_runs.other_names, source, facts) if facts else None
     made = rate_files.estimate_files(
         _read_all(verdicts),
         [(str(file), _read(file, agent_runs.SUCCESS_LABELS)) for file in labels],
         [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
+        ended if crashed == "failures" else (),
+        names,
     )
     if made.errors:
         _stop_with(made.errors)
     found, warnings = made.agents, made.warnings
+    _print_crashed(ended, crashed)
     if plan:
         rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
@@ -91,7 +133,8 @@ def estimate(
             title = "draw more runs, into the file with your labels" if own else "draw runs to label"
             next_step(title, "leaderboard", "annotation-template", *chosen)
     elif as_json:
-        print_json(made.to_json())
+        of_crashed = {"crashed": {"count_as": crashed, "runs": list(ended)}} if ended else {}
+        print_json({**made.to_json(), **of_crashed})
     else:
         print_estimates(found, made.judges, plain_console())
         if made.difference is not None:
@@ -99,6 +142,20 @@ def estimate(
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
         _print_warnings(warnings)
         next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
+
+
+def _print_crashed(ended: Sequence[str], choice: str) -> None:
+    """Print how many runs crashed, how they count, and which they are, on stderr."""
+    if not ended:
+        return
+    if choice == "failures":
+        how = "they count as failures (--crashed apart leaves them out)"
+    else:
+        how = "they are left out (--crashed failures counts them as failures)"
+    names = [printable(run) for run in ended[:MOST_CRASHED]]
+    if len(ended) > MOST_CRASHED:
+        names.append(f"and {len(ended) - MOST_CRASHED:,} more")
+    typer.echo("\n  ".join([f"{len(ended):,} runs crashed; {how}:", *names]), err=True)
 
 
 def _print_warnings(warnings: Sequence[str]) -> None:

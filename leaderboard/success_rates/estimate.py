@@ -70,6 +70,8 @@ class _Regression:
         is_exact: Whether the judges were right on every labelled run.
         not_drawn: For each labelled run, the share of its stratum without a label.
         degrees: The degrees of freedom: labelled tasks minus coefficients.
+        share: The share of runs that did not crash. All fields above are about these runs only.
+        of_crashes: The effect of each task on ``share``, of shape (tasks,).
     """
 
     value: float
@@ -81,6 +83,13 @@ class _Regression:
     is_exact: bool
     not_drawn: np.ndarray
     degrees: int
+    share: float
+    of_crashes: np.ndarray
+
+    @property
+    def rate(self) -> float:
+        """The estimated rate over all runs, of which crashed ones are failures."""
+        return self.value * self.share
 
     @property
     def labelled_tasks(self) -> int:
@@ -99,37 +108,43 @@ class _Regression:
             variance = float((self.effects(on_tasks=False) ** 2).sum())
             least = self.labelled_tasks / float(self.not_drawn.mean())
             low, high = _wilson(self.value, variance, least, self.degrees)
-        return max(low, known_ends[0]), min(high, known_ends[1])
+        return max(low * self.share, known_ends[0]), min(high * self.share, known_ends[1])
 
     def effects(self, *, on_tasks: bool = True) -> np.ndarray:
         """Return the effect of each task on the rate, of shape (tasks,). The squares add up to the variance.
 
-        The tasks are a sample, so both the predictions and the residuals vary with them. Without
-        ``on_tasks``, the runs are fixed, and only the draw of the labelled ones varies.
+        The tasks are a sample, so predictions, residuals and the share of crashed runs vary with them.
+        Without ``on_tasks``, the runs are fixed, and only the draw of the labelled ones varies; the rate is
+        then that of the runs that did not crash.
         """
-        n_tasks = int(self.tasks.max()) + 1
+        n_tasks = len(self.of_crashes)
         parts = self.weights * self.residuals
         if not on_tasks:
             return np.bincount(self.tasks[self.known], parts * np.sqrt(self.not_drawn), minlength=n_tasks)
         of_residuals = np.bincount(self.tasks[self.known], parts, minlength=n_tasks)
         apart = (self.fitted - self.fitted.mean()) / len(self.fitted)
-        return of_residuals + np.bincount(self.tasks, apart, minlength=n_tasks)
+        of_value = of_residuals + np.bincount(self.tasks, apart, minlength=n_tasks)
+        return of_value * self.share + self.of_crashes * self.value
 
     def interval_on_tasks(self) -> tuple[float, float]:
         """Return the interval of the agent's rate on tasks like these."""
-        n_tasks = len(np.unique(self.tasks))
+        n_tasks = len(self.of_crashes)
         if n_tasks < 2:
             return 0.0, 1.0
         variance = float((self.effects() ** 2).sum()) * n_tasks / (n_tasks - 1)
         degrees = max(self.degrees, LEAST_DEGREES)
-        low, high = _wilson(self.value, variance, float(self.labelled_tasks), degrees)
+        low, high = _wilson(self.rate, variance, float(self.labelled_tasks), degrees)
         if self.is_exact and not self.known.all():
-            low, high = low - self.unseen_error(), high + self.unseen_error()
+            low, high = low - self.unseen_error(self.share), high + self.unseen_error(self.share)
         return max(low, 0.0), min(high, 1.0)
 
 
 def estimate_rate(
-    verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None = None
+    verdicts: np.ndarray,
+    labels: np.ndarray,
+    tasks: np.ndarray,
+    strata: np.ndarray | None = None,
+    crashed: np.ndarray | None = None,
 ) -> RateEstimate:
     """Estimate the success rate over all runs of an agent, by regression of labels on judges' verdicts.
 
@@ -141,17 +156,26 @@ def estimate_rate(
         labels: 1, 0, or -1 for a run without a label, of shape (n,).
         tasks: The number of each run's task, of shape (n,). All runs of a task count as one draw.
         strata: The number of each run's stratum, of shape (n,), if strata were drawn from at different rates.
+        crashed: Which runs crashed, bool of shape (n,). They are failures; their labels and verdicts are not
+            used, and they do not count as labelled.
     """
     n, n_labels = len(labels), int((labels >= 0).sum())
-    found = _regress(verdicts, labels, tasks, strata)
+    n_crashed = 0
+    if crashed is not None:
+        labels = np.where(crashed, 0, labels)
+        n_crashed, n_labels = int(crashed.sum()), int((labels[~crashed] >= 0).sum())
+    if 0 < n == n_crashed:
+        highest = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(np.unique(tasks)))
+        return RateEstimate(n, 0, 0.0, (0.0, 0.0), (0.0, highest))
+    found = _regress(verdicts, labels, tasks, strata, crashed)
     if found is None:
         return RateEstimate(n, n_labels)
-    if n_labels == n:
+    if n_labels == n - n_crashed:
         value = float(np.mean(labels))
-        return RateEstimate(n, n, value, (value, value), found.interval_on_tasks())
+        return RateEstimate(n, n_labels, value, (value, value), found.interval_on_tasks())
     known_ends = _known_ends(labels)
     of_runs = found.interval_of_runs(known_ends)
-    return RateEstimate(n, n_labels, found.value, of_runs, found.interval_on_tasks())
+    return RateEstimate(n, n_labels, found.rate, of_runs, found.interval_on_tasks())
 
 
 def _known_ends(labels: np.ndarray) -> tuple[float, float]:
@@ -161,9 +185,19 @@ def _known_ends(labels: np.ndarray) -> tuple[float, float]:
 
 
 def _regress(
-    verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None
+    verdicts: np.ndarray,
+    labels: np.ndarray,
+    tasks: np.ndarray,
+    strata: np.ndarray | None,
+    crashed: np.ndarray | None = None,
 ) -> _Regression | None:
-    """Return the regression of labels on verdicts, or None if there are too few labels."""
+    """Return the regression of labels on verdicts of runs that did not crash, or None with too few labels."""
+    tasks = np.unique(tasks, return_inverse=True)[1]
+    ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
+    share = float(ran.mean()) if len(ran) else 1.0
+    of_crashes = np.bincount(tasks, (ran - share) / max(1, len(ran)))
+    verdicts, labels, tasks = verdicts[ran], labels[ran], tasks[ran]
+    strata = None if strata is None else strata[ran]
     n, known = len(labels), labels >= 0
     strata = _pooled(np.zeros(n, dtype=np.int64) if strata is None else strata, known)
     in_strata = strata[:, None] == np.arange(strata.max(initial=0) + 1)
@@ -184,7 +218,7 @@ def _regress(
     decides = leverage > 1 - _EXACT  # one run alone determines a coefficient, so its error is unknown
     return _Regression(
         value=float(np.clip(design.mean(axis=0) @ coefficients, *_known_ends(labels))),
-        tasks=np.unique(tasks, return_inverse=True)[1],
+        tasks=tasks,
         known=known,
         fitted=design @ coefficients,
         weights=weights,
@@ -192,6 +226,8 @@ def _regress(
         is_exact=bool(np.abs(residuals).max() < _EXACT),
         not_drawn=(1 - labels_in / runs_in)[strata[known]],
         degrees=degrees,
+        share=share,
+        of_crashes=of_crashes,
     )
 
 
@@ -294,19 +330,23 @@ def estimate_agents(
     matrix, tasks, found = runs.matrix, runs.tasks, []
     for agent, rows in runs.rows_of.items():
         verdicts, own_values, own_tasks = matrix[rows], values[rows], tasks[rows]
+        crashed = runs.crashed[rows]
+        ran = ~crashed
         strata = _strata_of(runs, rows, agent, draw) if draw is not None else None
         found.append(
             AgentEstimate(
                 agent,
                 {judge: _rate_by(column[rows]) for judge, column in runs.verdicts.items()},
-                _without_judges(own_values, own_tasks, strata),
-                estimate_rate(verdicts, own_values, own_tasks, strata),
+                _without_judges(own_values, own_tasks, strata, crashed),
+                estimate_rate(verdicts, own_values, own_tasks, strata, crashed),
                 {judge: int((column[rows] < 0).sum()) for judge, column in runs.verdicts.items()},
             )
         )
-        warnings += _warnings_on_agent(agent, verdicts, own_values, own_tasks, is_drawn=draw is not None)
+        if ran.any():
+            own = verdicts[ran], own_values[ran], own_tasks[ran]
+            warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)
         sizes = [each.n for each in draw or () if each.agent == agent]
-        if strata is not None and np.bincount(strata, minlength=len(sizes)).tolist() != sizes:
+        if strata is not None and np.bincount(strata[ran], minlength=len(sizes)).tolist() != sizes:
             warnings.append(
                 f"{agent}: runs or verdicts changed since the draw, so its weights no longer apply"
             )
@@ -369,38 +409,46 @@ def compare_agents(
     for agent, all_rows in own.items():
         rows = all_rows[np.isin(tasks[all_rows], common)]
         strata = _strata_of(runs, rows, agent, draw) if draw is not None else None
-        found.append(_regress(matrix[rows], values[rows], tasks[rows], strata) if len(common) > 1 else None)
+        own_runs = matrix[rows], values[rows], tasks[rows], strata, runs.crashed[rows]
+        found.append(_regress(*own_runs) if len(common) > 1 else None)
     one, other = found
     if one is None or other is None:
-        rates = tuple(None if each is None else each.value for each in found)
+        rates = tuple(None if each is None else each.rate for each in found)
         return AgentDifference(first, second, len(common), (rates[0], rates[1]))
-    value, degrees = one.value - other.value, min(one.degrees, other.degrees)
+    value, degrees = one.rate - other.rate, min(one.degrees, other.degrees)
     quantile = t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE
     ends = []
     for on_tasks in (False, True):
         # The effects are in the order of the task numbers, which both agents share.
-        apart = one.effects(on_tasks=on_tasks) - other.effects(on_tasks=on_tasks)
+        shares = (1.0, 1.0) if on_tasks else (one.share, other.share)
+        apart = one.effects(on_tasks=on_tasks) * shares[0] - other.effects(on_tasks=on_tasks) * shares[1]
         half = quantile * math.sqrt(float((apart**2).sum()) * len(common) / (len(common) - 1))
         for each in (one, other):
             if each.is_exact and not each.known.all():
-                half += each.unseen_error(1.0 if on_tasks else float(each.not_drawn.mean()))
+                half += each.unseen_error(each.share * (1.0 if on_tasks else float(each.not_drawn.mean())))
         ends.append((max(-1.0, value - half), min(1.0, value + half)))
-    return AgentDifference(first, second, len(common), (one.value, other.value), value, *ends)
+    return AgentDifference(first, second, len(common), (one.rate, other.rate), value, *ends)
 
 
-def _without_judges(labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None) -> RateEstimate:
+def _without_judges(
+    labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None, crashed: np.ndarray | None = None
+) -> RateEstimate:
     """Return the estimate from labels only.
 
     If the draw was stratified by verdicts, the interval is that of a uniform draw, which needs no judge.
     """
-    found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata)
-    if found.value is None or strata is None or len(set(strata.tolist())) == 1 or found.labelled == found.n:
+    found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata, crashed)
+    ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
+    n = int(ran.sum())
+    if found.value is None or strata is None or len({*strata[ran].tolist()}) == 1 or found.labelled == n:
         return found
-    value, not_drawn = found.value, 1 - found.labelled / found.n
-    variance = value * (1 - value) / (found.labelled - 1) * not_drawn
-    low, high = _wilson(value, variance, found.labelled / not_drawn, found.labelled - 1)
-    of_tasks = _wilson(value, variance / not_drawn, found.labelled, found.labelled - 1)
-    return RateEstimate(found.n, found.labelled, value, (low, high), of_tasks)
+    share = n / found.n
+    value, not_drawn = found.value / share, 1 - found.labelled / n
+    variance = value * (1 - value) / (found.labelled - 1)
+    low, high = _wilson(value, variance * not_drawn, found.labelled / not_drawn, found.labelled - 1)
+    of_crashes = value**2 * share * (1 - share) / found.n
+    of_tasks = _wilson(found.value, variance * share**2 + of_crashes, found.labelled, found.labelled - 1)
+    return RateEstimate(found.n, found.labelled, found.value, (low * share, high * share), of_tasks)
 
 
 def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:

@@ -1,11 +1,12 @@
 """Success rates of agents from files, for the command, the pages and notebooks."""
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
+from arb.core.ids import reading_key
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.parser_pool import ReadResult
 from leaderboard.success_rates.estimate import (
@@ -52,17 +53,29 @@ def estimate_files(
     draws: Sequence[tuple[str, bytes]] = (),
     agent: str | None = None,
     compare: tuple[str, str] | None = None,
+    crashed: Iterable[str] = (),
+    names: Callable[[Iterable[str]], Mapping[str, str]] | None = None,
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
     ``labels`` have no judge, and those of several files add up. ``draws`` have the names and the contents of
-    draws' records, which add up as well.
+    draws' records, which add up as well. ``crashed`` are the ids of runs without a verdict that count as
+    failures. ``names`` returns other ids of runs by reading key, or none if the runs have the right ids.
     """
     runs, findings = read_runs(verdicts)
     read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
     known, errors = add_labels([(name, found) for name, found, _ in read])
     errors = [*(problem for *_, problems in read for problem in problems), *errors]
+    if runs is not None and names is not None and (others := names(runs.ids)):
+        runs = runs.renamed(others)
+        known = {others.get(reading_key(run), run): value for run, value in known.items()}
+        if draws:
+            message = (
+                "was drawn under other names of agents. Leave out --agent-from, or judge and draw with it."
+            )
+            errors = [*errors, replace(error("other_agents", message), file=draws[0][0])]
+    runs = runs and runs.with_failures(crashed)
     strata = None
     if draws:
         files = runs.files if runs is not None else None
@@ -75,13 +88,15 @@ def estimate_files(
             known = {run: value for run, value in known.items() if f"/{agent}/" in run}
             strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
         else:
-            names = ", ".join(list(runs.rows_of)[:20])
-            errors = [*errors, error("unknown_agent", f"there is no run of {agent}; use one of {names}")]
+            known_agents = ", ".join(list(runs.rows_of)[:20])
+            problem = f"there is no run of {agent}; use one of {known_agents}"
+            errors = [*errors, error("unknown_agent", problem)]
     if runs is not None and compare is not None:
         for name in compare:
             if name not in runs.rows_of:
-                names = ", ".join(list(runs.rows_of)[:20])
-                errors = [*errors, error("unknown_agent", f"there is no run of {name}; use one of {names}")]
+                known_agents = ", ".join(list(runs.rows_of)[:20])
+                problem = f"there is no run of {name}; use one of {known_agents}"
+                errors = [*errors, error("unknown_agent", problem)]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))

@@ -47,11 +47,13 @@ class AgentRuns:
     """The runs to estimate from, with each judge's verdicts as 1, 0 or -1 (none), in the order of ``ids``.
 
     The verdicts have shape (n,). ``files`` has the file of each judge's verdicts.
+    ``failures`` are runs that crashed before they could be judged. They count as not successful.
     """
 
     ids: tuple[str, ...]
     verdicts: Mapping[str, np.ndarray]
     files: Mapping[str, "VerdictFile"] = field(default_factory=dict)
+    failures: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, verdicts: Mapping[str, Mapping[str, bool | None]]) -> "AgentRuns":
@@ -62,6 +64,23 @@ class AgentRuns:
             for judge, found in verdicts.items()
         }
         return cls(ids, columns)
+
+    def with_failures(self, crashed: Iterable[str]) -> "AgentRuns":
+        """Return these runs and the crashed ones, except those that have a verdict."""
+        known = set(map(reading_key, self.ids))
+        more = tuple(run for run in dict.fromkeys(crashed) if reading_key(run) not in known)
+        nothing = np.zeros(len(more), dtype=np.int8)
+        verdicts = {judge: np.concatenate([column, nothing]) for judge, column in self.verdicts.items()}
+        return replace(self, ids=(*self.ids, *more), verdicts=verdicts, failures=self.failures | {*more})
+
+    def renamed(self, names: Mapping[str, str]) -> "AgentRuns":
+        """Return the runs with other ids; ``names`` has them by reading key."""
+        return replace(self, ids=tuple(names.get(reading_key(run), run) for run in self.ids))
+
+    @property
+    def crashed(self) -> np.ndarray:
+        """Which runs crashed, bool of shape (n,)."""
+        return np.array([run in self.failures for run in self.ids], dtype=bool)
 
     @cached_property
     def parts(self) -> tuple[TrajectoryId, ...]:
@@ -86,7 +105,8 @@ class AgentRuns:
         """Return the runs of one agent; raises KeyError if it has no runs."""
         rows = self.rows_of[agent]
         ids = tuple(self.ids[row] for row in rows)
-        return AgentRuns(ids, {judge: column[rows] for judge, column in self.verdicts.items()}, self.files)
+        verdicts = {judge: column[rows] for judge, column in self.verdicts.items()}
+        return replace(self, ids=ids, verdicts=verdicts, failures=self.failures.intersection(ids))
 
     @property
     def matrix(self) -> np.ndarray:

@@ -15,7 +15,18 @@ SOURCES = Path(__file__).parent / "sources"
 SAMPLE = Path(__file__).parents[2] / "dataset_script" / "sample" / "data"
 LOGS = SOURCES / "inspect_logs" / "0.3.285"
 
-FIELDS = ["trajectory_id", "format", "benchmark", "agent", "task_id", "goal", "steps", "answer", "state"]
+FIELDS = [
+    "trajectory_id",
+    "format",
+    "benchmark",
+    "agent",
+    "task_id",
+    "goal",
+    "steps",
+    "answer",
+    "state",
+    "usage",
+]
 STEP = ["index", "action", "reasoning", "url", "text", "has_screenshot", "has_axtree"]
 
 

@@ -216,7 +216,8 @@ def test_a_source_becomes_a_suite_in_one_split_and_a_dataset_without_rewards(tex
     assert [(t.trajectory_id, t.split) for t in made.suite.trajectories] == [(name, "test") for name in IDS]
     assert load_suite(made.suite_folder) == made.suite
     dataset = PublishedDataset(made.folder)
-    assert dataset.configurations == ("trajectories", "trajectories_with_screenshot", "steps", "tasks")
+    usual = ("trajectories", "trajectories_with_screenshot", "steps", "tasks", "usage")
+    assert dataset.configurations == usual
     assert b"reward" not in (made.folder / "data/trajectories/test-00000-of-00001.parquet").read_bytes()
     rows = {row["trajectory_id"]: row for row in dataset.table("trajectories").to_pylist()}
     assert {name: row["answer"] for name, row in rows.items()} == {n: r["answer"] for n, r in RUNS.items()}

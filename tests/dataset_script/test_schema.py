@@ -33,6 +33,7 @@ def test_the_configurations_are_those_of_the_contract_the_text_one_first():
         "judgments",
         "rewards",
         "tasks",
+        "usage",
     ]
     assert DEFAULT == "trajectories"
     assert {name for name, found in CONFIGURATIONS.items() if found.splits == ("dev",)} == {"annotations"}
@@ -82,6 +83,12 @@ def test_the_configurations_are_those_of_the_contract_the_text_one_first():
             {name: Value("string") for name in ("task", "benchmark", "split")}
             | {"sites": List(Value("string")), "evaluation_types": List(Value("string"))}
             | {"difficulty": Value("string"), "category": Value("string")},
+        ),
+        (
+            "usage",
+            {"trajectory_id": Value("string"), "state": Value("string")}
+            | {name: Value("int64") for name in ("input_tokens", "output_tokens")}
+            | {name: Value("float64") for name in ("cost_usd", "seconds")},
         ),
     ],
 )

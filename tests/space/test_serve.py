@@ -207,6 +207,12 @@ def test_the_runs_of_a_source_are_shown_and_nothing_can_be_submitted(runs, tmp_p
     assert_nothing_was_written(service)
 
 
+def test_agents_of_a_source_are_named_after_chosen_facts(runs, capsys):
+    with pytest.raises(typer.Exit):
+        _settings_of_source(runs, Settings(), ["model"])
+    assert "--agent-from model: no run records this" in capsys.readouterr().err
+
+
 def test_a_folder_without_runs_is_one_line(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
     with pytest.raises(typer.Exit) as ended:

@@ -36,6 +36,8 @@ def _run(source: TrajectorySource, file: SourceFile) -> dict[str, Any]:
         return {"trajectory_id": file.trajectory_id, "refused": [error.code, error.detail]}
     steps = [_without_nulls(asdict(step)) for step in recording.steps]
     run = _without_nulls(asdict(recording)) | {"steps": steps}
+    if recording.usage is not None:
+        run["usage"] = _without_nulls(asdict(recording.usage))
     return run | {"notes": [f"{note.code}: {note.detail}" for note in notes]}
 
 

@@ -84,7 +84,8 @@ def cleaned(benchmark: str = "shop", agent: str = "GenericAgent-a") -> dict[str,
         "valid": True,
         "experiment": "run-1",
         "goal": "Buy a teapot.\n",
-        "summary_info": {"n_steps": 2, "cum_reward": 1.0, "err_msg": None},
+        "summary_info": {"n_steps": 2, "cum_reward": 1.0, "err_msg": None, "terminated": True}
+        | {"stats.cum_cost": 0.25, "stats.cum_step_elapsed": 4.0, "stats.cum_agent_elapsed": 2.5},
         "steps": [
             step(0, action="click('7')", reasoning="Open it."),
             step(1, action="send_msg_to_user('Done.')", reasoning="Tell.", last_action_error="TimeoutError"),

@@ -17,7 +17,7 @@ import pyarrow as pa
 from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite, Trajectory, load_dev_labels, load_suite
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
 from arb.core.vocabulary import SPLITS
 from dataset_script.build.parts import table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, annotation_row, judgment_row, task_row
@@ -152,6 +152,7 @@ class SyntheticPart:
             "trajectories_with_screenshot": 60_000,
             "steps": trees // 8 + pictures,
             "rewards": 60,
+            "usage": 60,
             "judgments": 700 * len(self._shape.judges),
         }
 
@@ -175,6 +176,8 @@ class SyntheticPart:
             goal=goal_of(self.trajectory),
             goal_images=(self._pages[0].picture,) if picture_goal else (),
             cum_reward=float(drawn.random() < 0.25),
+            state="completed",
+            usage=RunUsage(seconds=float(len(self._visited))),
             steps=tuple(_step(n, page, n == last, drawn) for n, page in enumerate(self._visited)),
         )
         if self.trajectory.trajectory_id != self._shape.without_pages:

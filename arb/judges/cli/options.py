@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
-from arb.core.cli import SuiteOption, flags, stop
+from arb.core.cli import AgentFromOption, SuiteOption, flags, stop
 from arb.core.lazy import lazy_imports
 from arb.judges.endpoints.providers import PROVIDERS
 from arb.judges.types import OptionsError
@@ -61,6 +61,7 @@ class RunOptions:
     source: Annotated[
         Path | None, Option(help="Read runs from this folder (default: ARB_DATA_DIR or the sample).")
     ] = None
+    agent_from: AgentFromOption = None
     typed_source: Path | None = None
     """Not an option: the user's ``--source`` if ``source`` is a dataset that was built from it."""
     benchmark: Annotated[list[str] | None, Option(help="Judge only this benchmark. Repeat to add more.")] = (
@@ -250,6 +251,8 @@ def with_built_source(options: Options) -> Options:
     nor a source. If the runs cannot be read, `read_source` ends the command.
     """
     if options.split is not None:
+        if options.agent_from:
+            raise OptionsError("--agent-from needs --source without --split; remove one of them")
         return options
     if options.source is None:
         raise OptionsError(_NO_RUNS)
@@ -258,7 +261,7 @@ def with_built_source(options: Options) -> Options:
             "--source and --suite cannot be used together without --split. Leave out --suite to judge all "
             "runs of the folder, or add --split to judge only those that belong to the suite"
         )
-    built = dataset_commands.read_source(options.source)
+    built = dataset_commands.read_source(options.source, options.agent_from)
     return replace(
         options,
         suite=str(built.suite_folder),

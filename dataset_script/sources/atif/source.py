@@ -1,38 +1,56 @@
 """Find the runs of a folder: Harbor's trials, and trajectories of other programs."""
 
 import json
+import mmap
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from arb.core.trajectory import Recording
-from dataset_script.sources.atif.trajectory import RunReader, files_named, read_document, references
+from arb.core.trajectory import Recording, RunUsage
+from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
+from dataset_script.sources.atif.trajectory import (
+    RunReader,
+    files_named,
+    malformed_parts,
+    read_document,
+    references,
+    seconds_of,
+    usage_in,
+)
 from dataset_script.sources.base import (
     Note,
     SourceFile,
     SourceListing,
     TrajectorySource,
     UnusableFileError,
+    add_up,
     content_of,
     file_stamp,
+    files_in,
     finite,
     id_part,
     is_inside,
     mapping,
     objects,
     read_json_object,
-    text_of_literal,
+    released_folders,
+    texts_in,
     valid_text,
 )
 
 _HEAD_BYTES: Final = 1 << 18
-"""The part of a file that is read to recognise it; the version and the agent come before the steps."""
+"""The part of a file that is read to recognise it. The version and the agent usually come first."""
 _VERSION: Final = re.compile(r'"schema_version"\s*:\s*"ATIF-v')
+_LATE_VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
+_BEGINNING: Final = re.compile(
+    r'\s*\{\s*"(?:agent|continued_trajectory_ref|extra|final_metrics|notes|session_id|steps'
+    r'|subagent_trajectories|trajectory_id)"\s*:'
+)
+"""The beginning of a trajectory that has its version later. Only such files are searched completely."""
 _AGENT: Final = re.compile(r'"agent"\s*:\s*(?=\{)')
 _TIME: Final = re.compile(r'"timestamp"\s*:\s*"([^"\\]{10,40})"')
 _REFERENCES: Final = (b'"trajectory_path"', b'"continued_trajectory_ref"')
@@ -44,6 +62,10 @@ _VERIFIER_FAILED: Final = ("AddTests", "DownloadVerifier", "Reward", "Verifier")
 """Prefixes of the exceptions that Harbor's verifier raises after the agent has finished."""
 
 
+_OF_A_JOB: Final = ("config.json", "job.log", "lock.json", "result.json")
+"""Files that Harbor writes into a job's folder, next to its trials."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Trial:
     """The facts in a trial's result.json. ``regrades`` names the trial that this one only verifies again."""
@@ -51,8 +73,9 @@ class _Trial:
     names: frozenset[str]
     regrades: frozenset[str]
     benchmark: str
-    agent: str
+    agent: AgentFacts
     task: str
+    usage: RunUsage | None
     model: str | None
     seed: int
     started: float
@@ -77,7 +100,7 @@ class AtifSource(TrajectorySource):
         """
         candidates = sorted(_candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
-        runs: dict[Path, tuple[str, tuple[Any, ...]]] = {}
+        runs: dict[Path, tuple[str, AgentFacts, str, tuple[Any, ...]]] = {}
         parts: set[Path] = set()
         trials: dict[Path, _Trial] = {}
         for path in candidates:
@@ -85,19 +108,26 @@ class AtifSource(TrajectorySource):
                 continue
             if trial := self._trial(path):
                 trials[path] = trial
-                names, order = (trial.benchmark, trial.agent, trial.task), (trial.seed, trial.started)
+                runs[path] = trial.benchmark, trial.agent, trial.task, (trial.seed, trial.started)
             elif head := _head(path):
-                names, order = ("atif", head[0], _task_of(path)), (0, head[1])
+                runs[path] = "atif", head[0], _task_of(path), (0, head[1])
                 parts.update(self._parts(path))
-            else:
-                continue
-            runs[path] = "/".join(map(id_part, names)), (not path.exists(), *order, path.as_posix())
         known = frozenset[str]().union(*(trial.names for trial in trials.values()))
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
-        listed = {path: run for path, run in runs.items() if path not in parts | again}
-        notes = tuple(Note("regraded", self.name_of(path)) for path in sorted(again))
+        used = {path: run for path, run in runs.items() if path not in parts | again}
+        evaluations = [(f"{benchmark}/{task}", facts) for benchmark, facts, task, _ in used.values()]
+        agents, same = name_agents(evaluations, self.agent_from)
+        listed = {
+            path: (
+                "/".join(map(id_part, (benchmark, agent, task))),
+                (not path.exists(), *order, path.as_posix()),
+            )
+            for (path, (benchmark, _, task, order)), agent in zip(used.items(), agents, strict=True)
+        }
+        notes = (*(Note("regraded", self.name_of(path)) for path in sorted(again)), *same)
         problem = "contains no ATIF trajectory; name Harbor's jobs folder, or a file"
-        return self.listing(listed, outside, problem, notes=notes)
+        facts_known = frozenset[str]().union(*(facts.known for _, facts in evaluations))
+        return self.listing(listed, outside, problem, notes=notes, facts=facts_known)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run, with its continuations and the files that it refers to. Raises UnusableFileError."""
@@ -105,12 +135,16 @@ class AtifSource(TrajectorySource):
         state = trial.state if trial else None
         if trial and not file.path.is_file():
             raise UnusableFileError(
-                "invalid", f"the trial left no {file.path.name} ({state or 'unfinished'})"
+                "crashed", f"the trial left no {file.path.name} ({state or 'unfinished'})"
             )
         document, run = read_document(file.path), RunReader(self.root)
+        if malformed := list(malformed_parts(document)):
+            run.notes.append(Note("malformed", f"{len(malformed)}: {', '.join(malformed[:5])}"))
         run.add(document, file.path, run.main)
         if not run.main.has_begun:
-            raise UnusableFileError("no_steps")
+            has_crashed = state is not None and state != "completed"
+            reason = state or ", ".join(malformed[:5])
+            raise UnusableFileError("crashed" if has_crashed else "no_steps", reason)
         answer = run.finish()
         model = valid_text(mapping(document.get("agent")).get("model_name")) or run.model
         recording = Recording(
@@ -121,6 +155,7 @@ class AtifSource(TrajectorySource):
             steps=tuple(run.steps),
             answer=answer,
             state=state,
+            usage=_merged(trial.usage if trial else None, usage_in(run.documents)),
         )
         return recording, run.notes
 
@@ -136,16 +171,34 @@ class AtifSource(TrajectorySource):
         found = mapping(verified.get("rewards")) or {"reward": verified.get("reward")}
         return {name: number for name, value in found.items() if (number := finite(value)) is not None}
 
+    def files_of(self, file: SourceFile) -> Iterator[Path]:
+        """Return all files of a trial, or a trajectory with the files that it names."""
+        if self._trial(file.path):
+            yield from files_in(_trial_folder(file.path))
+        yield from self._named_files(file)
+
+    def own_files(self) -> Iterator[Path]:
+        """Return the files of trials that only grade again, and those that Harbor writes for a job."""
+        for path in _candidates(self.folder):
+            if self._trial(path):
+                folder = _trial_folder(path)
+                yield from files_in(folder)
+                yield from (folder.parent / name for name in _OF_A_JOB)
+
     def identity(self, file: SourceFile) -> str:
+        return "\n".join(map(file_stamp, self._named_files(file)))
+
+    def _named_files(self, file: SourceFile) -> Iterator[Path]:
+        """Yield the trial's result.json, the run's file, and the files that it names, inside the source."""
         found: dict[Path, None] = {_trial_folder(file.path) / "result.json": None}
         waiting = [file.path]
         while waiting:
             path = waiting.pop()
             if path not in found:
                 found[path] = None
-                names = _NAMED_FILE.findall(content_of(path)) if path.suffix == ".json" else ()
-                waiting += files_named(map(text_of_literal, names), path, self.root)
-        return "\n".join(file_stamp(path) for path in found if is_inside(path, self.root))
+                names = texts_in(path, _NAMED_FILE) if path.suffix == ".json" else ()
+                waiting += files_named(names, path, self.root)
+        yield from (path for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
         """Return the facts in result.json about a file's trial, or None if it belongs to no trial.
@@ -181,6 +234,7 @@ def _candidates(folder: Path) -> Iterator[Path]:
         yield folder
     for top, folders, names in os.walk(folder):
         place = Path(top)
+        folders[:] = set(folders) - released_folders(place, folder)
         if "result.json" in names and not {"agent", "steps"}.isdisjoint(folders) and _is_trial(place):
             steps = list(place.glob("steps/*/agent/trajectory.json"))
             yield from steps or [place / "agent" / "trajectory.json"]
@@ -199,26 +253,48 @@ def _is_trial(folder: Path) -> bool:
     return b'"trial_name"' in content_of(folder / "result.json", 4096)
 
 
-def _head(path: Path) -> tuple[str, float] | None:
+def _head(path: Path) -> tuple[AgentFacts, float] | None:
     """Return the agent and the time of the first step, or None if the file is not a trajectory."""
-    text = content_of(path, _HEAD_BYTES).decode("utf-8-sig", "replace")
-    if not text.lstrip().startswith("{") or not _VERSION.search(text):
-        return None
-    found, time = _AGENT.search(text), _TIME.search(text)
+    head = content_of(path, _HEAD_BYTES)
+    text = head.decode(json.detect_encoding(head), "replace")
     agent: Any = None
-    if found is not None:
-        with suppress(ValueError, RecursionError):  # the agent may reach beyond the part that was read
-            agent = json.JSONDecoder().raw_decode(text, found.end())[0]
+    if _VERSION.search(text):
+        found = _AGENT.search(text)
+        if not text.lstrip().startswith("{"):
+            return None
+        if found is not None:
+            with suppress(ValueError, RecursionError):  # the agent may reach beyond the part that was read
+                agent = json.JSONDecoder().raw_decode(text, found.end())[0]
+    elif len(head) < _HEAD_BYTES or not _BEGINNING.match(text) or not _has_late_version(path):
+        return None
     if agent is None:
         with suppress(UnusableFileError):  # reported when the run is read
             agent = read_json_object(path).get("agent")
-    names = mapping(agent)
-    return _agent_name(names.get("name"), names.get("model_name")), _seconds(time and time[1])
+    names, time = mapping(agent), _TIME.search(text)
+    fields = {"file": path.stem, "folder": path.absolute().parent.name}
+    return _agent_facts(names.get("name"), names.get("model_name"), names.get("version"), fields), seconds_of(
+        time and time[1]
+    )
 
 
-def _agent_name(name: Any, model: Any) -> str:
-    """Return the agent's name with its model, since one program with two models counts as two agents."""
-    return "-".join(filter(None, map(valid_text, (name, model)))) or "unknown"
+def _has_late_version(path: Path) -> bool:
+    with (
+        suppress(OSError, ValueError),
+        path.open("rb") as file,
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content,
+    ):
+        return _LATE_VERSION.search(content) is not None
+    return False
+
+
+def _agent_facts(
+    name: Any, model: Any, version: Any, fields: Mapping[str, str], settings: Mapping[str, str] | None = None
+) -> AgentFacts:
+    """Return the facts about an agent. Its model is part of its name, since two models are two agents."""
+    both = "-".join(filter(None, map(valid_text, (name, model)))) or "unknown"
+    texts = {"name": name, "model": model, "version": version}
+    recorded = {key: text for key, value in texts.items() if (text := valid_text(value))}
+    return AgentFacts(both, {**fields, **recorded}, settings, frozenset({"job"}))
 
 
 def _task_of(path: Path) -> str:
@@ -228,18 +304,22 @@ def _task_of(path: Path) -> str:
     return path.stem if path.name != "trajectory.json" else above.name
 
 
-def _seconds(time: Any) -> float:
-    try:
-        return datetime.fromisoformat(time).timestamp()
-    except (TypeError, ValueError, OverflowError, OSError):
-        return float("inf")
+_AGENT_SETTINGS: Final = ("import_path", "max_timeout_sec", "override_timeout_sec", "skills")
+_TRIAL_SETTINGS: Final = ("agent_timeout_multiplier", "extra_instructions", "timeout_multiplier")
 
 
 def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Trial:
     info, config = mapping(result.get("agent_info")), mapping(result.get("config"))
     model = mapping(info.get("model_info"))
     model_name = "/".join(filter(None, (valid_text(model.get(key)) for key in ("provider", "name"))))
-    seed = mapping(mapping(config.get("agent")).get("kwargs")).get("seed")
+    chosen = mapping(config.get("agent"))
+    seed = mapping(chosen.get("kwargs")).get("seed")
+    settings = dict(settings_in(chosen.get("kwargs"), "kwargs."))
+    settings |= settings_in({name: chosen.get(name) or None for name in _AGENT_SETTINGS})
+    trial_settings = {name: config.get(name) for name in _TRIAL_SETTINGS}
+    settings |= settings_in({name: each for name, each in trial_settings.items() if each not in (1, [])})
+    fields = {"folder": folder.absolute().parent.name}
+    settings["job"] = folder.absolute().parent.name
     regrades = mapping(config.get("source_trial"))
     regraded = filter(None, (valid_text(regrades.get(key)) for key in ("trial_id", "path")))
     task = valid_text(result.get("task_name")) or folder.name.rpartition("__")[0] or folder.name
@@ -247,13 +327,32 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
         names=frozenset((folder.name, valid_text(result.get("id")) or folder.name)),
         regrades=frozenset(text.rstrip("/").rpartition("/")[2] for text in regraded),
         benchmark=valid_text(result.get("source")) or "harbor",
-        agent=_agent_name(info.get("name"), model_name),
+        agent=_agent_facts(info.get("name"), model_name, info.get("version"), fields, settings),
         task=f"{task}.{step}" if step else task,
+        usage=None if step else _usage(result),
         model=model_name or None,
         seed=seed if type(seed) is int else 0,
-        started=_seconds(result.get("started_at")),
+        started=seconds_of(result.get("started_at")),
         state=_state(result, step),
     )
+
+
+def _usage(result: Mapping[str, Any]) -> RunUsage | None:
+    """Return what the agent of a trial used, or None if result.json has no such figures."""
+    used, time = mapping(result.get("agent_result")), mapping(result.get("agent_execution"))
+    seconds = seconds_of(time.get("finished_at")) - seconds_of(time.get("started_at"))
+    figures = {
+        "input_tokens": add_up([used.get("n_input_tokens")]),
+        "output_tokens": add_up([used.get("n_output_tokens")]),
+        "cost_usd": add_up([used.get("cost_usd")]),
+    }
+    return RunUsage.of(**figures, seconds=add_up([seconds]))
+
+
+def _merged(usage: RunUsage | None, other: RunUsage | None) -> RunUsage | None:
+    """Return ``usage``, with the figures of ``other`` where it has none."""
+    known = {name: each for name, each in asdict(usage).items() if each is not None} if usage else {}
+    return replace(other, **known) if other else usage
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:

@@ -3,18 +3,21 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
-from arb.core.trajectory import Step
+from arb.core.trajectory import RunUsage, Step
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
     Note,
     UnusableFileError,
+    add_up,
     call_text,
     content_of,
     file_inside,
+    in_order,
     mapping,
     objects,
     read_json_object,
@@ -42,6 +45,58 @@ def read_document(path: Path) -> Mapping[str, Any]:
             "not_a_trajectory", f"{version[:40]}: only ATIF-v1.0 to ATIF-v1.8 can be read"
         )
     return document
+
+
+def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the places of members that do not have the form of the format, so that they are not read."""
+    steps = document.get("steps")
+    if not isinstance(steps, list):
+        yield "steps is not a list"
+        return
+    for place, step in enumerate(steps):
+        if not isinstance(step, dict):
+            yield f"steps[{place}] is not an object"
+            continue
+        if step.get("source") not in ("agent", "system", "user"):
+            yield f"steps[{place}].source"
+        if not isinstance(step.get("message", ""), str | list | None):
+            yield f"steps[{place}].message"
+        observation = step.get("observation")
+        if not isinstance(observation, dict | None):
+            yield f"steps[{place}].observation"
+        for name, members in (("tool_calls", step.get("tool_calls")), ("results", _members(observation))):
+            if not isinstance(members, list | None):
+                yield f"steps[{place}].{name}"
+            elif not all(isinstance(each, dict) for each in members or ()):
+                yield f"a member of steps[{place}].{name}"
+
+
+def _members(observation: Any) -> Any:
+    return mapping(observation).get("results")
+
+
+def usage_in(documents: Sequence[Mapping[str, Any]]) -> RunUsage | None:
+    """Return what a run used: the last document's final metrics, or else the sum over the steps of all."""
+    final = mapping(documents[-1].get("final_metrics")) if documents else {}
+    steps = [step for document in documents for step in objects(document.get("steps"))]
+    used = [mapping(step.get("metrics")) for step in steps if step.get("is_copied_context") is not True]
+    times = [each for step in steps if (each := seconds_of(step.get("timestamp"))) != float("inf")]
+    names = {"input_tokens": "prompt_tokens", "output_tokens": "completion_tokens", "cost_usd": "cost_usd"}
+    found = {
+        ours: add_up(
+            [final[f"total_{name}"]] if f"total_{name}" in final else [each.get(name) for each in used]
+        )
+        for ours, name in names.items()
+    }
+    return RunUsage.of(**found, seconds=max(times) - min(times) if len(times) > 1 else None)
+
+
+def seconds_of(time: Any) -> float:
+    """Return a time in ISO format as seconds, or infinity if it is something else."""
+    try:
+        return datetime.fromisoformat(time).timestamp()
+    except (TypeError, ValueError, OverflowError, OSError):
+        return float("inf")
 
 
 def _file_named(name: Any, path: Path, root: Path) -> Path:
@@ -128,6 +183,8 @@ class RunReader:
     side: dict[str, _Agent] = field(default_factory=dict)
     last: tuple[int, Sequence[Mapping[str, Any]], Sequence[str]] = (-1, (), ())
     """The main agent's last action: the step's number, the calls and the texts written with them."""
+    documents: list[Mapping[str, Any]] = field(default_factory=list)
+    """The run's trajectory and its continuations."""
     opened: set[Path] = field(default_factory=set)
     delegated: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """The embedded subagents that were read, by Python's ``id()``. Keeping them here keeps the ids unique."""
@@ -142,7 +199,11 @@ class RunReader:
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
             document, path = following
-            for step in objects(document.get("steps")):
+            if agent is self.main:
+                self.documents.append(document)
+            steps, notes = in_order(objects(document.get("steps")), lambda step: step.get("step_id"))
+            self.notes += notes
+            for step in steps:
                 self._add_step(step, path, self._actor(step, agent), (*around, document))
             name = document.get("continued_trajectory_ref")
             following = None if name is None else self._open(name, path)

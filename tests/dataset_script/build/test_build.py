@@ -52,6 +52,7 @@ def test_each_configuration_has_its_rows_and_features(full_source, out, suite, l
         "judgments": {"dev": 1, "test": 1},
         "rewards": {"dev": 2, "test": 3},
         "tasks": {"dev": 1, "test": 2},  # shop.1; shop.2 and the one of WorkArena
+        "usage": {"dev": 2, "test": 3},
     }
     assert report.rows == expected
     for name, splits in expected.items():
@@ -201,8 +202,8 @@ def test_builds_give_the_same_bytes_with_any_number_of_workers(full_source, suit
         made[name] = (contents(tmp_path / name), report.as_json())
     assert made["one"] == made["again"] == made["three"]
     assert (
-        len(made["one"][0]) == 5 + 12
-    )  # texts; files of five configurations by split, judgments and annotations
+        len(made["one"][0]) == 5 + 14
+    )  # texts; files of six configurations by split, judgments and annotations
 
 
 def test_what_is_appended_leaves_earlier_files_as_they_are(source, suite_ids, out, suite, contents, table):
@@ -241,7 +242,9 @@ def test_the_manifest_tells_every_file_with_its_hash(full_source, out, suite):
     assert {name: entry["sha256"] for name, entry in manifest["files"].items()} == {
         name: sha256(data).hexdigest() for name, data in files.items()
     }
-    assert (manifest["suite"], manifest["source"]) == ("own-suite", {"kind": "released", "blind": False})
+    counts = {"found": 5, "read": 5, "named": 0}  # five runs without pictures
+    source = {"kind": "released", "blind": False, "files": counts, "not_read": {}}
+    assert (manifest["suite"], manifest["source"]) == ("own-suite", source)
     assert str(full_source.path) not in (out / "manifest.json").read_text()
 
 

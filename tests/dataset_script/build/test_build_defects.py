@@ -18,6 +18,7 @@ from dataset_script.build.output import OutputError
 from dataset_script.build.report import lines
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.base import SourceError
+from dataset_script.verify.check import verify
 from tests.support.released_layout import cleaned, png
 from tests.support.released_layout import step as make_step
 
@@ -61,8 +62,33 @@ def test_one_bad_file_of_each_kind_is_named_and_the_rest_is_built(full_source, o
     assert report.damaged() == 4  # cut, without steps, with a wrong type, a cut judgment
     assert names(report.notes, "not_json_file") == ["cleaned/notes.txt"]
     assert report.published
+    # Ten files, of which only the run of TEST_3 is read.
+    assert report.files.to_json() == {"found": 10, "read": 1, "named": 9}
     for name in ("trajectories", "steps", "rewards"):
         assert {row["trajectory_id"] for row in table(out, "test", name)} == {TEST_3}
+
+
+def test_repeated_and_unordered_steps_are_put_in_order_so_that_verify_finds_nothing(
+    full_source, out, suite, table
+):
+    first, second, third = cleaned()["steps"]
+    full_source.put(TEST_1, steps=[second, first, second, third])
+    full_source.put(TEST_2, steps=[first, second | {"num": 0}, third])
+    report = build(full_source.path, out, suite)
+    codes = ("repeated_steps", "reordered", "unordered_steps", "renumbered")
+    notes = [(each.code, each.file.rpartition("/")[2], each.message) for each in report.notes]
+    assert [note for note in notes if note[0] in codes] == [
+        ("repeated_steps", "shop.2.json", "1"),
+        ("reordered", "shop.2.json", "[1, 0, 1, 2]"),
+        ("unordered_steps", "shop.resized.2.json", "0"),
+        ("renumbered", "shop.resized.2.json", "written: [0, 0, 2]"),
+    ]
+    steps = table(out, "test", "steps")
+    assert [row["num"] for row in steps if row["trajectory_id"] == TEST_1] == [0, 1, 2]
+    urls = [row["url"] for row in steps if row["trajectory_id"] == TEST_1]
+    assert urls == ["http://shop/0", "http://shop/1", "http://shop/2"]
+    assert [row["num"] for row in steps if row["trajectory_id"] == TEST_2] == [0, 1, 2]
+    assert "duplicate_id" not in {finding.code for finding in verify(out, suite=suite).findings}
 
 
 def test_links_out_of_the_source_are_named_and_not_followed(full_source, out, suite, tmp_path, table):

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from PIL import Image
 
-from arb.core.trajectory import Recording, Step
+from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.build.pictures import BrokenImageError, check_picture
 from dataset_script.build.rows import (
     Run,
@@ -15,6 +15,7 @@ from dataset_script.build.rows import (
     screenshot_row,
     step_rows,
     trajectory_row,
+    usage_rows,
     with_images,
 )
 from dataset_script.sources.base import Note
@@ -117,6 +118,21 @@ def test_the_final_screenshot_is_the_last_steps_and_goal_images_are_kept(run):
 def test_the_rule_based_verdict_is_a_reward_above_one_half(run, reward, verdict):
     row = reward_row(replace(run, recording=replace(run.recording, cum_reward=reward)))
     assert row == {"trajectory_id": DEV, "cum_reward": reward, "rule_based": verdict}
+
+
+def test_the_row_of_usage_has_what_was_recorded_without_paths_of_the_machine(run):
+    assert list(usage_rows(replace(run, recording=replace(run.recording, state=None, usage=None)))) == []
+    state = "error: in /home/ada/run.py at C:\\Users\\ada\\x.py of https://shop/a/b: 3/4 and/or"
+    changed = replace(run.recording, state=state, usage=RunUsage(input_tokens=7, seconds=1.5))
+    (row,) = usage_rows(replace(run, recording=changed))
+    assert row == {
+        "trajectory_id": run.trajectory.trajectory_id,
+        "state": "error: in [path] at [path] of https://shop/a/b: 3/4 and/or",
+        "input_tokens": 7,
+        "output_tokens": None,
+        "cost_usd": None,
+        "seconds": 1.5,
+    }
 
 
 def codes(run):

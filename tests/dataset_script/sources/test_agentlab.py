@@ -258,8 +258,8 @@ ODD_TREE = {"obs": {"axtree_object": {"nodes": 3}, "extra_element_properties": {
 @pytest.mark.parametrize(
     ("name", "content", "code", "said"),
     [
-        ("summary_info.json", None, "invalid", "summary_info.json is missing"),
-        ("summary_info.json", b"", "invalid", "summary_info.json is missing"),
+        ("summary_info.json", None, "crashed", "summary_info.json is missing"),
+        ("summary_info.json", b"", "crashed", "summary_info.json is missing"),
         ("summary_info.json", b'{"cum_rew', "not_json", "summary_info.json"),
         ("step_*", None, "no_steps", "^$"),
         ("step_1.pkl.gz", packed(["x" * 100])[:-10], "not_a_pickle", "step_1.pkl.gz"),
@@ -293,3 +293,46 @@ def test_a_run_whose_file_changed_has_another_identity(study, tmp_path):
 def test_a_folder_without_runs_is_no_source(tmp_path):
     with pytest.raises(SourceError, match=r"exp_args\.pkl"):
         AgentLabSource(tmp_path).list_runs()
+
+
+@pytest.mark.parametrize(
+    ("summary", "state"),
+    [
+        (
+            {"err_msg": "Exception in task x\nTimeoutError: …", "truncated": True},
+            "error: Exception in task x TimeoutError: …",
+        ),
+        ({"err_msg": None, "truncated": True}, "truncated"),
+        ({"err_msg": None, "truncated": False, "terminated": True}, "completed"),
+        ({}, None),
+    ],
+)
+def test_the_state_says_how_the_run_ended(study, tmp_path, summary, state):
+    (study() / "summary_info.json").write_text(json.dumps(summary))
+    assert read_only_run(tmp_path)[0].state == state
+
+
+def test_a_run_that_failed_before_its_first_step_has_crashed(study, tmp_path):
+    (study(steps=0) / "summary_info.json").write_text(json.dumps({"err_msg": "no browser"}))
+    with pytest.raises(UnusableFileError, match="error: no browser") as error:
+        read_only_run(tmp_path)
+    assert error.value.code == "crashed"
+
+
+def test_tokens_dollars_and_seconds_are_the_sums_of_the_summary(study, tmp_path, genuine):
+    assert (genuine.state, genuine.usage.cost_usd, round(genuine.usage.seconds, 2)) == (
+        "completed",
+        2.0,
+        7.27,
+    )
+    figures = {
+        "input_tokens": 70,
+        "output_tokens": 7,
+        "cost": float("nan"),
+        "agent_elapsed": 1.5,
+        "step_elapsed": 2,
+    }
+    summary = {f"stats.cum_{name}": value for name, value in figures.items()}
+    (study() / "summary_info.json").write_text(json.dumps(summary))
+    usage = read_only_run(tmp_path)[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.seconds) == (70, 7, None, 3.5)

@@ -280,7 +280,7 @@ def test_links_out_of_the_source_are_named_and_not_read(tmp_path):
         (trajectory(agent("Hi."), version="ATIF-v2.0"), "not_a_trajectory", "ATIF-v2.0: only ATIF-v1.0 to "),
         (trajectory(user("Do it.")), "no_steps", "^$"),
         (trajectory(agent("Hi.", is_copied_context=True)), "no_steps", "^$"),
-        ({**trajectory(), "steps": "none"}, "no_steps", "^$"),
+        ({**trajectory(), "steps": "none"}, "no_steps", "^steps is not a list$"),
         ('{"schema_version": "ATIF-v1.8", "steps": [', "not_json", "Expecting value"),
     ],
 )
@@ -386,3 +386,32 @@ def test_values_of_any_type_give_a_run_or_a_refusal(tmp_path, trial):
             write_json(tmp_path / "files", part, name if name in dict(TERMINUS) else "other.json")
     for recording in read_or_refused(AtifSource(tmp_path)):
         assert recording.steps[-1].action is None
+
+
+def test_steps_out_of_order_are_put_in_order_and_repeats_are_left_out(tmp_path):
+    first, second, third = trajectory(user("Do it."), agent("", ("a", {})), agent("", ("b", {})))["steps"]
+    content = trajectory() | {"steps": [first, third, second, second]}
+    recording, notes = read_one(write_json(tmp_path, content))
+    assert [step.action for step in recording.steps] == ["a()", "b()", None]
+    assert [(note.code, note.detail) for note in notes] == [
+        ("repeated_steps", "2"),
+        ("reordered", "[1, 3, 2, 2]"),
+    ]
+
+
+def test_usage_is_that_of_the_trial_then_of_the_final_metrics_then_the_sum_of_the_steps(tmp_path):
+    turns = [
+        agent("Hi.", metrics={"prompt_tokens": 3, "completion_tokens": 1, "cost_usd": 0.25}, timestamp=time)
+        for time in ("2026-01-01T10:00:00Z", "2026-01-01T10:00:07Z")
+    ]
+    usage = read_one(write_json(tmp_path / "a", trajectory(*turns)))[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd, usage.seconds) == (6, 2, 0.5, 7.0)
+    final = {"total_prompt_tokens": 60, "total_completion_tokens": 20}
+    whole = trajectory(*turns, final_metrics=final)
+    usage = read_one(write_json(tmp_path / "b", whole))[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd) == (60, 20, 0.5)
+    times = {"started_at": "2026-01-01T10:00:00Z", "finished_at": "2026-01-01T10:01:00Z"}
+    result = {"agent_result": {"n_input_tokens": 100}, "agent_execution": times}
+    write_trial(tmp_path / "c" / "t__1", result, whole)
+    usage = read_one(tmp_path / "c")[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.seconds) == (100, 20, 60.0)

@@ -323,3 +323,78 @@ def test_whatever_stands_in_a_history_it_is_read_or_refused(tmp_path, content):
     (tmp_path / "task.json").write_text(json.dumps(content))
     for recording in read_or_refused(BrowserUseSource(tmp_path)):
         assert recording.steps[-1].action is None
+
+
+def numbered(number, action, **state):
+    made = item([{"click": {"index": action}}], **state)
+    return made | {"metadata": made["metadata"] | {"step_number": number, "input_tokens": 5}}
+
+
+def test_steps_out_of_order_are_put_in_order_and_repeats_are_left_out_with_a_note(write):
+    recording, notes = read(write(numbered(2, 22), numbered(1, 11), numbered(2, 22), numbered(3, 33)))
+    actions = ["click(index=11)", "click(index=22)", "click(index=33)", None]
+    assert [step.action for step in recording.steps] == actions
+    assert [(note.code, note.detail) for note in notes[:2]] == [
+        ("repeated_steps", "2"),
+        ("reordered", "[2, 1, 2, 3]"),
+    ]
+    recording, notes = read(write(numbered(1, 1), numbered(2, 2), numbered(1, 3)))
+    assert [step.action for step in recording.steps[:3]] == [f"click(index={n})" for n in (1, 2, 3)]
+    assert ("unordered_steps", "1") in [(note.code, note.detail) for note in notes]
+
+
+def test_tokens_and_seconds_are_those_of_the_steps_or_the_totals(write):
+    usage = read(write(numbered(1, 1), numbered(2, 2)))[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.seconds) == (
+        10,
+        None,
+        2.0,
+    )  # two steps of 1 s, 5 each
+    folder = write(DONE)
+    content = json.loads((folder / "agent" / "task.json").read_text())
+    content["usage"] = {"total_prompt_tokens": 9, "total_completion_tokens": 3, "total_cost": 0.5}
+    (folder / "agent" / "task.json").write_text(json.dumps(content))
+    usage = read(folder)[0].usage
+    assert (usage.input_tokens, usage.output_tokens, usage.cost_usd) == (9, 3, 0.5)
+
+
+def test_pictures_are_found_in_the_temporary_folder_or_the_note_says_what_to_copy(
+    write, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    name = "/var/tmp/browser_use_agent_7_123/screenshots/step_1.png"
+    folder = write({**DONE, "state": {"url": "", "screenshot_path": name}})
+    recording, notes = read(folder)
+    assert recording.steps[0].screenshot is None
+    assert notes[1].detail == (
+        "step 0: browser_use_agent_7_123/screenshots/step_1.png is not in the source, nor in the temporary "
+        "folder; copy it from that of the recording machine"
+    )
+    place = tmp_path / "temporary" / "browser_use_agent_7_123" / "screenshots"
+    place.mkdir(parents=True)
+    (place / "step_1.png").write_bytes(PICTURE)
+    assert read(folder)[0].steps[0].screenshot.read_bytes() == PICTURE
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "/tmp/browser_use_agent_1/other/step_1.png",
+        "/tmp/other/screenshots/step_1.png",
+        "/tmp/browser_use_agent_1/../browser_use_agent_2/x/step_1.png",
+        "/tmp/browser_use_agent_1/screenshots/link.png",
+    ],
+)
+def test_nothing_else_of_the_temporary_folder_is_read(write, tmp_path, monkeypatch, name):
+    temporary = tmp_path / "temporary"
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    place = Path(str(temporary) + name.removeprefix("/tmp"))
+    for each in (place, temporary / "browser_use_agent_1" / "screenshots" / "secret"):
+        each.parent.mkdir(parents=True, exist_ok=True)
+    (temporary / "secret.png").write_bytes(PICTURE)
+    if name.endswith("link.png"):
+        place.symlink_to(temporary / "secret.png")
+    else:
+        place.write_bytes(PICTURE)
+    folder = write({**DONE, "state": {"url": "", "screenshot_path": name}})
+    assert read(folder)[0].steps[0].screenshot is None

@@ -242,7 +242,8 @@ def test_an_output_without_messages_is_the_answer(tmp_path):
 @pytest.mark.parametrize(
     ("each", "code"),
     [
-        (sample(error={"message": "cancelled"}), "no_steps"),
+        (sample(), "no_steps"),
+        (sample(error={"message": "cancelled"}), "crashed"),
         (sample(assistant("x"), invalidation={"author": "me"}), "invalid"),
     ],
 )

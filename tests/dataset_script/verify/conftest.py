@@ -60,6 +60,7 @@ def _rows_of(trajectory_id: str, number: int, split: str) -> Iterator[tuple[str,
         tree = {"axtree": f"{trajectory_id} {n}", "axtree_pruned": "pruned"}
         yield "steps", {**its, **steps[n], **tree, "screenshot": pictures[n], "box": [1.0, 2.0, 3.0, 4.0]}
     yield "rewards", {**its, "cum_reward": 1.0, "rule_based": 1}
+    yield "usage", {**its, "state": "completed", "input_tokens": 70, "cost_usd": 0.5}
     yield "judgments", {**its, "judge": "aer", "state": "ok", "success": 1, "reply": "Status: success"}
     if split == "dev":
         yield "annotations", {**its, "annotation": 1, "annotator": "annotator-1", **labels}

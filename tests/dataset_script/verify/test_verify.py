@@ -18,7 +18,7 @@ def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     assert report.ok
     assert report.rows["trajectories"] == {"dev": 2, "test": 1}
     assert report.rows["steps"] == {"dev": 6, "test": 3}  # 3 steps each
-    assert report.files == 13  # 6 configurations with two splits, annotations with one
+    assert report.files == 15  # 7 configurations with two splits, annotations with one
 
 
 def test_the_shipped_sample_which_was_built_before_some_columns_were_added_passes():
@@ -133,14 +133,14 @@ def test_a_report_says_what_was_found_how_often_and_where(published, own_suite):
     (finding,) = report.findings
     assert (finding.level, finding.code, finding.count) == ("error", "reward", 6)  # 2 trajectories of 3 steps
     assert json.loads(json.dumps(report.as_json()))["ok"] is False
-    assert list(lines(report))[-1] == "13 files: not fit to publish"
+    assert list(lines(report))[-1] == "15 files: not fit to publish"
 
 
 def test_progress_names_every_shard(published, own_suite):
     told = []
     verify(published.write(), suite=own_suite, progress=lambda *seen: told.append(seen))
-    assert [done for done, _, _ in told] == list(range(14))
-    assert {total for _, total, _ in told} == {13}
+    assert [done for done, _, _ in told] == list(range(16))
+    assert {total for _, total, _ in told} == {15}
 
 
 def test_a_folder_that_is_not_there_is_a_finding(tmp_path: Path):

@@ -341,3 +341,82 @@ def test_the_file_to_label_carries_goal_answer_and_a_link(run, tmp_path):
         path.write_text(json.dumps({"benchmark": "other", "messages": messages}))
     done = run(*call, "14", "--source", "logs")
     assert "logs: contains none of the drawn runs, such as own/a/" in done.stderr
+
+
+def judged_logs(folder: Path, crashed: int) -> Path:
+    """Write logs of 20 tasks under two temperatures; the first ``crashed`` of the warm ones have no turn."""
+    for name, temperature in (("cold", 0.0), ("warm", 0.7)):
+        samples = []
+        for number in range(20):
+            asked = {"role": "user", "content": "Do it.", "source": "input"}
+            messages = [asked, {"role": "assistant", "content": name}]
+            failed = {"messages": [asked], "error": {"message": "no container"}}
+            has_crashed = name == "warm" and number < crashed
+            more = failed if has_crashed else {"messages": messages}
+            samples.append({"id": number, "epoch": 1, "input": "Do it.", **more})
+        spec = {"task": "t", "task_id": name, "created": "2026-01-01T00:00:00+00:00", "model": "m"}
+        spec["model_generate_config"] = {"temperature": temperature}
+        log = {"version": 2, "status": "success", "eval": spec, "plan": {}, "samples": samples}
+        atomic_write(folder / f"{name}.json", json.dumps(log))
+    return folder
+
+
+@pytest.fixture
+def logs(run, tmp_path, monkeypatch):
+    """Logs in a folder, and verdicts and labels of all runs that can be judged: the warm ones succeed."""
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "logs").mkdir()
+    judged_logs(tmp_path / "logs", crashed=5)
+    (tmp_path / "logs" / "notes.txt").write_text("n")
+    ids = [f"t/m_temperature=0/{number}" for number in range(20)]
+    ids += [f"t/m_temperature=0.7/{number}" for number in range(5, 20)]
+    rows = [{"trajectory_id": each, "success": "=0.7" in each} for each in ids]
+    for name in ("verdicts", "labels"):
+        atomic_write(Path(f"{name}.jsonl"), "".join(json.dumps(row) + "\n" for row in rows))
+    return tmp_path / "logs"
+
+
+OF_LOGS = ("estimate", "--verdicts", "verdicts.jsonl", "--labels", "labels.jsonl")
+
+
+def test_crashed_runs_of_the_source_count_as_failures_unless_they_are_set_apart(run, logs):
+    done = run(*OF_LOGS, "--source", "logs", "--json")
+    found = json.loads(done.stdout)
+    cold, warm = found["agents"]
+    # 20 runs without a success, and 15 successes of 15 runs and 5 crashes: 15/20 = 75 %
+    assert [(each["agent"], each["n"]) for each in (cold, warm)] == [
+        ("m_temperature=0", 20), ("m_temperature=0.7", 20),
+    ]  # fmt: skip
+    assert [each["labels_only"]["rate"] for each in (cold, warm)] == [0.0, 0.75]
+    assert found["crashed"]["count_as"] == "failures" and len(found["crashed"]["runs"]) == 5
+    assert "5 runs crashed; they count as failures (--crashed apart leaves them out):" in done.stderr
+    assert "files: 3 found = 2 read + 1 named" in done.stderr and "notes.txt" in done.stderr
+    apart = json.loads(run(*OF_LOGS, "--source", "logs", "--crashed", "apart", "--json").stdout)
+    assert [(each["n"], each["labels_only"]["rate"]) for each in apart["agents"]] == [(20, 0.0), (15, 1.0)]
+    assert apart["crashed"]["count_as"] == "apart"
+
+
+def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(run, logs):
+    source = {"crashed": [f"t/m_temperature=0.7/{n}" for n in range(5)], "files": {"found": 3, "read": 2}}
+    for selection, n in (({}, 20), ({"limit": 35}, 15), ({"agent": ["m_temperature=0"]}, 15)):
+        Path("run.json").write_text(json.dumps({"source": source, "selection": selection}))
+        done = run(*OF_LOGS, "--json")
+        assert json.loads(done.stdout)["agents"][1]["n"] == n
+        assert "files: 3 found = 2 read + 1 named" in done.stderr
+        assert ("a judge saw only some of the runs" in done.stderr) == ("limit" in selection)
+    Path("run.json").write_text(json.dumps({"source": source, "selection": {"shard": "1/2"}}))
+    done = run(*OF_LOGS, "--source", "logs", "--json")
+    assert json.loads(done.stdout)["agents"][1]["n"] == 15
+
+
+def test_agents_of_judged_runs_are_named_after_chosen_facts(run, logs):
+    named = json.loads(run(*OF_LOGS, "--source", "logs", "--agent-from", "log", "--json").stdout)
+    assert [(each["agent"], each["n"]) for each in named["agents"]] == [("cold", 20), ("warm", 20)]
+    done = run(*OF_LOGS, "--source", "logs", "--agent-from", "model", "--json")
+    (one,) = json.loads(done.stdout)["agents"]
+    assert (one["agent"], one["n"], one["labels_only"]["rate"]) == ("m", 40, 15 / 40)
+    assert "m: temperature is 0 or 0.7" in done.stderr
+    refused = run(*OF_LOGS, "--agent-from", "model")
+    assert refused.exit_code == 2 and "add --source" in refused.stderr
+    wrong = run(*OF_LOGS, "--source", "logs", "--agent-from", "colour")
+    assert wrong.exit_code == 2 and "choose from: agent, log, model, temperature" in wrong.stderr

@@ -423,3 +423,51 @@ def test_the_interval_on_tasks_covers_the_agents_rate_on_the_real_verdicts(share
             covered += low <= rate <= high
         # 95 % of 500 has a standard deviation of 1 point
         assert 0.92 <= covered / 500 <= 0.98, agent
+
+
+def test_crashed_runs_are_failures_whose_number_is_known():
+    """Of 80 runs 40 are labelled, 20 of them yes; 20 more crashed: the rate is 20/40 * 80/100 = 40 %."""
+    labels = np.array([1, 0] * 20 + [-1] * 40)
+    without = estimate_rate(np.zeros((80, 0)), labels, ALONE[:80])
+    crashed = np.array([False] * 80 + [True] * 20)
+    found = estimate_rate(np.zeros((100, 0)), np.concatenate([labels, [-1] * 20]), ALONE[:100], None, crashed)
+    assert (found.n, found.labelled, found.value) == (100, 40, pytest.approx(0.4))
+    assert found.interval == pytest.approx(tuple(0.8 * end for end in without.interval))
+    # On tasks like these, the share of crashes is uncertain, too, so the interval is wider than 0.8 times.
+    assert found.on_tasks[1] - found.on_tasks[0] > 0.8 * (without.on_tasks[1] - without.on_tasks[0])
+
+
+def test_with_labels_of_all_runs_that_did_not_crash_the_rate_is_exact():
+    """12 of 40 runs succeeded, and 10 crashed: 12/50 = 24 %."""
+    labels = np.array([1] * 12 + [0] * 28 + [-1] * 10)
+    crashed = np.array([False] * 40 + [True] * 10)
+    found = estimate_rate(np.zeros((50, 0)), labels, ALONE[:50], None, crashed)
+    assert (found.labelled, found.value, found.interval) == (40, 0.24, (0.24, 0.24))
+    low, high = found.on_tasks
+    assert 0.1 < low < 0.24 < high < 0.4
+
+
+def test_crashed_runs_lower_a_difference_on_common_tasks():
+    """Both succeed on every second of 60 tasks, all labelled; the second agent crashed on 15 of them."""
+    ids = [f"b/{agent}/t{number}" for agent in "xy" for number in range(60)]
+    failures = {f"b/y/t{number}" for number in range(15)}
+    judged = {run: int(run.rpartition("t")[2]) % 2 == 0 for run in ids if run not in failures}
+    runs = AgentRuns.of({"judge": judged}).with_failures(sorted(failures))
+    assert len(runs.ids) == 120 and int(runs.crashed.sum()) == 15
+    found = compare_agents(runs, judged, "x", "y")
+    # 30 of 60 and, without the even ones of 0 to 14 (8), 22 of 60
+    assert found.rates == pytest.approx((30 / 60, 22 / 60))
+    assert found.value == pytest.approx(8 / 60)
+    agents, _ = estimate_agents(runs, judged)
+    assert [each.judge_alone["judge"] for each in agents] == pytest.approx([0.5, 22 / 60])
+
+
+def test_an_agent_of_which_every_run_crashed_has_a_rate_of_zero():
+    """None of 20 tasks: on tasks like these, the rate is at most 1 - 0.025 ** (1 / 20) = 16.8 %."""
+    failures = [f"b/x/t{number}" for number in range(20)]
+    runs = AgentRuns.of({"judge": {"b/y/t1": True}}).with_failures(failures)
+    (crashed, other), warnings = estimate_agents(runs, {})
+    assert (crashed.agent, crashed.assisted.value, crashed.assisted.interval) == ("x", 0.0, (0.0, 0.0))
+    assert crashed.assisted.on_tasks == pytest.approx((0, 0.168), abs=0.001)
+    assert crashed.labels_only == crashed.assisted and other.assisted.value is None
+    assert not any(warning.startswith("x:") for warning in warnings)

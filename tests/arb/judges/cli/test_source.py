@@ -152,6 +152,12 @@ def test_judges_that_read_are_shown_what_was_observed_and_the_answer(judge_sourc
             "--agent nobody: not in runs-of-logs; use asker, solver",
         ),
         ("rule-based", (), "needs rewards, which are not read from --source"),
+        ("simplified-axtree", ("--agent-from", "model"), "--agent-from model: no run records this"),
+        (
+            "simplified-axtree",
+            ("--agent-from", "model", "--split", "dev", "--suite", "sample"),
+            "--agent-from needs --source without --split",
+        ),
     ],
 )
 def test_what_does_not_go_with_a_source_is_refused_in_words(invoke, text_runs, judge, more, said, tmp_path):

@@ -1,0 +1,148 @@
+"""Name the agents of runs so that runs under different settings are different agents.
+
+An agent is named after its model and solver, followed by the settings in which its evaluations differ, in the
+order of their names. If all its evaluations have the same settings, it has no such ending.
+"""
+
+import hashlib
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from typing import Any, Final
+
+from dataset_script.sources.base import Note, id_part, valid_text
+from dataset_script.sources.pickle_values import PickledObject
+
+_LONGEST_VALUE: Final = 40
+_LONGEST_NAME: Final = 120
+_DEEPEST: Final = 5
+_PRIVATE: Final = re.compile(r"api_?key|secret|password|credential|[._-]token$|url$|seed$", re.IGNORECASE)
+"""Names of settings that are not part of a name: secrets, addresses, and seeds, which make repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class AgentFacts:
+    """What is recorded about the agent of an evaluation.
+
+    Attributes:
+        name: The agent's name without settings.
+        fields: Further facts that `--agent-from` may choose, such as ``model`` or ``folder``.
+        settings: The settings of the evaluation, by name; None if the format records none.
+        of_task: The names of those settings that belong to the task. The settings of two tasks are not
+            compared, because each task has its own.
+    """
+
+    name: str
+    fields: Mapping[str, str] = field(default_factory=dict)
+    settings: Mapping[str, str] | None = None
+    of_task: frozenset[str] = frozenset()
+
+    @property
+    def known(self) -> Mapping[str, str]:
+        """All facts that `--agent-from` may choose, by name."""
+        return {**(self.settings or {}), **self.fields, "agent": self.name}
+
+
+def settings_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
+    """Yield (name, value) for each setting in a JSON object or pickled object. Nested names have dots.
+
+    Values that are null are left out, and so are lists of objects, secrets, addresses and seeds. Long texts
+    are replaced by a hash.
+    """
+    items = value.fields | value.items if isinstance(value, PickledObject) else value
+    for key, each in items.items() if isinstance(items, dict) and depth < _DEEPEST else ():
+        name = f"{prefix}{valid_text(str(key))}"
+        if isinstance(each, dict | PickledObject):
+            yield from settings_in(each, f"{name}.", depth + 1)
+        elif each is not None and not _PRIVATE.search(name):
+            text = _value_text(each)
+            if text is not None:
+                yield name, text
+
+
+def _value_text(value: Any) -> str | None:
+    if isinstance(value, list) and all(isinstance(each, str | int | float) for each in value):
+        text = json.dumps(value)
+    elif isinstance(value, bool | int | float):
+        text = json.dumps(int(value) if isinstance(value, float) and value.is_integer() else value)
+    elif isinstance(value, str):
+        text = valid_text(value) or ""
+        if text.startswith(("/", "~")) or re.match(r"[A-Za-z]:\\", text):  # not the path of a machine
+            text = f"{PurePath(text.replace(chr(92), '/')).name}-{_short_hash(text)}"
+    else:
+        return None
+    return text if len(text) <= _LONGEST_VALUE else _short_hash(text)
+
+
+def _short_hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:8]
+
+
+def name_agents(
+    evaluations: Sequence[tuple[str, AgentFacts]], agent_from: Sequence[str] = ()
+) -> tuple[list[str], tuple[Note, ...]]:
+    """Return the agent's name for each evaluation, and a note for each name with different settings.
+
+    Args:
+        evaluations: The task and the facts of each evaluation.
+        agent_from: Names of facts to make names of, instead of the usual name and the differing settings.
+    """
+    by_name: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
+    for task, facts in evaluations:
+        by_name[id_part(facts.name)].append((task, facts))
+    differing = {name: _differing(group) for name, group in by_name.items()}
+    names = []
+    for _, facts in evaluations:
+        if agent_from:
+            parts = [_part(each, facts) for each in agent_from if each in facts.known]
+        else:
+            own = differing[id_part(facts.name)]
+            parts = [facts.name, *(_part(key, facts) for key in sorted(own) if key in (facts.settings or ()))]
+        names.append(_shortened("_".join(filter(None, parts)) or facts.name))
+    same: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
+    for name, evaluation in zip(names, evaluations, strict=True):
+        same[name].append(evaluation)
+    found = ((name, _names(group) | _differing(group)) for name, group in sorted(same.items()))
+    return names, tuple(Note("same_agent", _difference(name, keys)) for name, keys in found if keys)
+
+
+def _names(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
+    """Return the usual names of the agents, if there are several."""
+    names = sorted({facts.name for _, facts in evaluations})
+    return {"agent": tuple(names)} if len(names) > 1 else {}
+
+
+def _differing(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
+    """Return the settings in which evaluations differ, each with its values."""
+    by_task: dict[str, dict[frozenset[tuple[str, str]], AgentFacts]] = defaultdict(dict)
+    for task, facts in evaluations:
+        if facts.settings is not None:
+            by_task[task].setdefault(frozenset(facts.settings.items()), facts)
+    every = [facts for of_task in by_task.values() for facts in of_task.values()]
+    found = {}
+    for key in sorted({key for facts in every for key in facts.settings or ()}):
+        groups = [[*of_task.values()] for of_task in by_task.values()]
+        groups.append([facts for facts in every if key not in facts.of_task])
+        values = [{(facts.settings or {}).get(key, "") for facts in group} for group in groups]
+        if any(len(each) > 1 for each in values):
+            found[key] = tuple(sorted(set().union(*values)))
+    return found
+
+
+def _part(key: str, facts: AgentFacts) -> str:
+    return facts.known[key] if key in {*facts.fields, "agent"} else f"{key}={facts.known[key]}"
+
+
+def _shortened(name: str) -> str:
+    name = id_part(name)
+    return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}_{_short_hash(name)}"
+
+
+def _difference(name: str, differing: Mapping[str, Sequence[str]]) -> str:
+    texts = (
+        f"{key} is {' or '.join(each or 'not set' for each in values)}" for key, values in differing.items()
+    )
+    return f"{name}: {'; '.join(texts)}"

@@ -1,0 +1,75 @@
+"""What the source of judged runs says about them: crashed runs, and other names of the agents."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from arb.core.ids import TrajectoryId, reading_key
+from arb.core.lazy import lazy_imports
+
+with lazy_imports():
+    from dataset_script import sources
+    from dataset_script.sources import base
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from dataset_script.sources.base import FileCounts
+
+_PARTS = ("from_a_file", "limit", "shard", "skipped")
+"""Keys of ``selection`` in run.json that say that only some of the runs were judged."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedSource:
+    """What the run.json files next to verdicts say about the source of the judged runs.
+
+    If a judge was asked about only some of the runs (``is_part``), it is not known which crashed runs belong
+    to them, so none count.
+    """
+
+    crashed: tuple[str, ...] = ()
+    files: FileCounts | None = None
+    is_part: bool = False
+
+
+def recorded_source(verdicts: Sequence[Path]) -> RecordedSource:
+    """Return what the run.json next to each file of verdicts says, if it has one."""
+    crashed: dict[str, None] = {}
+    counts, is_part = None, False
+    for file in verdicts:
+        try:
+            run: Any = json.loads(file.with_name("run.json").read_bytes())
+            source, chosen = run["source"], run["selection"]
+            is_part |= any(chosen.get(key) for key in _PARTS)
+            if not is_part:
+                own = (each for each in source["crashed"] if _is_chosen(TrajectoryId.parse(each), chosen))
+                crashed |= dict.fromkeys(own)
+            counts = counts or base.FileCounts(source["files"]["found"], source["files"]["read"])
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            continue
+    return RecordedSource(() if is_part else tuple(crashed), counts, is_part)
+
+
+def _is_chosen(run: TrajectoryId, chosen: Mapping[str, Any]) -> bool:
+    benchmarks, agents = chosen.get("benchmark"), chosen.get("agent")
+    return (not benchmarks or run.benchmark in benchmarks) and (not agents or run.agent in agents)
+
+
+def other_names(source: Path, agent_from: tuple[str, ...], judged: Iterable[str]) -> Mapping[str, str]:
+    """Return the ids that runs have with ``agent_from``, by the reading key of the judged ids.
+
+    The mapping is empty if the judged runs have these names already. Raises SourceError.
+    """
+    usual, named = (
+        sources.open_source(source, agent_from=facts).list_all().files for facts in ((), agent_from)
+    )
+    keys = {reading_key(file.trajectory_id) for file in named}
+    if all(reading_key(run) in keys for run in judged):
+        return {}
+    pairs = zip(usual, named, strict=True)
+    return {reading_key(one.trajectory_id): other.trajectory_id for one, other in pairs}
