@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import shlex
 import shutil
 import signal
@@ -138,12 +137,20 @@ def group_that_imports(module: str) -> typer.Typer:
     return group
 
 
-def test_an_old_python_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
-    with pytest.raises(
-        SystemExit, match=r"AgentRewardBench needs Python 3\.11 or newer; .* is Python \S+\.$"
-    ):
-        runpy.run_path(str(REPOSITORY / "arb" / "__init__.py"))
+@pytest.mark.parametrize("module", ["arb", *(package for package, _ in PACKAGES.values()), "space.app"])
+def test_an_old_python_is_refused_in_one_line(module):
+    """Also in a checkout where nothing is installed (``-S``): no library that is missing is named instead."""
+    code = (
+        "import runpy, sys; sys.version_info = (3, 10, 13); "
+        "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, module], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(r"AgentRewardBench needs Python 3\.11 or newer; .* is Python \S+\.\n", done.stderr), (
+        done.stderr
+    )
 
 
 @pytest.mark.slow
