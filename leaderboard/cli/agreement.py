@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
+from arb.core.cli import (
+    JsonOption,
+    SuiteOption,
+    file_option,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
-from leaderboard.cli.estimate import file_option
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
 

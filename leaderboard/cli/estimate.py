@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
 import typer
 
-from arb.core.cli import JsonOption, flags, next_step, plain_console, print_json, read_settings, stop
+from arb.core.cli import (
+    JsonOption,
+    file_option,
+    flags,
+    next_step,
+    plain_console,
+    print_json,
+    read_settings,
+    stop,
+)
 from arb.core.console import interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import AGENT_TITLES
@@ -32,7 +40,6 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentDifference, AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
-file_option = partial(typer.Option, exists=True, dir_okay=False)
 VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 

@@ -10,18 +10,21 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_option,
     flags,
+    new_file_option,
     next_step,
     plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
+    write_file,
 )
 from arb.core.console import coefficient, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, file_option, read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -91,7 +94,7 @@ def convert_annotations(
             exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
+    out: Annotated[Path, new_file_option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
         bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
     ] = False,
@@ -121,15 +124,13 @@ def convert_annotations(
         labels_module.write_annotations(found, out, chosen.questions)
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(found):,} annotations")
     options = flags(annotations=out, suite=suite)
     next_step("see how far the annotators agree", "leaderboard", "agreement", *options)
 
 
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
-    out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
+    out: Annotated[Path, new_file_option(help="Write to this new CSV file.")],
     annotator: Annotated[
         str | None, typer.Option(help="Write this name into every row; required without --for-estimate.")
     ] = None,
@@ -173,11 +174,9 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
         text = annotation_files.template(drawn, annotator, chosen.questions)
-        out.write_text(text, encoding="utf-8", newline="")
+        write_file(out, text)
     except ValueError as problem:
         stop(f"--share: {problem}")
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
     options = flags(out=out.with_suffix(".parquet"), suite=suite)
     next_step("fill it in, then check it", "leaderboard", "annotations", out, *options)
@@ -196,11 +195,8 @@ def _template_for_estimate(
     strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
     drawn = sorted(run for stratum in strata for run in stratum.drawn)
     table = core_files.csv_text(("trajectory_id", "success"), [(run, "") for run in drawn])
-    try:
-        core_files.atomic_write(record, agent_runs.draw_record(strata, seed, runs.files))
-        core_files.atomic_write(out, table)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
+    write_file(record, agent_runs.draw_record(strata, seed, runs.files))
+    write_file(out, table)
     agents = len({stratum.agent for stratum in strata})
     typer.echo(f"{out.name}: {len(drawn):,} runs of {agents} agents. Write yes, no or unsure for each.")
     chosen = flags(verdicts=verdicts, labels=out, draw=record)
@@ -229,8 +225,6 @@ def dev_labels(
         core_files.atomic_write(path, suites.render_dev_labels(found, chosen.questions))
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
-    except OSError as problem:
-        stop(f"{path} cannot be written: {problem.strerror}")
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
     next_step("see the leaderboard with these labels", "space", "serve")

@@ -65,10 +65,15 @@ def estimate_files(
             names = ", ".join(list(runs.rows_of)[:20])
             errors = [*errors, error("unknown_agent", f"there is no run of {agent}; use one of {names}")]
     if runs is not None and compare is not None:
-        for name in compare:
+        names = ", ".join(list(runs.rows_of)[:20])
+        for name in dict.fromkeys(compare):
             if name not in runs.rows_of:
-                names = ", ".join(list(runs.rows_of)[:20])
                 errors = [*errors, error("unknown_agent", f"there is no run of {name}; use one of {names}")]
+        if compare[0] == compare[1] in runs.rows_of:
+            errors = [
+                *errors,
+                error("same_agent", f"{compare[0]} is named twice; compare it with another agent"),
+            ]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))
