@@ -202,7 +202,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
     except judge_info.DeclarationError as error:
         problems += [_of_option(field, message) for field, message in error.problems]
     if problems:
-        stop("\n  ".join(["nothing was sent; fix these problems first:", *problems]), code=1)
+        stop("\n  ".join([f"{file}: nothing was sent; fix these problems first:", *problems]), code=1)
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
         sent = client.send_submission(

@@ -348,7 +348,8 @@ def _shared_ids(tables: Sequence[NamedTable], named: Sequence[str]) -> list[str]
         if all(table.frame[name].astype(str).is_unique for table in tables):
             return [name]
     raise TableError(
-        f"the tables share no column with one value per row (in common: {', '.join(common) or 'none'}); "
+        f"{', '.join(table.name for table in tables)}: share no column with one value per row (in common: "
+        f"{', '.join(common) or 'none'}); "
         "add --id COLUMN, and repeat it if several columns together identify a row"
     )
 

@@ -213,7 +213,7 @@ def _of_released(
     """
     if split is None:
         raise reparsing.ReparseError(
-            f"{place}: has no run.json; if it has released judgments, add --split dev or --split test"
+            f"{folder}: has no run.json; if it has released judgments, add --split dev or --split test"
         )
     suite = read_suite(suite_name, read_settings())
     found: dict[str, Row] = {}
