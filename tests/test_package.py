@@ -29,6 +29,7 @@ from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
 from tests.support.llm_server.server import LLMServer
+from tests.support.pages import FOLLOWED, Reader, follow_all
 from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -285,14 +286,12 @@ def test_a_judge_is_run_checked_and_scored(home):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_start_page_work_in_their_order(home):
-    text = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    for line in block.splitlines():
-        program, *words = shlex.split(line, comments=True)
-        done = arb(home, *words)
-        assert (program, done.returncode) == ("arb", 0), f"{line}\n{done.stderr}"
-        assert re.search(r"^Next, [^:]+: arb ", done.stderr, re.MULTILINE), done.stderr
+def test_every_page_can_be_followed_with_the_wheel_alone(home, tmp_path):
+    folders = [tmp_path / Path(page).stem for page in FOLLOWED]
+    for each in (*folders, tmp_path / "home"):
+        each.mkdir()
+    programs = home / "environment" / "bin"
+    follow_all(Reader(each, programs, tmp_path / "home") for each in folders)
 
 
 @pytest.fixture(scope="module")

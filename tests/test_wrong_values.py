@@ -1,6 +1,6 @@
 """Wrong values: what every command says about them, swept over the options that the commands have.
 
-A new option is swept, too. If it reads a file or has a format of its own, its command needs a call in `CALLS`.
+A new option is swept, too. If it reads a file or has a format, its command needs a call in `CALLS`.
 """
 
 import json
@@ -82,7 +82,7 @@ def type_of(parameter) -> str:
 
 
 def typed(parameter, value: str, command) -> list[str]:
-    """How the value is typed; an argument comes after the arguments before it, which get the value as well."""
+    """How the value is typed; the arguments before an argument get the value, too."""
     if parameter.param_type_name == "option":
         return [parameter.opts[0], *[value] * (2 if "tuple" in type_of(parameter) else 1)]
     names = [each.name for each in command.params if each.param_type_name == "argument"]
@@ -161,9 +161,7 @@ def call(words: str, option: str, value: str, folder: Path, monkeypatch):
     if option in rest:
         place = rest.index(option)
         del rest[place : place + 2]
-    elif parameter.param_type_name == "argument":
-        rest = rest[1:]
-    elif option == "--cascade":
+    elif parameter.param_type_name == "argument" or option == "--cascade":
         rest = rest[1:]
     elif option == "--cascade-band":
         rest = ["--cascade", "simplified-neither,simplified-axtree", *rest[words != "judges ablate" :]]
