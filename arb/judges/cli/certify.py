@@ -58,7 +58,9 @@ class CertifyOptions(RunOptions):
     out: Annotated[
         Path | None, new_folder_option(help="Write the report into this folder (default: certificate-JUDGE).")
     ] = None
-    repeats: Annotated[int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1)] = 3
+    repeats: Annotated[
+        int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1, max=100)
+    ] = 3
     only: Annotated[
         list[str] | None,
         typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),

@@ -143,7 +143,9 @@ class RunOptions:
         Option(help="Set the `detail` of pictures in requests (default: the judge's, else auto)."),
     ] = None
 
-    samples: Annotated[int, Option(help="Judge each trajectory N times and combine the answers.", min=1)] = 1
+    samples: Annotated[
+        int, Option(help="Judge each trajectory N times and combine the answers.", min=1, max=1000)
+    ] = 1
     vote: Annotated[
         Literal["all", "majority", "any"], Option(help="Set how many of the --samples must say yes.")
     ] = "majority"
