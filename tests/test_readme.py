@@ -100,7 +100,7 @@ def test_what_the_commands_write_into_a_checkout_cannot_be_committed_by_accident
 
 def test_every_make_target_that_is_named_exists():
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"`?make ([a-z]+(?:-[a-z]+)*)", TEXT)) <= targets
+    assert set(re.findall(r"(?:`|^)make ([a-z]+(?:-[a-z]+)*)", TEXT, flags=re.MULTILINE)) <= targets
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/score.md"])
