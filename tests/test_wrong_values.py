@@ -84,7 +84,7 @@ def type_of(parameter) -> str:
 def typed(parameter, value: str, command) -> list[str]:
     """How the value is typed; the arguments before an argument get the value, too."""
     if parameter.param_type_name == "option":
-        return [parameter.opts[0], *[value] * (2 if "tuple" in type_of(parameter) else 1)]
+        return [parameter.opts[0], *[value] * (2 if "tuple" in type_of(parameter).lower() else 1)]
     names = [each.name for each in command.params if each.param_type_name == "argument"]
     return [value] * (1 + names.index(parameter.name))
 
