@@ -21,6 +21,8 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_option,
+    folder_option,
     plain_console,
     print_json,
     read_settings,
@@ -157,12 +159,12 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     owner: OwnerArgument,
     data: Annotated[
         Path | None,
-        typer.Option(help="Publish the built dataset in this folder (default: the suite's name)."),
+        folder_option(help="Publish the built dataset in this folder (default: the suite's name)."),
     ] = None,
     suite: SuiteOption = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Read your suite's hidden labels from this CSV (default: ARB_LABELS=csv:FILE)."),
+        file_option(help="Read your suite's hidden labels from this CSV (default: ARB_LABELS=csv:FILE)."),
     ] = None,
     maintainer: Annotated[
         list[str] | None, typer.Option(help="Let this account moderate. Repeat to add maintainers.")

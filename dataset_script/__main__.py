@@ -12,6 +12,7 @@ from arb.core.cli import (
     JsonOption,
     flags,
     new_command,
+    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -98,11 +99,11 @@ def _about() -> None:
 @app.command()
 def get(
     out: Annotated[
-        Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")
+        Path, new_folder_option(help="Write the dataset to this folder, replacing an earlier one.")
     ] = Path("agent-reward-bench"),
     released: Annotated[
         Path | None,
-        typer.Option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
+        new_folder_option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
     ] = None,
     benchmark: Annotated[
         list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add another.")
@@ -226,7 +227,9 @@ def suites(as_json: JsonOption = False) -> None:
 def inspect_source(
     path: Annotated[
         Path,
-        typer.Argument(metavar="PATH", help="A folder of runs or a log file (see README for formats)."),
+        typer.Argument(
+            exists=True, metavar="PATH", help="A folder of runs or a log file (see README for formats)."
+        ),
     ],
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")

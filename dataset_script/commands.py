@@ -13,14 +13,18 @@ import typer
 from arb.core.cli import (
     AgentFromOption,
     JsonOption,
+    file_option,
+    new_file_option,
+    new_folder_option,
     print_json,
     read_settings,
     stop,
     stopped_like_ctrl_c,
     words,
+    write_file,
 )
 from arb.core.console import printable, progress_bar
-from arb.core.files import atomic_write, csv_text
+from arb.core.files import csv_text
 from arb.core.hub import HubError, hub_of
 from arb.core.lazy import lazy_imports
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
@@ -47,7 +51,10 @@ AllowOption = Annotated[
     ),
 ]
 RunsOption = Annotated[
-    Path, typer.Option(help="Read recorded runs from this folder or log file (see README for formats).")
+    Path,
+    typer.Option(
+        exists=True, help="Read recorded runs from this folder or log file (see README for formats)."
+    ),
 ]
 WorkersOption = Annotated[
     int | None,
@@ -68,7 +75,7 @@ AcceptOption = Annotated[
     ),
 ]
 RevisionOption = Annotated[str | None, typer.Option(help="Read this commit, branch or tag.")]
-OutOption = Annotated[Path | None, typer.Option(help="Write to this CSV file (default: standard output).")]
+OutOption = Annotated[Path | None, new_file_option(help="Write to this CSV file (default: standard output).")]
 SeedOption = Annotated[int, typer.Option(help="Use this random seed; the same seed selects the same tasks.")]
 
 DAMAGED_FILES = 3
@@ -79,13 +86,11 @@ DAMAGED_FILES = 3
 def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
     """End the command with a one-line message on an expected error (exit code 2) or Ctrl-C (130).
 
-    Expected errors are OSError, HubError and ValueError with their subclasses.
+    Expected errors are HubError and ValueError with their subclasses.
     """
     try:
         with stopped_like_ctrl_c():
             yield
-    except OSError as problem:
-        stop(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
     except (HubError, ValueError) as problem:
         stop(str(problem))
     except KeyboardInterrupt:
@@ -94,7 +99,9 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
 
 def build(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="Write the dataset to this folder, replacing an earlier one.")],
+    out: Annotated[
+        Path, new_folder_option(help="Write the dataset to this folder, replacing an earlier one.")
+    ],
     suite: Annotated[
         str | None,
         typer.Option(help="A shipped suite's name or a suite's folder (default: the one with these runs)."),
@@ -107,7 +114,7 @@ def build(  # noqa: PLR0913 - a command's options
     ] = False,
     blind_key: Annotated[
         Path | None,
-        typer.Option(
+        new_file_option(
             help="Use --blind with the key in this file, created if missing (default: OUT.blind-key)."
         ),
     ] = None,
@@ -120,7 +127,7 @@ def build(  # noqa: PLR0913 - a command's options
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(help="Write the full report, with the names of all files, to this JSON file."),
+        new_file_option(help="Write the full report, with the names of all files, to this JSON file."),
     ] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
@@ -145,8 +152,6 @@ def build(  # noqa: PLR0913 - a command's options
             "--append cannot be used with --blind: it would show which runs were added later; leave out one",
             2,
         )
-    if report is not None and not report.absolute().parent.is_dir():
-        stop(f"--report {report}: the folder {report.parent} does not exist; create it first", 2)
     hiding = None
     interrupted = f"interrupted; {out} contains no partial dataset. Run the same command again to resume"
     with one_line_errors(interrupted):
@@ -167,7 +172,7 @@ def build(  # noqa: PLR0913 - a command's options
         with progress_bar(shows_time=True) as progress:
             done = builder.build(source, out, chosen, options, progress)
         if report is not None:
-            atomic_write(report, json.dumps(done.as_json(), indent=2) + "\n")
+            write_file(report, json.dumps(done.as_json(), indent=2) + "\n")
     if as_json:
         print_json(done.as_json())
     _print_report(done, out, as_json=as_json)
@@ -230,9 +235,14 @@ def read_source(source: Path, agent_from: Iterable[str] | None = None) -> "Sourc
 
 
 def unblind(
-    predictions: Annotated[Path, typer.Argument(help="A JSON Lines or CSV prediction file with blind ids.")],
-    key: Annotated[Path, typer.Option(help="Read the key that `build --blind` wrote.")],
-    out: Annotated[Path, typer.Option(help="Write the prediction file with the restored ids here.")],
+    predictions: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, dir_okay=False, help="A JSON Lines or CSV prediction file with blind ids."
+        ),
+    ],
+    key: Annotated[Path, file_option(help="Read the key that `build --blind` wrote.")],
+    out: Annotated[Path, new_file_option(help="Write the prediction file with the restored ids here.")],
     suite: Annotated[
         str | None,
         typer.Option(help="A shipped suite's name or a suite's folder (default: agent-reward-bench)."),
@@ -245,7 +255,11 @@ def unblind(
         except UnicodeDecodeError:
             stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV in UTF-8")
         hiding = blinding.Blinding(blinding.read_key(key))
-        atomic_write(out, blinding.restore_ids(text, load_suite(suite or OFFICIAL), hiding))
+        try:
+            restored = blinding.restore_ids(text, load_suite(suite or OFFICIAL), hiding)
+        except blinding.BlindError as problem:
+            stop(f"{predictions}: {problem}")
+        write_file(out, restored)
     typer.echo(f"wrote {out}")
 
 
@@ -265,7 +279,7 @@ def verify(  # noqa: PLR0913 - a command's options
     allow_missing: AllowMissingOption = None,
     revision: RevisionOption = None,
     keep: Annotated[
-        Path | None, typer.Option(help="Download the repository into this folder, and keep the folder.")
+        Path | None, new_folder_option(help="Download the repository into this folder, and keep the folder.")
     ] = None,
     workers: WorkersOption = None,
     full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
@@ -308,7 +322,7 @@ def verify(  # noqa: PLR0913 - a command's options
 
 def sample_tasks(
     metadata: Annotated[
-        Path, typer.Option(help="Read the benchmark's metadata from this CSV file of BrowserGym.")
+        Path, file_option(help="Read the benchmark's metadata from this CSV file of BrowserGym.")
     ],
     per_group: Annotated[
         int | None,
@@ -347,7 +361,7 @@ def sample_tasks(
 
 
 def split(
-    ids: Annotated[Path, typer.Option(help="Read ids from this CSV file (column trajectory_id or task_id).")],
+    ids: Annotated[Path, file_option(help="Read ids from this CSV file (column trajectory_id or task_id).")],
     dev_tasks: Annotated[int, typer.Option(min=1, help="Put this many tasks into dev (paper: 51 of 351).")],
     seed: SeedOption = 0,
     out: OutOption = None,
@@ -366,7 +380,7 @@ def split(
 
 def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, typer.Option(help="Create this folder; its name becomes the suite's name.")],
+    out: Annotated[Path, new_folder_option(help="Create this folder; its name becomes the suite's name.")],
     dev_share: Annotated[
         float, typer.Option(help="Put this share of each benchmark's tasks into dev (paper: 0.15).")
     ],
@@ -380,7 +394,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
     ] = None,
     metadata: Annotated[
         list[Path] | None,
-        typer.Option(help="Add task details from this CSV file of BrowserGym. Repeat to add another."),
+        file_option(help="Add task details from this CSV file of BrowserGym. Repeat to add another."),
     ] = None,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
@@ -444,7 +458,4 @@ def _write_csv(out: Path | None, header: tuple[str, ...], rows: Iterable[tuple[s
     if out is None:
         sys.stdout.write(text)
         return
-    try:
-        atomic_write(out, text)
-    except OSError as error:
-        stop(f"{out}: {error.strerror}")
+    write_file(out, text)

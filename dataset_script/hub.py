@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
+from arb.core.cli import (
+    JsonOption,
+    file_option,
+    new_folder_option,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
@@ -30,8 +38,15 @@ if TYPE_CHECKING:
     from dataset_script.by_id import TrajectoryReader
 
 
+def _known_parts(parts: list[str] | None) -> list[str] | None:
+    for part in parts or ():
+        if part not in released.PARTS:
+            raise typer.BadParameter(f"{part!r} is not one of {', '.join(released.PARTS)}.")
+    return parts
+
+
 def fetch(
-    out: Annotated[Path, typer.Option(help="Download into this folder, resuming an earlier download.")],
+    out: Annotated[Path, new_folder_option(help="Download into this folder, resuming an earlier download.")],
     repo: Annotated[
         str, typer.Option(help="Fetch this repository, laid out as the release.")
     ] = RELEASED_REPO,
@@ -44,7 +59,10 @@ def fetch(
     ] = None,
     part: Annotated[
         list[str] | None,
-        typer.Option(help="Fetch only this part: cleaned, screenshots or judgments. Repeat to add another."),
+        typer.Option(
+            callback=_known_parts,
+            help="Fetch only this part: cleaned, screenshots or judgments. Repeat to add another.",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -74,14 +92,16 @@ def fetch(
 
 
 def publish(
-    folder: Annotated[Path, typer.Argument(help="A dataset folder that `build` wrote.")],
+    folder: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="A dataset folder that `build` wrote.")
+    ],
     repo: Annotated[str, typer.Option(help="Publish to this dataset repository, created if missing.")],
     private_labels: Annotated[
         str | None, typer.Option(help="Upload the test labels to this private dataset repository.")
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Read the test labels from this CSV file (default: the file in ARB_LABELS)."),
+        file_option(help="Read the test labels from this CSV file (default: the file in ARB_LABELS)."),
     ] = None,
     suite: Annotated[
         str | None,
@@ -134,7 +154,9 @@ def show(
     ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
     revision: RevisionOption = None,
-    pictures: Annotated[Path | None, typer.Option(help="Write the screenshots into this folder.")] = None,
+    pictures: Annotated[
+        Path | None, new_folder_option(help="Write the screenshots into this folder.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one trajectory of a published dataset.
@@ -157,7 +179,8 @@ def show(
     except HubError as error:
         stop(str(error), 2)
     except (OSError, ValueError, KeyError) as error:
-        stop(f"{what}: cannot be read as a dataset ({error})", 2)
+        reason = error.strerror if isinstance(error, OSError) else error
+        stop(f"{what}: cannot be read as a dataset ({reason}); name a folder with a manifest.json", 2)
     if found is None:
         stop(f"{trajectory_id}: there is no such trajectory in {what}", 2)
     for step in found["steps"]:

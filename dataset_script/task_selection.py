@@ -105,9 +105,9 @@ def sample_tasks(
     tasks_of_level = tuple(task for task in tasks if level in (None, task.level))
     chosen = tuple(task for task in tasks_of_level if task.split == split)
     if not tasks_of_level:
-        raise SuiteError(_no_task("level", level, (task.level for task in tasks)))
+        raise SuiteError(_no_task("--level", level, (task.level for task in tasks)))
     if not chosen:
-        raise SuiteError(_no_task("split", split, (task.split for task in tasks_of_level)))
+        raise SuiteError(_no_task("--metadata-split", split, (task.split for task in tasks_of_level)))
     groups: dict[tuple[str, str], list[str]] = defaultdict(list)
     for task in chosen:
         for group in task.groups:
@@ -121,9 +121,9 @@ def sample_tasks(
     return tuple(task for task in chosen if task.task_id in drawn)
 
 
-def _no_task(what: str, name: str | None, there: Iterable[str]) -> str:
+def _no_task(option: str, name: str | None, there: Iterable[str]) -> str:
     found = ", ".join(sorted(filter(None, set(there)))) or "none"
-    return f"no task has the {what} {name!r}; the metadata has: {found}"
+    return f"{option} {name!r}: no task of the metadata has it; use one of: {found}"
 
 
 def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, seed: int) -> set[str]:

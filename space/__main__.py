@@ -60,8 +60,9 @@ def serve(
     source: Annotated[
         Path | None,
         typer.Option(
+            exists=True,
             help="Show the runs in this folder or log (a dataset, the released layout, AgentLab, Inspect and "
-            "others). There are no labels, nothing can be submitted, and nothing is recorded."
+            "others). There are no labels, nothing can be submitted, and nothing is recorded.",
         ),
     ] = None,
     agent_from: AgentFromOption = None,

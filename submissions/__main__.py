@@ -16,15 +16,16 @@ from arb.core.cli import (
     SuiteOption,
     flags,
     new_command,
+    new_file_option,
     next_step,
     plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
+    write_file,
 )
 from arb.core.console import percent, text_table
-from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS
 from submissions.cli import (
@@ -88,10 +89,7 @@ def check_command(
     settings = read_settings()
     chosen = read_suite(suite, settings)
 
-    try:
-        result = upload.read_upload(file, None, settings, suite=chosen, split=split).check
-    except OSError as problem:
-        stop(f"{file.name!r} cannot be read: {problem.strerror or type(problem).__name__}")
+    result = upload.read_upload(file, None, settings, suite=chosen, split=split).check
     if as_json:
         print_json(result.to_json())
     else:
@@ -128,7 +126,7 @@ def template_command(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option("--out", dir_okay=False, help="Write to this new file (default: standard output)."),
+        new_file_option("--out", help="Write to this new file (default: standard output)."),
     ] = None,
 ) -> None:
     """Write a prediction file to fill in.
@@ -147,10 +145,7 @@ def template_command(
     if out.exists():
         stop(f"{str(out)!r} already exists and may contain verdicts; choose another file with --out")
 
-    try:
-        atomic_write(out, write.template(chosen, split, file_format))
-    except OSError as problem:
-        stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+    write_file(out, write.template(chosen, split, file_format))
     next_step("fill it in, then check it", "submissions", "check", out, *flags(split=split, suite=suite))
 
 
@@ -207,7 +202,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
     except judge_info.DeclarationError as error:
         problems += [_of_option(field, message) for field, message in error.problems]
     if problems:
-        stop("\n  ".join(["nothing was sent; fix these problems first:", *problems]), code=1)
+        stop("\n  ".join([f"{file}: nothing was sent; fix these problems first:", *problems]), code=1)
     try:
         declared = {**texts, "test_labels_used": str(test_labels_used).lower()}
         sent = client.send_submission(

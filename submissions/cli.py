@@ -13,6 +13,8 @@ import typer
 from arb.core.cli import (
     JsonOption,
     flags,
+    new_file_option,
+    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -47,7 +49,7 @@ HUB_SECONDS: Final = 120.0
 """How long a command waits for its new records to reach the Hub."""
 COMMAND_LINE: Final = "the command line"
 MaintainerOption = Annotated[str, typer.Option(help="Record the action under this maintainer's name.")]
-OutOption = Annotated[Path, typer.Option("--out", file_okay=False, help="Write to this new or empty folder.")]
+OutOption = Annotated[Path, new_folder_option("--out", help="Write to this new or empty folder.")]
 CHANGES: Final[dict[str, AccountChange]] = {
     "confirm": "confirmed", "unconfirm": "unconfirmed", "ban": "banned", "unban": "unbanned",
 }  # fmt: skip
@@ -157,19 +159,15 @@ def publish_labels(
     if file is not None and preview:
         stop("--preview shows the effect of corrections, not of a file; leave FILE out")
     actor = as_maintainer(maintainer)
-    try:
-        if preview:
-            _print_next(as_json)
-            return
-        with records_to_write() as service:
-            if file is not None:
-                version, scored = rescoring.publish_file(service, file, actor, why), None
-            else:
-                version = corrections.publish_corrections(service, actor, why)
-                scored = rescoring.rescore(service, actor)
-    except OSError as problem:
-        name = "a stored file" if file is None else repr(file.name)
-        stop(f"{name} cannot be read: {problem.strerror or type(problem).__name__}")
+    if preview:
+        _print_next(as_json)
+        return
+    with records_to_write() as service:
+        if file is not None:
+            version, scored = rescoring.publish_file(service, file, actor, why), None
+        else:
+            version = corrections.publish_corrections(service, actor, why)
+            scored = rescoring.rescore(service, actor)
     if as_json:
         print_json({**version.to_json(), "rescored": scored and scored.to_json()})
         return
@@ -270,14 +268,11 @@ def export(
     A backup contains hidden figures, so keep it as private as the labels.
     """
     service = open_records()
-    try:
-        with ends_on(board_export.FolderTaken, RecordsUnavailable):
-            if not static:
-                found = backup.export_to_folder(service, out)
-            else:
-                number = board_export.write_static_site(service.records.board(), out)
-    except OSError as problem:
-        stop(f"{str(out)!r} cannot be written: {problem.strerror or type(problem).__name__}")
+    with ends_on(board_export.FolderTaken, RecordsUnavailable):
+        if not static:
+            found = backup.export_to_folder(service, out)
+        else:
+            number = board_export.write_static_site(service.records.board(), out)
     if not static:
         _say_backup(found, f"written to {out}", as_json)
         if not as_json:
@@ -395,7 +390,7 @@ def records_to_write() -> Iterator[SubmissionsApp]:
 
 
 def export_labels(
-    out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
+    out: Annotated[Path, new_file_option(help="Write to this new CSV file.")],
     version: Annotated[str | None, typer.Option(help="Export this version (default: the newest).")] = None,
 ) -> None:
     """Write a published label set to a CSV file.
@@ -415,7 +410,5 @@ def export_labels(
         out.write_bytes(content)
     except ValueError as problem:
         stop(str(problem), code=1)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror or type(problem).__name__}")
     typer.echo(f"{out.name}: label version {found.version} of {service.suite.name}")
     next_step("publish the dev labels in the suite", "leaderboard", "dev-labels", *flags(annotations=out))

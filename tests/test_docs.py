@@ -24,7 +24,7 @@ from space.api.docs import Documentation
 from space.app import create_app
 from space.operations.security import script_hashes
 from submissions.records.event_log import DECLARED, FILED, KINDS
-from tests.test_readme import PAGES as PAGES_WITH_COMMANDS
+from tests.support.pages import FOLLOWED
 
 REPOSITORY = Path(__file__).parents[1]
 DOCS = REPOSITORY / "docs"
@@ -68,16 +68,12 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     assert pages >= {"score.md", "data.md", "own_judge.md"}
     others = {
         "judges.md": "arb/judges/catalog/test_official_webjudge.py",
-        "own_judge.md": "arb/judges/cli/test_certify.py",
         "plugins.md": "test_package.py",
         "corrections.md": "test_corrections_guide.py",
-        "index.md": "test_package.py",
         "new_suite.md": "test_new_suite_guide.py",
-        "own_agent.md": "test_own_agent_guide.py",
-        "read_the_board.md": "test_docs.py",
         "scale.md": "arb/judges/ray/test_run.py",
     }
-    assert pages <= {*others, *(Path(name).name for name in PAGES_WITH_COMMANDS)}
+    assert pages <= {*others, *(Path(name).name for name in FOLLOWED)}
     tests = Path(__file__).parent
     assert [page for page, test in others.items() if page not in (tests / test).read_text()] == []
 

@@ -19,6 +19,7 @@ from tests.space.test_another_suite import NAME, cut_citation
 from tests.support.commands import path_with_arb
 from tests.support.hub_server.answers import Account
 from tests.support.hub_server.server import HubServer
+from tests.support.pages import blocks, commands_of
 from tests.support.ports import hold_port, port_of
 
 pytestmark = pytest.mark.slow
@@ -29,23 +30,6 @@ IN_A_CHECKOUT = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 BESIDE = ("CHANGELOG.md", "LICENSE", "requirements.txt")
 SERVE = "arb space serve"
 SECONDS = 300
-
-
-def commands_of_the_guide() -> list[str]:
-    """Every command of the guide in its order, as it stands there, with its continued lines or its text."""
-    blocks = re.findall(r"^```bash\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
-    lines = iter("".join(blocks).splitlines())
-    found = []
-    for line in lines:
-        if not line.strip() or line.startswith("#"):
-            continue
-        command = line
-        while command.endswith("\\"):
-            command += f"\n{next(lines)}"
-        if end := re.search(r"<<'(\w+)'$", line):  # a text up to the line with this word
-            command += "".join(f"\n{each}" for each in iter(lambda: next(lines), end[1])) + f"\n{end[1]}"
-        found.append(command)
-    return found
 
 
 class Follower:
@@ -124,7 +108,7 @@ class Follower:
 
 
 def test_the_guide_line_by_line_ends_with_a_leaderboard_of_ones_own(tmp_path):
-    lines = commands_of_the_guide()
+    lines = [line for _, _, block in blocks(GUIDE) for line in commands_of(block)]
     assert lines.count(SERVE) == 1
     before, after = lines[: lines.index(SERVE)], lines[lines.index(SERVE) + 1 :]
     with HubServer() as hub:

@@ -60,7 +60,7 @@ def write_chats(folder: Path) -> None:
             path.write_text(json.dumps({"messages": messages}))
 
 
-@pytest.fixture(params=["inspect", "chat"])
+@pytest.fixture(params=["chat"])
 def checkout(request, tmp_path) -> Path:
     """A copy of the packages with runs of two agents, 40 each; the first agent finds every second town."""
     for package in PACKAGES:

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import runpy
 import shlex
 import shutil
 import signal
@@ -30,6 +29,7 @@ from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
 from tests.support.llm_server.server import LLMServer
+from tests.support.pages import FOLLOWED, Reader, follow_all
 from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -138,12 +138,20 @@ def group_that_imports(module: str) -> typer.Typer:
     return group
 
 
-def test_an_old_python_is_refused_in_one_line(monkeypatch):
-    monkeypatch.setattr(sys, "version_info", (3, 10, 13))
-    with pytest.raises(
-        SystemExit, match=r"AgentRewardBench needs Python 3\.11 or newer; .* is Python \S+\.$"
-    ):
-        runpy.run_path(str(REPOSITORY / "arb" / "__init__.py"))
+@pytest.mark.parametrize("module", ["arb", *(package for package, _ in PACKAGES.values()), "space.app"])
+def test_an_old_python_is_refused_in_one_line(module):
+    """Also in a checkout where nothing is installed (``-S``): no library that is missing is named instead."""
+    code = (
+        "import runpy, sys; sys.version_info = (3, 10, 13); "
+        "runpy.run_module(sys.argv[1], run_name='__main__', alter_sys=True)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code, module], cwd=REPOSITORY, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(r"AgentRewardBench needs Python 3\.11 or newer; .* is Python \S+\.\n", done.stderr), (
+        done.stderr
+    )
 
 
 @pytest.mark.slow
@@ -278,14 +286,12 @@ def test_a_judge_is_run_checked_and_scored(home):
 
 
 @pytest.mark.slow
-def test_the_commands_of_the_start_page_work_in_their_order(home):
-    text = (REPOSITORY / "docs" / "index.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```bash\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
-    for line in block.splitlines():
-        program, *words = shlex.split(line, comments=True)
-        done = arb(home, *words)
-        assert (program, done.returncode) == ("arb", 0), f"{line}\n{done.stderr}"
-        assert re.search(r"^Next, [^:]+: arb ", done.stderr, re.MULTILINE), done.stderr
+def test_every_page_can_be_followed_with_the_wheel_alone(home, tmp_path):
+    folders = [tmp_path / Path(page).stem for page in FOLLOWED]
+    for each in (*folders, tmp_path / "home"):
+        each.mkdir()
+    programs = home / "environment" / "bin"
+    follow_all(Reader(each, programs, tmp_path / "home") for each in folders)
 
 
 @pytest.fixture(scope="module")

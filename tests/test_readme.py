@@ -1,62 +1,36 @@
 """Every command and every Python block of the README and of the documentation works as it stands there.
 
-The guides have tests of their own: `test_new_suite_guide`, `test_own_agent_guide`, and the own judge's in
-`tests/arb/judges/cli/test_certify.py`.
+`tests/support/pages.py` follows the pages: here in a clone, in `test_package.py` with the wheel alone. Pages
+that need more than an endpoint have tests of their own, which `test_docs.py` names.
 """
 
 import itertools
-import json
-import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from bench.space import free_port, serving
 from tests.space.deploy.fresh_environment import make_environment
-from tests.support.llm_server.process import LLMProcess
-from tests.test_own_agent_guide import log
+from tests.support.pages import FOLLOWED, Reader, blocks, commands_of, follow_all, text_of
 
 REPOSITORY = Path(__file__).parents[1]
-PAGES = (
-    "README.md",
-    *(f"docs/{page}.md" for page in ("validate", "score", "run_judges", "data", "operate", "speed")),
-)
-
-
-def text_of(name: str) -> str:
-    return (REPOSITORY / name).read_text(encoding="utf-8")
-
-
-OWN_AGENT = text_of("docs/own_agent.md").partition("\n## More\n")[2]
-"""What follows its five commands."""
-TEXT = "\n".join([*map(text_of, PAGES), OWN_AGENT])
-ENDPOINT = "http://127.0.0.1:8000/v1"
-SPACE = "http://127.0.0.1:7860"
-"""What the README calls the reader's endpoint and Space; the test has its own."""
+TEXT = "\n".join([*map(text_of, (*FOLLOWED, "docs/speed.md"))])
 PACKAGES = ("arb", "dataset_script", "leaderboard", "submissions", "space")
 
 
-def blocks(language: str) -> list[str]:
-    """The fenced blocks of a language, from the top."""
-    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, flags=re.MULTILINE | re.DOTALL)
-
-
 def command_lines() -> list[str]:
-    """Every command line without its comment, but those of `make`, which CI runs itself, and of `docker`.
-
-    `tests/space/test_docker.py` runs what the image would run.
-    """
-    lines = [line.partition(" #")[0].strip() for block in blocks("bash") for line in block.splitlines()]
-    return list(dict.fromkeys(line for line in lines if line and not line.startswith(("make ", "docker "))))
+    """Every command line of the pages."""
+    found = (block for _, language, block in blocks(TEXT) if language == "bash")
+    return [line.partition(" #")[0].strip() for block in found for line in commands_of(block)]
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory) -> Path:
-    """A clone with an environment in which `arb` is installed, and the logs of the guide to your own agent.
+    """A clone with an environment in which `arb` is installed.
 
     Changes that are not committed yet are in it, too. No folder is next to it.
     """
@@ -68,50 +42,21 @@ def checkout(tmp_path_factory) -> Path:
     python = make_environment(folder / ".venv", folder / "requirements.txt")
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
     subprocess.run([*install, "-e", "."], cwd=folder, check=True, timeout=300)
-    (folder / "logs").mkdir()
-    (folder / "logs" / "first.json").write_text(json.dumps(log("lab/first", ["Bergen", "I give up."] * 20)))
     return folder
 
 
-def reader(folder: Path) -> dict[str, str]:
-    """The variables of a reader who has activated the environment; none is the product's."""
-    kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
-    path = os.pathsep.join((str(folder / ".venv" / "bin"), "/usr/bin", "/bin"))
-    return {**kept, "PATH": path, "HOME": str(folder.parent), "NO_PROXY": "127.0.0.1"}
-
-
-def run_command(command: str, folder: Path) -> None:
-    """Type a line in the folder."""
-    done = subprocess.run(
-        ["bash", "-c", command], cwd=folder, env=reader(folder), capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
-    assert "python -m" not in done.stderr, done.stderr  # the next step is typed as `arb`
-
-
-def run_python(block: str, folder: Path) -> None:
-    environment = {**reader(folder), "HF_HUB_OFFLINE": "1"}
-    done = subprocess.run(
-        ["python", "-c", block], cwd=folder, env=environment, capture_output=True, text=True, timeout=240
-    )
-    assert done.returncode == 0, f"{block}\n{done.stdout}\n{done.stderr}"
+def readers(checkout: Path, home: Path) -> Iterator[Reader]:
+    """A reader for each page, in the clone without what the page before wrote."""
+    home.mkdir()
+    for _ in FOLLOWED:
+        kept = [word for name in (".venv", "__pycache__") for word in ("--exclude", name)]
+        subprocess.run(["git", "clean", "-fdxq", *kept], cwd=checkout, check=True)
+        yield Reader(checkout, checkout / ".venv" / "bin", home)
 
 
 @pytest.mark.slow
-def test_every_command_and_python_block_works_in_the_order_of_the_pages(checkout, tmp_path):
-    found = command_lines()
-    assert len(found) >= 5
-    with LLMProcess() as endpoint:
-        for command in found:
-            run_command(command.replace(ENDPOINT, endpoint.base_url), checkout)
-    environment = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(tmp_path / "state"), "HF_HUB_OFFLINE": "1"}
-    log = tmp_path / "space.log"
-    with (
-        free_port() as port,
-        serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment) as url,
-    ):
-        for block in blocks("python"):
-            run_python(block.replace(SPACE, url), checkout)
+def test_every_page_can_be_followed_in_a_clone(checkout, tmp_path):
+    follow_all(readers(checkout, tmp_path / "home"))
 
 
 def test_the_readme_is_read_in_a_few_minutes_and_shows_the_top_of_the_board():
@@ -155,7 +100,7 @@ def test_what_the_commands_write_into_a_checkout_cannot_be_committed_by_accident
 
 def test_every_make_target_that_is_named_exists():
     targets = set(re.findall(r"^([a-z-]+):", (REPOSITORY / "Makefile").read_text(), flags=re.MULTILINE))
-    assert set(re.findall(r"`?make ([a-z]+(?:-[a-z]+)*)", TEXT)) <= targets
+    assert set(re.findall(r"(?:`|^)make ([a-z]+(?:-[a-z]+)*)", TEXT, flags=re.MULTILINE)) <= targets
 
 
 @pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "docs/score.md"])

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import errno
 import functools
 import json
+import os
 import shlex
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
 from arb.core.console import new_console, printable
-from arb.core.files import install_command
+from arb.core.files import atomic_write, install_command
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
@@ -72,11 +75,38 @@ AgentFromOption = Annotated[
         help="Name agents after these facts of --source, such as model,temperature.",
     ),
 ]
+
+
+def _can_be_written(path: Path | None) -> Path | None:
+    """Refuse a path below a file, or in a folder without permission, before the command does any work."""
+    if path is not None:
+        folder = next(
+            each
+            for each in (path if path.is_dir() else path.parent, *path.absolute().parents)
+            if each.exists()
+        )
+        if not folder.is_dir():
+            raise typer.BadParameter(f"{folder} is a file, not a folder.")
+        if not os.access(folder, os.W_OK):
+            raise typer.BadParameter(f"The folder {folder} is not writable.")
+    return path
+
+
+file_option = functools.partial(typer.Option, exists=True, dir_okay=False)
+"""An option that names a file to read. A path that does not exist is refused with the option's name."""
+folder_option = functools.partial(typer.Option, exists=True, file_okay=False)
+new_file_option = functools.partial(typer.Option, dir_okay=False, callback=_can_be_written)
+"""An option that names a file to write, with `write_file`."""
+new_folder_option = functools.partial(typer.Option, file_okay=False, callback=_can_be_written)
+
 JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
 
 
+_DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
+
+
 class CommandGroup(TyperGroup):
-    """A group of commands that says how to install the extra `space` if a command needs it."""
+    """A group of commands that reports a missing extra `space`, and files that it cannot use, in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -86,6 +116,19 @@ class CommandGroup(TyperGroup):
             if library not in LIBRARIES_OF_SPACE:
                 raise
             stop(f"this command needs {library}, which is not installed; run {install_command('space')}")
+        except OSError as problem:
+            stop(_describe_file_error(problem))
+
+
+def _describe_file_error(problem: OSError) -> str:
+    """Return a line that names the file. Raises the error if it is about something else, such as a socket."""
+    if problem.errno is None and problem.args:  # of a library, with a message of its own
+        return str(problem)
+    if problem.filename is None and problem.errno not in (errno.EIO, *_DISK_FULL):
+        raise problem
+    advice = "free some space on the disk" if problem.errno in _DISK_FULL else "check the path"
+    what = "a file" if problem.filename is None else f"{os.fsdecode(problem.filename)}:"
+    return f"{what} cannot be read or written ({problem.strerror}); {advice}"
 
 
 def new_command() -> typer.Typer:
@@ -148,6 +191,12 @@ def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]
             next_step(str(purpose), *words)
 
     return called
+
+
+def write_file(path: Path, content: bytes | str) -> None:
+    """Write a file that an option named, in a folder that is created if it is missing."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_write(path, content)
 
 
 def print_json(value: object) -> None:

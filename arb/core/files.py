@@ -32,10 +32,15 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
     """Yield a temporary binary file that replaces ``path`` if the block ends without an error.
 
     The new file gets the permissions ``mode`` minus the umask, even if it replaces an existing file.
+    Errors name ``path``.
     """
     path = Path(path)
     part = path.with_name(f"{PART_PREFIX}{secrets.token_hex(6)}-{path.name[:100]}")
-    descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        descriptor = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file

@@ -94,7 +94,7 @@ def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}
     if not found:
-        raise BlindError("the file contains no blind ids; they may have been restored already")
+        raise BlindError("contains no blind ids; they may have been restored already")
     if unknown := sorted(name for name in found.values() if name not in real):
         named = ", ".join(unknown[:5])
         raise BlindError(

@@ -8,11 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, SuiteOption, plain_console, print_json, read_settings, read_suite, stop
+from arb.core.cli import (
+    JsonOption,
+    SuiteOption,
+    file_option,
+    plain_console,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
-from leaderboard.cli.estimate import file_option
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
 from leaderboard.cli.score import metric_cells
 
@@ -95,13 +103,14 @@ def ceiling(
     label_sets, missing = read_label_sets(chosen, settings)
     if not label_sets:
         stop("; ".join(f"no labels of {reason}" for reason in missing), code=1)
+    scored = _scored(verdicts or [], chosen, split, label_sets, settings)
     for reason in missing:
         typer.echo(f"warning: no labels of {reason}", err=True)
     scores = quality.second_annotator_scores(list(label_sets.values()))
     if not any(scores.values()):
         stop(f"no trajectory of {chosen.name} has two annotators; have some annotated a second time", code=1)
     rates = {label: quality.disagreement_rates(list(label_sets.values()), label) for label in LABELS}
-    judges = {**_published_judges(chosen), **_scored(verdicts or [], chosen, split, label_sets, settings)}
+    judges = {**_published_judges(chosen), **scored}
     bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
     if as_json:
         content = {

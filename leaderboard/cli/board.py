@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, plain_console, stop
+from arb.core.cli import JsonOption, new_folder_option, plain_console, stop, write_file
 from arb.core.console import interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES, metric_name
@@ -16,7 +16,6 @@ from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES, metric_na
 with lazy_imports():
     from rich import box
 
-    from arb.core import files as core_files
     from arb.core import suite as suites
     from leaderboard import score as scores
     from leaderboard.board import board as boards
@@ -36,7 +35,11 @@ if TYPE_CHECKING:
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
+    typer.Argument(
+        exists=True,
+        dir_okay=False,
+        help="A Space's board.json, from GET /api/board.json (default: the published rows).",
+    ),
 ]
 WIDE = 110
 """Terminals with at least this many columns also show the number of trajectories and the evidence."""
@@ -70,14 +73,14 @@ def board(
 
 
 def export(
-    out: Annotated[Path, typer.Option(help="Write to this new or empty folder.")],
+    out: Annotated[Path, new_folder_option(help="Write to this new or empty folder.")],
     file: FileArgument = None,
     format: Annotated[
         Literal["every-eval-ever"],
         typer.Option(help="Write this format (every-eval-ever: one JSON file per judge)."),
     ] = "every-eval-ever",
     retrieved: Annotated[
-        int | None, typer.Option(help="Record this retrieval time, in Unix seconds (default: now).")
+        int | None, typer.Option(min=0, help="Record this retrieval time, in Unix seconds (default: now).")
     ] = None,
 ) -> None:
     """Export the leaderboard in the format of another project.
@@ -86,12 +89,10 @@ def export(
     """
     found = _read_board(file)
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        stop(f"{out.name} exists and is not an empty folder; name a new one with --out")
+        stop(f"{out} exists and is not an empty folder; name a new one with --out")
     files = every_eval_ever.every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
     for name, content in files.items():
-        path = out / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        core_files.atomic_write(path, content)
+        write_file(out / name, content)
     typer.echo(f"Wrote {len(files)} judges to {out}.")
 
 
@@ -101,8 +102,6 @@ def _read_board(file: Path | None) -> Board:
         return boards.make_board(suites.OFFICIAL, [], published.load_published_rows(), None)
     try:
         return boards.Board.from_bytes(file.read_bytes())
-    except OSError as error:
-        stop(f"{file} cannot be read ({error.strerror}); give the path of a board.json")
     except ValueError as problem:
         stop(f"{file} {problem}", code=1)
 

@@ -11,6 +11,7 @@ import typer
 from arb.core.cli import (
     AgentFromOption,
     JsonOption,
+    file_option,
     flags,
     next_step,
     plain_console,
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.estimate import AgentDifference, AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
-file_option = partial(typer.Option, exists=True, dir_okay=False)
 MOST_CRASHED = 20
 VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 

@@ -10,19 +10,22 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_option,
     flags,
+    new_file_option,
     next_step,
     plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
+    write_file,
 )
 from arb.core.console import coefficient, text_table
 from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, file_option, read_runs
+from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -93,7 +96,7 @@ def convert_annotations(
             exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
         ),
     ],
-    out: Annotated[Path, typer.Option(help="Write to this file, .csv (released format) or .parquet.")],
+    out: Annotated[Path, new_file_option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
         bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
     ] = False,
@@ -123,15 +126,13 @@ def convert_annotations(
         labels_module.write_annotations(found, out, chosen.targets)
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{out.name}: {problems}", code=1)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(found):,} annotations")
     options = flags(annotations=out, suite=suite)
     next_step("see how far the annotators agree", "leaderboard", "agreement", *options)
 
 
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
-    out: Annotated[Path, typer.Option(dir_okay=False, help="Write to this new CSV file.")],
+    out: Annotated[Path, new_file_option(help="Write to this new CSV file.")],
     annotator: Annotated[
         str | None, typer.Option(help="Write this name into every row; required without --for-estimate.")
     ] = None,
@@ -187,11 +188,9 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
         text = annotation_files.template(drawn, annotator, chosen.targets)
-        out.write_text(text, encoding="utf-8", newline="")
+        write_file(out, text)
     except ValueError as problem:
         stop(f"--share: {problem}")
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
     typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
     options = flags(out=out.with_suffix(".parquet"), suite=suite)
     next_step("fill it in, then check it", "leaderboard", "annotations", out, *options)
@@ -226,12 +225,10 @@ def _template_for_estimate(
         drawn = [run for stratum in strata for run in stratum.drawn]
         texts = sheet.texts_of(source, drawn) if source is not None else None
         table = sheet.write_sheet(drawn, earlier, texts, space)
-        core_files.atomic_write(record, agent_runs.draw_record(strata, seed, runs.files))
-        core_files.atomic_write(out, table)
-    except OSError as problem:
-        stop(f"{out} cannot be written: {problem.strerror}")
     except ValueError as problem:
         stop(f"{problem}")
+    write_file(record, agent_runs.draw_record(strata, seed, runs.files))
+    write_file(out, table)
     agents = len({stratum.agent for stratum in strata})
     new = {*map(reading_key, drawn)} - {reading_key(row["trajectory_id"]) for row in earlier}
     added = f", {len(new):,} of them new" if earlier else ""
@@ -264,8 +261,6 @@ def dev_labels(
         core_files.atomic_write(path, suites.render_dev_labels(found, chosen.targets))
     except annotation_files.AnnotationsInvalid as problems:
         stop(f"{file.name}: {problems}", code=1)
-    except OSError as problem:
-        stop(f"{path} cannot be written: {problem.strerror}")
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
     next_step("see the leaderboard with these labels", "space", "serve")

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import JsonOption, plain_console, print_json, stop
+from arb.core.cli import JsonOption, file_option, new_file_option, plain_console, print_json, stop, write_file
 from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
-    from arb.core import files as core_files
     from leaderboard import judge_names
     from leaderboard.success_rates import runs as agent_runs
     from leaderboard.validation import html, report, tables
@@ -35,12 +34,10 @@ def validate(  # noqa: PLR0913 - a command's options
     table: Annotated[
         Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
     ] = None,
-    labels: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Read labels from this table.")
-    ] = None,
+    labels: Annotated[Path | None, file_option(help="Read labels from this table.")] = None,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="Read a judge's verdicts. Repeat to add judges."),
+        file_option(help="Read a judge's verdicts. Repeat to add judges."),
     ] = None,
     label: Annotated[
         list[str] | None, typer.Option(help="Use this column as label. Repeat to compare annotators.")
@@ -62,7 +59,7 @@ def validate(  # noqa: PLR0913 - a command's options
     ] = None,
     draw: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Read the .draw.json file of the labelled runs."),
+        file_option(help="Read the .draw.json file of the labelled runs."),
     ] = None,
     threshold: Annotated[
         float, typer.Option(min=0, max=1, help="Count a score of at least this as yes.")
@@ -75,10 +72,10 @@ def validate(  # noqa: PLR0913 - a command's options
         typer.Option(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
     ] = None,
     disagreements: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Write rows that judges get wrong to this CSV file.")
+        Path | None, new_file_option(help="Write rows that judges get wrong to this CSV file.")
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--html", dir_okay=False, help="Write the report to this HTML file.")
+        Path | None, new_file_option("--html", help="Write the report to this HTML file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -105,7 +102,7 @@ def validate(  # noqa: PLR0913 - a command's options
     if disagreements is not None:
         _write_disagreements(read, disagreements)
     if page is not None:
-        core_files.atomic_write(page, html.render(found))
+        write_file(page, html.render(found))
     if as_json:
         print_json(found.to_json())
     else:
@@ -143,10 +140,7 @@ def _weighted(read: ValidationTable, draw: Path) -> ValidationTable:
 def _write_disagreements(read: ValidationTable, path: Path) -> None:
     lines = report.disagreements(read)
     fields = list(dict.fromkeys(name for line in lines for name in line)) or ["id", "label"]
-    with path.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, fields)
-        writer.writeheader()
-        writer.writerows(lines)
+    write_file(path, csv_text(fields, [[line.get(name, "") for name in fields] for line in lines]))
     typer.echo(f"{path}: {len(lines):,} rows that at least one judge gets wrong", err=True)
 
 

@@ -92,11 +92,14 @@ def estimate_files(
             problem = f"there is no run of {agent}; use one of {known_agents}"
             errors = [*errors, error("unknown_agent", problem)]
     if runs is not None and compare is not None:
-        for name in compare:
+        known_agents = ", ".join(list(runs.rows_of)[:20])
+        for name in dict.fromkeys(compare):
             if name not in runs.rows_of:
-                known_agents = ", ".join(list(runs.rows_of)[:20])
                 problem = f"there is no run of {name}; use one of {known_agents}"
                 errors = [*errors, error("unknown_agent", problem)]
+        if compare[0] == compare[1] in runs.rows_of:
+            problem = f"{compare[0]} is named twice; compare it with another agent"
+            errors = [*errors, error("same_agent", problem)]
     errors = [finding for finding in (*findings, *errors) if finding.level == "error"]
     if runs is None or errors:
         return FilesEstimate(errors=tuple(errors))

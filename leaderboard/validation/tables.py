@@ -249,11 +249,7 @@ def _find(
     """Return the columns that an option names, or the one that is found. Raises TableError."""
     names = [str(column) for column in table.frame.columns]
     if named:
-        absent = [column for column in named if column not in names]
-        if absent:
-            raise TableError(
-                f"{table.name}: has no column {', '.join(absent)}; its columns are {', '.join(names[:30])}"
-            )
+        _require_columns(table, named, option)
         return list(named)
     fits = _is_binary if option == "--label" else _is_answer
     by_name = {name.lower(): name for name in reversed(names)}
@@ -329,13 +325,20 @@ def read_several(
     return _combine(labels, ids, label_columns, tuple(judges), columns, problems, len(unlabelled), notes)
 
 
+def _require_columns(table: NamedTable, named: Sequence[str], option: str) -> None:
+    """Raise TableError if the table lacks a column that the option names."""
+    if absent := [name for name in named if name not in table.frame.columns]:
+        known = ", ".join(map(str, table.frame.columns[:30]))
+        raise TableError(
+            f"{table.name}: has no column {', '.join(absent)}; correct {option} (its columns: {known})"
+        )
+
+
 def _shared_ids(tables: Sequence[NamedTable], named: Sequence[str]) -> list[str]:
     """Return the columns that identify a row in every table. Raises TableError."""
     if named:
         for table in tables:
-            absent = [name for name in named if name not in table.frame.columns]
-            if absent:
-                raise TableError(f"{table.name}: has no column {', '.join(absent)}; correct --id")
+            _require_columns(table, named, "--id")
         return list(named)
     common = [
         str(name) for name in tables[0].frame.columns if all(name in table.frame.columns for table in tables)
@@ -345,14 +348,14 @@ def _shared_ids(tables: Sequence[NamedTable], named: Sequence[str]) -> list[str]
         if all(table.frame[name].astype(str).is_unique for table in tables):
             return [name]
     raise TableError(
-        f"the tables share no column with one value per row (in common: {', '.join(common) or 'none'}); "
+        f"{', '.join(table.name for table in tables)}: share no column with one value per row (in common: "
+        f"{', '.join(common) or 'none'}); "
         "add --id COLUMN, and repeat it if several columns together identify a row"
     )
 
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:
-    if missing := [name for name in columns if name not in table.frame.columns]:
-        raise TableError(f"{table.name}: has no column {', '.join(missing)}; correct --id")
+    _require_columns(table, columns, "--id")
     ids = ["/".join(str(value).strip() for value in row) for row in table.frame[list(columns)].to_numpy()]
     repeated = [each for each, count in Counter(ids).items() if count > 1]
     if repeated:
@@ -387,9 +390,8 @@ def _combine(
     weights = np.ones(len(ids))
     if columns.weights is not None:
         weights = _weights(table, columns.weights, problems)
-    extra = [name for name in (columns.group, *columns.by) if name is not None]
-    if absent := [name for name in extra if name not in table.frame.columns]:
-        problems.append(f"{table.name}: has no column {', '.join(absent)}; correct --group or --by")
+    for option, names in (("--group", [columns.group]), ("--by", columns.by)):
+        _require_columns(table, [name for name in names if name is not None], option)
     if problems:
         raise TableError("\n".join(problems))
     has = next(iter(labels.values())) >= 0
@@ -423,9 +425,7 @@ def _repeated_names(judges: Sequence[JudgeAnswers]) -> Iterator[str]:
 
 
 def _weights(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
-    if column not in table.frame.columns:
-        problems.append(f"{table.name}: has no column {column}; correct --weights")
-        return np.ones(len(table.frame))
+    _require_columns(table, [column], "--weights")
     numbers = pd.to_numeric(table.frame[column], errors="coerce").to_numpy(dtype=np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:

@@ -11,7 +11,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from arb.core.annotation import Annotation, answered
-from arb.core.cli import JsonOption, flags, new_command, next_step, plain_console, print_json, stop
+from arb.core.cli import (
+    JsonOption,
+    flags,
+    new_command,
+    new_file_option,
+    new_folder_option,
+    next_step,
+    plain_console,
+    print_json,
+    stop,
+)
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import SPLITS
@@ -207,7 +217,7 @@ def resolve(
     if decisions is not None:
         try:
             read = core_suite.read_rows(decisions, DECISION_COLUMNS)
-        except (core_suite.SuiteError, OSError) as problem:
+        except core_suite.SuiteError as problem:
             stop(str(problem), code=1)
         rows = [[(row[name] or "").strip() for name in DECISION_COLUMNS] for row in read]
     with _annotation_as(maintainer) as (annotations, actor):
@@ -259,7 +269,7 @@ def export_items(
     file_format: Annotated[
         Literal["label-studio", "argilla"], typer.Option("--format", help="Write for this tool.")
     ],
-    out: Annotated[Path, typer.Option(file_okay=False, help="Write to this new folder.")],
+    out: Annotated[Path, new_folder_option(help="Write to this new folder.")],
     split: Split = "both",
     images: Annotated[
         str | None,
@@ -288,13 +298,10 @@ def export_items(
         key = service.secret.key("annotation-item")
     items = exchange.read_items(dataset, ids & set(there), key)
     texts = suite.targets, suite.guidelines
-    try:
-        if file_format == "argilla":
-            found = exchange.write_argilla(out, suite.name, items, *texts, images or "")
-        else:
-            found = exchange.write_label_studio(out, items, *texts, images)
-    except OSError as problem:
-        stop(str(problem), code=1)
+    if file_format == "argilla":
+        found = exchange.write_argilla(out, suite.name, items, *texts, images or "")
+    else:
+        found = exchange.write_label_studio(out, items, *texts, images)
     missing = len(ids - set(there))
     if as_json:
         print_json({"items": found, "not_in_dataset": missing})
@@ -317,7 +324,7 @@ def import_answers(
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(dir_okay=False, help="Write to this new CSV or Parquet file, not to the records."),
+        new_file_option(help="Write to this new CSV or Parquet file, not to the records."),
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
@@ -365,8 +372,6 @@ def _ends_if_refused(file: Path) -> Iterator[None]:
     except errors as problem:
         lines = problem.problems if isinstance(problem, released.AnnotationsInvalid) else [str(problem)]
         stop("\n".join([f"nothing was imported from {file.name}; fix these problems first:", *lines]), code=1)
-    except OSError as problem:
-        stop(f"{problem.filename}: {problem.strerror or type(problem).__name__}")
 
 
 @contextmanager

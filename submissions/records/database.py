@@ -191,8 +191,10 @@ class Changes:
 
 def _parsed(url: str) -> URL:
     parsed = make_url(url)
-    # Hosting services give out postgres:// addresses, but SQLAlchemy accepts only postgresql://.
-    return parsed.set(drivername="postgresql") if parsed.drivername == "postgres" else parsed
+    # Hosting services give out postgres:// and postgresql:// addresses. SQLAlchemy does not know the first,
+    # and before 2.1 it looks for another driver for the second.
+    is_short = parsed.drivername in ("postgres", "postgresql")
+    return parsed.set(drivername="postgresql+psycopg") if is_short else parsed
 
 
 def _engine(url: URL) -> Engine:

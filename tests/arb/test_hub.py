@@ -178,7 +178,7 @@ def test_hidden_labels_of_a_suite_go_to_a_private_repository_that_its_space_read
     ("options", "message"),
     [
         ((OWNER, "--data", str(SAMPLE_DATA)), "contains the suite sample, not agent-reward-bench"),
-        ((OWNER, "--data", "absent"), "absent: there is no such folder; get the dataset with `arb data get`"),
+        ((OWNER, "--data", "absent"), "does not exist"),
         (("not an owner", "--data", str(SAMPLE_DATA)), "does not accept this owner's name"),
     ],
 )

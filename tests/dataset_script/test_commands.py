@@ -92,7 +92,7 @@ def test_words_on_a_page_and_a_missing_run_are_published_when_both_are_allowed_b
 def test_an_error_cannot_be_accepted(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     done = run(*command, "--accept", "reward:a/b/c")
-    assert (done.exit_code, len(done.stderr.splitlines())) == (2, 1)
+    assert (done.exit_code, len(done.stderr.strip().splitlines())) == (2, 1)
     assert "fix errors instead" in done.stderr
 
 
@@ -136,7 +136,7 @@ def test_a_command_that_cannot_run_says_why_in_a_line(arguments, said, tmp_path,
     done = run("verify", *arguments)
     assert done.exit_code == 2
     assert said in done.stderr
-    assert len(done.stderr.splitlines()) == 1
+    assert len(done.stderr.strip().splitlines()) == 1
 
 
 def test_sample_tasks_then_split_then_a_suite(tmp_path):

@@ -151,9 +151,9 @@ def test_without_sites_a_task_belongs_to_its_category_and_without_one_to_its_ben
 def test_a_level_that_is_not_there_names_those_that_are():
     tasks = [task(1, level="l1"), task(2, level="l2", split="train")]
     assert [t.task_id for t in sample_tasks(tasks, level="l1")] == ["shop.1"]
-    with pytest.raises(SuiteError, match="no task has the level 'l3'; the metadata has: l1, l2"):
+    with pytest.raises(SuiteError, match="--level 'l3': no task of the metadata has it; use one of: l1, l2"):
         sample_tasks(tasks, level="l3")
-    with pytest.raises(SuiteError, match="no task has the split 'test'; the metadata has: train"):
+    with pytest.raises(SuiteError, match=r"--metadata-split 'test': no task .* use one of: train"):
         sample_tasks(tasks, level="l2")
 
 
@@ -178,7 +178,7 @@ def test_only_the_split_that_was_asked_for_is_drawn_from():
     tasks = [task(1, split="train"), task(2)]
     assert [t.task_id for t in sample_tasks(tasks, 8, 0)] == ["shop.2"]
     assert [t.task_id for t in sample_tasks(tasks, 8, 0, "train")] == ["shop.1"]
-    with pytest.raises(SuiteError, match="no task has the split 'dev'; the metadata has: test, train"):
+    with pytest.raises(SuiteError, match=r"--metadata-split 'dev': no task .* use one of: test, train"):
         sample_tasks(tasks, 8, 0, "dev")
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import JsonOption, next_step, plain_console
+from arb.core.cli import JsonOption, new_folder_option, next_step, plain_console
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.experiments import (
@@ -56,9 +56,11 @@ class CertifyOptions(RunOptions):
     """The options of ``judges certify`` as typed by the user."""
 
     out: Annotated[
-        Path | None, typer.Option(help="Write the report into this folder (default: certificate-JUDGE).")
+        Path | None, new_folder_option(help="Write the report into this folder (default: certificate-JUDGE).")
     ] = None
-    repeats: Annotated[int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1)] = 3
+    repeats: Annotated[
+        int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1, max=100)
+    ] = 3
     only: Annotated[
         list[str] | None,
         typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),

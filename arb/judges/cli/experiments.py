@@ -21,6 +21,8 @@ from arb.core.cli import (
     JsonOption,
     SuiteOption,
     flags,
+    new_file_option,
+    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -92,7 +94,7 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="Write the runs into subfolders of this folder.")],
+    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -177,7 +179,7 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, typer.Option(help="Write the runs into subfolders of this folder.")],
+    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
     only: Annotated[
         list[str] | None,
         typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),
@@ -255,8 +257,11 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
 
 
 def threshold(
-    run: Annotated[Path, typer.Argument(help="Read scores from the dev run in this folder.")],
-    out: Annotated[Path, typer.Option(help="Write the threshold to this file (JSON).")],
+    run: Annotated[
+        Path,
+        typer.Argument(exists=True, file_okay=False, help="Read scores from the dev run in this folder."),
+    ],
+    out: Annotated[Path, new_file_option(help="Write the threshold to this file (JSON).")],
     aim: AimOption = None,
     maximise: MaximiseOption = None,
     at_least: AtLeastOption = None,
@@ -277,8 +282,6 @@ def threshold(
         stop(f"choosing a threshold needs labels: {problem}", code=1)
     except threshold_selection.NoThresholdError as problem:
         stop(str(problem), code=1)
-    except OSError as problem:
-        stop(f"{out}: cannot be written ({problem.strerror})")
     except ValueError as problem:
         stop(str(problem))
     if as_json:

@@ -12,7 +12,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from arb.core import files
-from arb.core.cli import JsonOption, SuiteOption, print_json, read_settings, read_suite, stop
+from arb.core.cli import (
+    JsonOption,
+    SuiteOption,
+    folder_option,
+    new_file_option,
+    new_folder_option,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from arb.core.console import printable
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import user_errors
@@ -38,13 +48,14 @@ Row = dict[str, Any]
 
 
 def show(
-    run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
+    run: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Read the run in this folder.")],
     trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
     pictures: Annotated[
-        Path | None, typer.Option(help="Write the pictures that the judge saw into this folder.")
+        Path | None, new_folder_option(help="Write the pictures that the judge saw into this folder.")
     ] = None,
     source: Annotated[
-        Path | None, typer.Option(help="Read pictures from this folder of runs (default: as in `run`).")
+        Path | None,
+        typer.Option(exists=True, help="Read pictures from this folder of runs (default: as in `run`)."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -107,14 +118,19 @@ def _write_pictures(
 
 
 def reparse(
-    place: Annotated[Path, typer.Argument(help="Read this run folder, or judgments/ of the released data.")],
-    out: Annotated[Path, typer.Option(help="Write this prediction file (JSONL).")],
+    place: Annotated[
+        Path,
+        typer.Argument(
+            exists=True, file_okay=False, help="Read this run folder, or judgments/ of the released data."
+        ),
+    ],
+    out: Annotated[Path, new_file_option(help="Write this prediction file (JSONL).")],
     form: Annotated[
         Literal["tags", "status", "rating"] | None,
         typer.Option(help="Parse replies in this form (only for your own judge)."),
     ] = None,
     cache: Annotated[
-        Path | None, typer.Option(help="Read log-probabilities from this cache (only for a run).")
+        Path | None, folder_option(help="Read log-probabilities from this cache (only for a run).")
     ] = None,
     judge: Annotated[
         str | None, typer.Option(help="Read this judge's folder (only for released judgments).")
@@ -142,8 +158,6 @@ def reparse(
         prediction_files.write_predictions(out, rows)
     except ValueError as problem:
         stop(str(problem))
-    except OSError as problem:
-        stop(f"{problem.filename or out}: {problem.strerror}")
     states = Counter(row["state"] for row in rows)
     if as_json:
         print_json({"predictions": str(out), "judgments": len(rows), "states": dict(states), "notes": notes})
@@ -198,7 +212,9 @@ def _of_released(
     A trajectory without a judgment has the state ``error``.
     """
     if split is None:
-        raise reparsing.ReparseError("released judgments need a split; add --split dev or --split test")
+        raise reparsing.ReparseError(
+            f"{folder}: has no run.json; if it has released judgments, add --split dev or --split test"
+        )
     suite = read_suite(suite_name, read_settings())
     found: dict[str, Row] = {}
     unknown: list[str] = []
@@ -235,8 +251,8 @@ def _refuse(flags: Mapping[str, object], what: str) -> None:
 
 
 def export(
-    run: Annotated[Path, typer.Argument(help="Read the run in this folder.")],
-    out: Annotated[Path, typer.Option(help="Write judgments/ into this folder.")],
+    run: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Read the run in this folder.")],
+    out: Annotated[Path, new_folder_option(help="Write judgments/ into this folder.")],
     released_layout: Annotated[
         bool,
         typer.Option(
@@ -257,8 +273,6 @@ def export(
         done = exporting.export_released_layout(run, out, judge_folder)
     except (exporting.ExportError, prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
         stop(str(problem))
-    except OSError as problem:
-        stop(f"{out}: cannot be written ({problem.strerror})")
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
     typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them errors", err=True)

@@ -13,7 +13,15 @@ from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
-from arb.core.cli import AgentFromOption, SuiteOption, flags, stop
+from arb.core.cli import (
+    AgentFromOption,
+    SuiteOption,
+    file_option,
+    flags,
+    folder_option,
+    new_folder_option,
+    stop,
+)
 from arb.core.lazy import lazy_imports
 from arb.judges.endpoints.providers import PROVIDERS
 from arb.judges.types import OptionsError
@@ -59,7 +67,8 @@ class RunOptions:
     ] = None
     suite: SuiteOption = None
     source: Annotated[
-        Path | None, Option(help="Read runs from this folder (default: ARB_DATA_DIR or the sample).")
+        Path | None,
+        Option(exists=True, help="Read runs from this folder (default: ARB_DATA_DIR or the sample)."),
     ] = None
     agent_from: AgentFromOption = None
     typed_source: Path | None = None
@@ -68,7 +77,7 @@ class RunOptions:
         None
     )
     agent: Annotated[list[str] | None, Option(help="Judge only this agent. Repeat to add more.")] = None
-    ids: Annotated[Path | None, Option(help="Judge only the ids in this file (one per line).")] = None
+    ids: Annotated[Path | None, file_option(help="Judge only the ids in this file (one per line).")] = None
     shard: Annotated[str | None, Option(help="Judge only part I of N, such as 1/4.", metavar="I/N")] = None
     limit: Annotated[int | None, Option(help="Judge only the first N trajectories.", min=1)] = None
     skip_incomplete: Annotated[
@@ -126,7 +135,7 @@ class RunOptions:
         Literal["own", "official"], Option(help="Use our prompts (own) or the judge's authors' (official).")
     ] = "own"
     prompts_from: Annotated[
-        Path | None, Option(help="Read WebJudge's prompts from this checkout of Online-Mind2Web.")
+        Path | None, folder_option(help="Read WebJudge's prompts from this checkout of Online-Mind2Web.")
     ] = None
     compat: Annotated[
         bool, Option("--compat", help="Pair state changes and actions as NNetNav's released code does.")
@@ -143,7 +152,9 @@ class RunOptions:
         Option(help="Set the `detail` of pictures in requests (default: the judge's, else auto)."),
     ] = None
 
-    samples: Annotated[int, Option(help="Judge each trajectory N times and combine the answers.", min=1)] = 1
+    samples: Annotated[
+        int, Option(help="Judge each trajectory N times and combine the answers.", min=1, max=1000)
+    ] = 1
     vote: Annotated[
         Literal["all", "majority", "any"], Option(help="Set how many of the --samples must say yes.")
     ] = "majority"
@@ -158,7 +169,7 @@ class RunOptions:
         bool, Option("--cascade-trusts-yes", help="Accept a confident yes from CHEAP without asking STRONG.")
     ] = False
     threshold: Annotated[
-        Path | None, Option(help="Decide by score, with this threshold from `judges threshold`.")
+        Path | None, file_option(help="Decide by score, with this threshold from `judges threshold`.")
     ] = None
 
     max_usd: Annotated[float | None, Option(help="Stop before spending more than N dollars.", min=0.0)] = None
@@ -169,7 +180,7 @@ class RunOptions:
             metavar="MODEL=IN,OUT[,CACHED]",
         ),
     ] = None
-    prices: Annotated[Path | None, Option(help="Read prices from this CSV file.")] = None
+    prices: Annotated[Path | None, file_option(help="Read prices from this CSV file.")] = None
 
     max_in_flight: Annotated[int, Option(help="Make at most N calls at the same time.", min=1)] = 64
     requests_per_minute: Annotated[int | None, Option(help="Limit the requests per minute.", min=1)] = None
@@ -181,7 +192,9 @@ class RunOptions:
         None
     )
 
-    cache: Annotated[Path | None, Option(help="Cache replies here (default: ARB_CACHE_DIR/calls).")] = None
+    cache: Annotated[
+        Path | None, new_folder_option(help="Cache replies here (default: ARB_CACHE_DIR/calls).")
+    ] = None
     refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies and pay for new ones.")] = False
     cache_days: Annotated[float | None, Option(help="Ignore cached replies older than N days.", min=0.0)] = (
         None

@@ -35,7 +35,7 @@ def plan(
         typer.Option(help="Count tokens with this tokenizer (a folder, tokenizer.json or model name)."),
     ] = None,
     seconds_per_call: Annotated[
-        float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0)
+        float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0, max=86_400.0)
     ] = None,
     batch: Annotated[bool, typer.Option("--batch", help="Use the prices of the Batch API.")] = False,
     pilot: Annotated[

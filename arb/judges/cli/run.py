@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, flags, next_step, print_json
+from arb.core.cli import JsonOption, flags, new_folder_option, next_step, print_json
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
 from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
@@ -62,7 +62,7 @@ def run(
         int | None, typer.Option(help="Start N worker processes (default: one per core, at most 8).", min=1)
     ] = None,
     batch: BatchOption = False,
-    out: Annotated[Path, typer.Option(help="Create or continue the run in this folder.")],
+    out: Annotated[Path, new_folder_option(help="Create or continue the run in this folder.")],
     retry: RetryOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -277,8 +277,11 @@ def _read_overrides(overrides: Iterable[str], problems: list[str]) -> dict[tuple
 def _read_table(path: Path, problems: list[str]) -> dict[tuple[str, str], Price]:
     try:
         text = path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as problem:
-        problems.append(f"the price table {path} cannot be read ({problem})")
+    except OSError as problem:
+        problems.append(f"the price table {path} cannot be read ({problem.strerror})")
+        return {}
+    except UnicodeDecodeError:
+        problems.append(f"the price table {path} is not UTF-8 text; save it as CSV in UTF-8")
         return {}
     rows = csv.DictReader(io.StringIO(text))
     header = rows.fieldnames or []

@@ -104,8 +104,10 @@ def read_threshold(path: Path) -> Threshold:
     """Read a threshold file. Raises OptionsError if it cannot be read or is invalid."""
     try:
         content = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise OptionsError(f"--threshold {path}: cannot be read ({error})") from None
+    except OSError as error:
+        raise OptionsError(f"--threshold {path}: cannot be read ({error.strerror})") from None
+    except (ValueError, RecursionError):
+        content = None
     return threshold_of(content, f"--threshold {path}")
 
 

@@ -60,9 +60,14 @@ def _shard(text: str, problems: list[str]) -> slice:
 def _named_ids(path: Path, suite: Suite, split: str, problems: list[str]) -> set[str]:
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as problem:
-        problems.append(f"--ids {path}: cannot be read ({problem})")
+    except OSError as problem:
+        problems.append(f"--ids {path}: cannot be read ({problem.strerror})")
         return set()
+    except UnicodeDecodeError:
+        problems.append(f"--ids {path}: is not UTF-8 text; write one id on each line")
+        return set()
+    if not any(map(str.strip, lines)):
+        problems.append(f"--ids {path}: is empty; write one id on each line")
     named: set[str] = set()
     for number, line in enumerate(lines, start=1):
         if not line.strip():

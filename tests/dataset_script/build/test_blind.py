@@ -115,9 +115,9 @@ def test_verdicts_on_blind_ids_are_mapped_back(suite):
 
 def test_ids_of_another_key_and_files_without_blind_ids_are_refused(suite):
     other = Blinding(b"x" * 32).trajectory_id(DEV_1)
-    with pytest.raises(BlindError, match=f"1 ids are not of the suite.*{other}"):
+    with pytest.raises(BlindError, match=f"1 ids do not belong to own-suite.*{other}"):
         restore_ids(json.dumps({"trajectory_id": other}), suite, Blinding(KEY))
-    with pytest.raises(BlindError, match="the file contains no blind ids"):
+    with pytest.raises(BlindError, match="contains no blind ids"):
         restore_ids(json.dumps({"trajectory_id": DEV_1}), suite, Blinding(KEY))
 
 

@@ -121,9 +121,12 @@ def test_runs_without_a_label_make_recall_and_kappa_doubtful_unless_weights_say_
     ("options", "message"),
     [
         ((), "give one table, or both --labels FILE and --verdicts FILE"),
-        (("runs.csv", "--label", "humans"), "runs.csv: has no column humans; its columns are id, human"),
+        (
+            ("runs.csv", "--label", "humans"),
+            "has no column humans; correct --label (its columns: id, human",
+        ),
         (("runs.csv", "--verdict", "site", "--label", "human"), "runs.csv, column site: row 1 has 'shop'"),
-        (("runs.csv", *COLUMNS, "--group", "task"), "has no column task; correct --group or --by"),
+        (("runs.csv", *COLUMNS, "--group", "task"), "has no column task; correct --group (its columns"),
     ],
 )
 def test_a_mistake_is_one_message_that_says_what_to_do(file, options, message):

@@ -83,7 +83,7 @@ def test_the_guide_names_the_tools_their_arguments_and_the_address(space):
     text = (REPOSITORY / "docs" / "score.md").read_text(encoding="utf-8")
     guide = text.partition("### For agents: MCP\n")[2].partition("### REST\n")[0]
     (listed,) = ask(space, ("list_tools",))
-    tools = {each.name: each.input_schema for each in listed.tools}
+    tools = {each.name: input_schema(each) for each in listed.tools}
     named = dict(re.findall(r"^\| `(\w+)` \|.*\|([^|]*)\|$", guide, re.MULTILINE))
     assert named.keys() == tools.keys()
     for name, arguments in named.items():

@@ -96,7 +96,7 @@ def test_trajectories_are_chosen_by_benchmark_agent_and_ids(tmp_path):
         ),
         (YES, ("--shard", "5", "--provider", "acme"), ["write I/N", "--provider acme", "openrouter"]),
         (YES, ("--retry", "ok"), ["--retry ok", "too_long"]),
-        (YES, ("--ids", "nowhere.txt"), ["--ids nowhere.txt: cannot be read"]),
+        (YES, ("--ids", "nowhere.txt"), ["Invalid value for '--ids'"]),
         (YES, ("--model-of", "captioner"), ["ROLE=MODEL"]),
         (YES, ("--model-of", "captioner=x"), ["not a role of"]),
         (YES, ("--extra", "effort=low"), ["not JSON"]),

@@ -14,7 +14,7 @@ from arb.judges.types import ModelSettings, Reply
 from tests.support import judge_runs
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.server import LLMServer
-from tests.support.provider_server import ProviderServer
+from tests.support.provider_server import ProviderServer, require_clients
 
 PAPERS_MODEL = "gpt-4o-mini-2024-07-18"
 LIMIT = 4
@@ -83,6 +83,7 @@ def test_a_limit_whose_both_names_are_refused_is_a_parameter_that_was_not_sent()
 
 
 def test_a_typed_parameter_that_the_provider_never_takes_is_refused_unless_allowed(tmp_path, monkeypatch):
+    require_clients("anthropic")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")
     given = ("--provider", "anthropic", "--seed", 7)
     with ProviderServer("<success>Successful</success>") as server:
