@@ -11,7 +11,7 @@ a field, also remove it from the older versions, because today's code cannot rep
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NotRequired
 
-from typing_extensions import TypedDict  # pydantic needs it before Python 3.12
+from typing_extensions import TypedDict  # comes with pydantic, which needs it before Python 3.12
 
 Ends = list[float] | None
 """The low and high end of a 95 % interval."""
