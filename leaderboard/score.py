@@ -9,7 +9,9 @@ a field, also remove it from the older versions, because today's code cannot rep
 """
 
 from collections.abc import Mapping
-from typing import Any, Final, Literal, NotRequired, TypedDict
+from typing import Any, Final, Literal, NotRequired
+
+from typing_extensions import TypedDict  # comes with pydantic, which needs it before Python 3.12
 
 Ends = list[float] | None
 """The low and high end of a 95 % interval."""

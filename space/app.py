@@ -19,7 +19,7 @@ from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
 from space.api.board import build_board_router, build_board_versions_router
 from space.api.docs import ABOUT_REST, OPENAPI_PATH, Documentation, add_api_page
-from space.api.schemas import describe_responses
+from space.api.schemas import describe_responses, operation_id
 from space.api.submissions import build_submission_router
 from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
@@ -128,6 +128,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         docs_url=None,
         redoc_url=None,
         openapi_url=OPENAPI_PATH,
+        generate_unique_id_function=operation_id,
     )
     app.state.end_streams = streams.end
     on_space = settings.space_id is not None

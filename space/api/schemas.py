@@ -1,126 +1,88 @@
 """The schemas of the REST API's responses, for OpenAPI.
 
-Routes return ready-made bytes or dicts that other parts make, so FastAPI cannot tell what is in them. A
-schema names the fields that every response has. Further fields may be added.
+Routes return ready-made bytes or dicts that other parts make, so FastAPI cannot tell what is in them. The
+models are in `space.api.models`.
 """
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from fastapi import FastAPI
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
+from pydantic.json_schema import models_json_schema
+
+from space.api import models
 
 Schema = dict[str, Any]
-_TYPES: Final[dict[str, Schema]] = {
-    "str": {"type": "string"},
-    "int": {"type": "integer"},
-    "float": {"type": "number"},
-    "bool": {"type": "boolean"},
-    "list": {"type": "array", "items": {}},
-    "dict": {"type": "object"},
-    "any": {},
-}
-
-
-def _fields(text: str) -> Schema:
-    """Return the schema of an object from its fields, such as ``"name:str? rows:[Row] n:int"``.
-
-    ``?`` allows null, ``[Row]`` is a list of another schema, and ``~`` marks a field that may be missing.
-    """
-    properties, required = {}, []
-    for part in text.split():
-        name, _, kind = part.partition(":")
-        properties[name.rstrip("~")] = _type(kind)
-        if not name.endswith("~"):
-            required.append(name)
-    return {"type": "object", "properties": properties, "required": required}
-
-
-def _type(kind: str) -> Schema:
-    if kind.endswith("?"):
-        return {"anyOf": [_type(kind[:-1]), {"type": "null"}]}
-    if kind.startswith("["):
-        return {"type": "array", "items": _type(kind[1:-1])}
-    return _TYPES.get(kind, {"$ref": f"#/components/schemas/{kind}"})
-
-
-SCHEMAS: Final[dict[str, Schema]] = {
-    name: _fields(text)
-    for name, text in {
-        "BoardRow": "id:str judge:str account:str kind:str inputs:str model:str provenance:str date:str "
-        "labels:dict",
-        "Board": "suite:str split:str label_version:str policy:str rows:[BoardRow] digest:str",
-        "BoardPage": "suite:str split:str label_version:str policy:str n_rows:int next:str? rows:[BoardRow]",
-        "Judge": "judge:str account:str kind:str inputs:str model:str provenance:str best_row:str rows:[str] "
-        "figures:dict",
-        "Judges": "suite:str label_version:str board_digest:str judges:[Judge]",
-        "LabelVersions": "label_versions:[str] current:str?",
-        "Health": "status:str",
-        "Readiness": "status:str suite:str submissions:str waiting:int records:str? label_version:str? "
-        "board_digest:str",
-        "Finding": "level:str code:str message:str rows:[int] count:int column~:str",
-        "CheckReport": "file:str? suite:str split:str acceptable:bool rows:int coverage:float "
-        "success_share:float? by_benchmark:dict findings:[Finding]",
-        "Estimates": "",
-        "Submission": "submission_id:str account:str judge:str judge_name:str suite:str split:str "
-        "file_sha256:str submitted_at:str label_version:str record:int record_hash:str signature:str "
-        "is_new:bool status:str standing:dict report:dict? appears_at:str? message:str",
-        "Recorded": "lasts:bool",
-        "Allowance": "account:str message:str",
-        "Job": "state:str found~:any message~:str?",
-        "Log": "records:list",
-        "Disputes": "disputes:list of:int",
-        "Queue": "annotator:str done:int next:str? tasks:list",
-        "GivenAnswers": "answers:dict saved:int is_closed:bool",
-        "SavedAnswers": "saved:int lasts:bool next:str? next_address:str?",
-        "Discussions": "items:list",
-        "Agreement": "questions:dict items:list?",
-        "Sessions": "sessions:list",
-        "Ended": "ended:int",
-        "Account": "name:str? is_maintainer:bool is_annotator:bool how:str? may_submit_from:str? "
-        "problem:str?",
-    }.items()
-}
-"""The objects in responses, by name."""
-
-_CSV, _PICTURE = "text/csv", "image/*"
-_PATHS: Final[dict[str, str]] = {
-    "/api/board.json": "Board",
-    "/api/board": "BoardPage",
+_COMPONENTS: Final = "#/components/schemas/"
+_CSV, _PICTURE, _TEXT = "text/csv", "image/*", "text/plain"
+RESPONSES: Final[dict[str, type[BaseModel] | str]] = {
+    "/api/board.json": models.BoardJson,
+    "/api/board": models.BoardPage,
     "/api/board.csv": _CSV,
-    "/api/judges": "Judges",
-    "/api/boards": "LabelVersions",
-    "/api/boards/{label_version}": "Board",
-    "/healthz": "Health",
-    "/readyz": "Readiness",
+    "/api/judges": models.Judges,
+    "/api/boards": models.LabelVersions,
+    "/api/boards/{label_version}": models.BoardJson,
+    "/healthz": models.Health,
+    "/readyz": models.ReadinessJson,
     "/api/template": "application/octet-stream",
-    "/api/check": "CheckReport",
-    "/api/estimate": "Estimates",
-    "/api/submissions": "Submission",
-    "/api/submissions/{submission_id}": "Submission",
-    "/api/submissions/{submission_id}/withdraw": "Submission",
-    "/api/submissions/{submission_id}/publish": "Submission",
-    "/api/submissions/{submission_id}/refresh": "Submission",
-    "/api/allowance": "Allowance",
+    "/api/check": models.CheckReport,
+    "/api/estimate": models.Estimates,
+    "/api/submissions": models.SubmissionJson,
+    "/api/submissions/{submission_id}": models.SubmissionJson,
+    "/api/submissions/{submission_id}/withdraw": models.SubmissionJson,
+    "/api/submissions/{submission_id}/publish": models.SubmissionJson,
+    "/api/submissions/{submission_id}/refresh": models.SubmissionJson,
+    "/api/judges/rename": models.RecordedRenaming,
+    "/api/allowance": models.Allowance,
     "/api/screenshot": _PICTURE,
     "/api/goal_image": _PICTURE,
-    "/api/tree": "text/plain",
+    "/api/tree": _TEXT,
     "/api/annotate/screenshot": _PICTURE,
     "/api/annotate/goal_image": _PICTURE,
-    "/api/annotate/tree": "text/plain",
-    "/api/maintain/rescore": "Job",
-    "/api/maintain/labels": "Job",
-    "/api/maintain/log": "Log",
-    "GET /api/disputes": "Disputes",
+    "/api/annotate/tree": _TEXT,
+    "/api/maintain/submissions/{submission_id}": models.RecordedDecision,
+    "/api/maintain/accounts/{name}": models.RecordedAccount,
+    "GET /api/maintain/rescore": models.JobJson,
+    "POST /api/maintain/rescore": models.StartedJob,
+    "GET /api/maintain/labels": models.NextVersionPreview,
+    "POST /api/maintain/labels": models.StartedJob,
+    "/api/maintain/log": models.Log,
+    "GET /api/disputes": models.Disputes,
+    "POST /api/disputes": models.RecordedDispute,
+    "/api/maintain/disputes/{dispute_id}": models.RecordedDispute,
+    "/api/errors": models.RecordedTag,
     "/api/errors.csv": _CSV,
-    "/api/annotate": "Queue",
-    "GET /api/annotate/answers": "GivenAnswers",
-    "PUT /api/annotate/answers": "SavedAnswers",
-    "/api/discuss": "Discussions",
-    "/api/discuss/agreement": "Agreement",
-    "/api/sessions": "Sessions",
-    "/api/sessions/end": "Ended",
-    "/api/me": "Account",
+    "/api/annotate": models.Queue,
+    "GET /api/annotate/answers": models.OwnAnswers,
+    "PUT /api/annotate/answers": models.SavedAnswersJson,
+    "/api/discuss": models.Discussions,
+    "/api/discuss/agreement": models.AgreementReportJson,
+    "/api/discuss/decisions": models.RecordedQuestion,
+    "/api/discuss/invite": models.RecordedInvitation,
+    "/api/discuss/uninvite": models.Recorded,
+    "/api/discuss/assign": models.RecordedAssignments,
+    "/api/discuss/rule": models.RecordedRule,
+    "/api/discuss/gold": models.RecordedGold,
+    "/api/discuss/publish": models.RecordedLabels,
+    "/api/sessions": models.SessionsJson,
+    "/api/sessions/end": models.Ended,
+    "/api/me": models.AccountJson,
+    "503 /readyz": models.NotReady,
 }
-"""The schema or the media type of each successful response; the others are a `Recorded` event."""
+"""The model or the media type of each successful response, by path, with a method if they differ.
+
+Every other response is a `models.ProblemJson`.
+"""
+
+
+def operation_id(route: APIRoute) -> str:
+    """Return the name of an operation in generated clients, such as ``get_board_json``."""
+    words = re.sub(r"\W+", "_", route.path_format.removeprefix("/api")).strip("_")
+    return f"{min(route.methods or ()).lower()}_{words}"
 
 
 def describe_responses(app: FastAPI) -> None:
@@ -130,19 +92,57 @@ def describe_responses(app: FastAPI) -> None:
     def openapi() -> Schema:
         if app.openapi_schema is None:
             document = make()
-            document["components"]["schemas"] |= SCHEMAS
+            schemas = document["components"]["schemas"]
+            for name in ("HTTPValidationError", "ValidationError"):  # `Problem` says what errors have
+                schemas.pop(name, None)
+            for name in [name for name in schemas if name.startswith("Body_")]:
+                schemas[name] = _plain_form(schemas[name], schemas)
+            schemas |= schemas_of_models()
             for path, operations in document["paths"].items():
                 for method, operation in operations.items():
-                    kind = _PATHS.get(path) or _PATHS.get(f"{method.upper()} {path}", "Recorded")
                     for status, response in operation["responses"].items():
                         if status.startswith("2"):
-                            response["content"] = _content(kind)
+                            kind = RESPONSES.get(path) or RESPONSES[f"{method.upper()} {path}"]
+                        else:
+                            kind = RESPONSES.get(f"{status} {path}", models.ProblemJson)
+                        response["content"] = _content(kind)
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
 
 
-def _content(kind: str) -> Schema:
-    if "/" in kind:
+def _plain_form(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
+    """Return the schema of a form without ``allOf``, and with files as ``format: binary``.
+
+    Generators of clients otherwise leave out the file next to a declaration, and send files as texts.
+    """
+    parts = [schemas[part["$ref"].rpartition("/")[2]] for part in schema.get("allOf", ())]
+    properties = {name: field for each in (*parts, schema) for name, field in each["properties"].items()}
+    for field in properties.values():
+        for value in (field, field.get("items", {}), *field.get("anyOf", ())):
+            if "contentMediaType" in value:
+                value["format"] = "binary"
+    required = [name for each in (*parts, schema) for name in each.get("required", ())]
+    return {"type": "object", "title": schema["title"], "properties": properties, "required": required}
+
+
+def schemas_of_models() -> Schema:
+    """Return the schemas of all models by name."""
+    found = {kind for kind in (*RESPONSES.values(), models.ProblemJson) if not isinstance(kind, str)}
+    ordered = sorted(found, key=schema_name)
+    _, document = models_json_schema(
+        [(model, "serialization") for model in ordered], ref_template=f"{_COMPONENTS}{{model}}"
+    )
+    text = re.sub(rf'(": "(?:{_COMPONENTS})?\w+)Json"', r'\1"', json.dumps(document["$defs"]))
+    return {name.removesuffix("Json"): schema for name, schema in json.loads(text).items()}
+
+
+def schema_name(model: type[BaseModel]) -> str:
+    """Return the name of a model in the document: without the ``Json`` of models of domain objects."""
+    return model.__name__.removesuffix("Json")
+
+
+def _content(kind: type[BaseModel] | str) -> Schema:
+    if isinstance(kind, str):
         return {kind: {"schema": {"type": "string", **({} if "text" in kind else {"format": "binary"})}}}
-    return {"application/json": {"schema": _type(kind)}}
+    return {"application/json": {"schema": {"$ref": _COMPONENTS + schema_name(kind)}}}

@@ -5,6 +5,13 @@ document.addEventListener("click", (event) => {
   if (figures) figures.setAttribute("aria-pressed", String(table.classList.toggle("all-figures")));
 });
 
+// The address of this server, in the lines of Python.
+function showOrigin() {
+  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin;
+}
+showOrigin();
+document.addEventListener("htmx:afterSettle", showOrigin);
+
 // A rank opens a note on pointing, focus and tap: it names the judges from which the row is separated. Escape and a tap
 // elsewhere close it; the pointer may move onto it.
 (() => {
@@ -41,6 +48,8 @@ document.addEventListener("click", (event) => {
       ...listed("Better than", apart.filter((number) => number > own)),
       ...listed("Worse than", apart.filter((number) => number < own)),
     ];
+    const rest = names.length - 1 - apart.length;
+    if (rest > 0) lines.push(`Its difference from the ${apart.length ? "other " : ""}${rest} may be chance.`);
     for (const line of lines) note.append(Object.assign(document.createElement("p"), { textContent: line }));
     button.closest("main").append(note);
     button.setAttribute("aria-describedby", note.id);

@@ -1,5 +1,7 @@
 """Spaces that several tests read, each started once, and a browser that fails a test on a console error."""
 
+from contextlib import contextmanager
+
 import pytest
 
 from tests.support.browsing import make_patient
@@ -72,10 +74,10 @@ ABORTED = "net::ERR_ABORTED"
 """What Chromium calls a request that ended because the page was left."""
 
 
-@pytest.fixture
-def page(browser):
+@contextmanager
+def watched_page(browser, **options):
     """A page whose console errors, and requests to anywhere but this machine, fail the test."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context = browser.new_context(**options)
     page = context.new_page()
     errors: list[str] = []
 
@@ -98,3 +100,10 @@ def page(browser):
     yield page
     context.close()
     assert errors == []
+
+
+@pytest.fixture
+def page(browser):
+    """A watched page as wide as a desktop's."""
+    with watched_page(browser, viewport={"width": 1280, "height": 900}) as page:
+        yield page

@@ -8,6 +8,7 @@ from anyio.from_thread import start_blocking_portal
 from fastapi.testclient import TestClient
 
 from tests.submissions.conftest import service, settings, suite_folder
+from tests.support.api_schemas import check_response
 
 __all__ = ["service", "settings", "suite_folder"]
 
@@ -26,6 +27,21 @@ def _test_clients_share_an_event_loop():
     """Else every request begins a thread and a loop of its own, which takes half of its time."""
     with start_blocking_portal() as portal, pytest.MonkeyPatch.context() as patched:
         patched.setattr(TestClient, "portal", portal)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _responses_fit_their_schemas():
+    """Every JSON response that a test gets of the REST API is compared with its schema."""
+    request = TestClient.request
+
+    def checked(self, method, url, **options):
+        response = request(self, method, url, **options)
+        check_response(method, response.request.url.path, response)
+        return response
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(TestClient, "request", checked)
         yield
 
 

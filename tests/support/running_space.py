@@ -59,7 +59,7 @@ class SampleSpace(RunningSpace):
     """The sample with its labels in a file. ``judge`` says yes to every run, and why; ``other``, to the first
     test run alone, which is a success."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
         settings = Settings(
             suite="sample", labels=f"csv:{ANNOTATIONS}", state_dir=folder / "state", data_dir=folder / "none"
         )
@@ -78,6 +78,7 @@ class SampleSpace(RunningSpace):
             ARB_LABELS=settings.labels,
             ARB_DATA_DIR=str(settings.data_dir),
             ARB_MAINTAINERS="grace",
+            **environment,
         )
 
 

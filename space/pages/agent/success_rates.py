@@ -282,7 +282,7 @@ def view_estimates(
 ) -> dict[str, Any]:
     """Return the template's values for estimates; ``by_all`` has the rates from all labels, if known."""
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
-    ends = [end for rate in rates for end in rate.interval or ()]
+    ends = [end for rate in rates for end in (*(rate.interval or ()), *(rate.on_tasks or ()))]
     ends += [rate for each in agents for rate in each.judge_alone.values() if rate is not None]
     return {
         "judges": judges,
@@ -328,7 +328,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         if most > 0:
             fewer = f"{least} to {most} %" if least > 0 else f"up to {most} %"
         found.append(
-            f"On average, the intervals are ±{half_widths[0]:.1f} points with labels only and "
+            f"On average, the intervals on these runs are ±{half_widths[0]:.1f} points with labels only and "
             f"±{half_widths[1]:.1f} points with labels and verdicts. For intervals of the same width, the "
             f"verdicts save {fewer} of the labels."
         )
@@ -338,7 +338,7 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         )
     if is_covered:
         found.append(
-            f"The assisted interval contains the rate from all labels for {sum(is_covered)} of "
+            f"The assisted interval on these runs contains the rate from all labels for {sum(is_covered)} of "
             f"{len(is_covered)} agents. In the long run, 95 % of such intervals do."
         )
     return found

@@ -196,7 +196,7 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
 
 
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
-    """Return one sentence: which judge is better overall, and on which benchmarks it is better or worse."""
+    """Return which judge is better overall and on which benchmarks, or why the data do not tell."""
     first, second = names[pair.first], names[pair.second]
     figure, value, interval = metric_name(found.figure), pair.overall.value, pair.overall.interval
     for name, place in ((first, pair.first), (second, pair.second)):
@@ -214,11 +214,16 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
         )
     better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
     if pair.overall.favours == 0:
+        why = (
+            f" The difference in {figure} is {points(value)} points, and its 95 % interval "
+            f"({interval_in_points(interval)}) includes zero."
+        )
         if not better and not worse:
-            return f"The test set cannot tell {first} and {second} apart, overall or on any benchmark."
+            return f"The test set cannot tell {first} and {second} apart, overall or on any benchmark.{why}"
         head = f"The test set cannot tell {first} and {second} apart overall"
         parts = [("better", better), ("worse", worse)]
     else:
+        why = ""
         is_better = pair.overall.favours > 0
         word, opposite = ("better", "worse") if is_better else ("worse", "better")
         same, reversed_on = (better, worse) if is_better else (worse, better)
@@ -232,7 +237,7 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     if not found_on:
         return f"{head}; no single benchmark shows this on its own."
     who = "it" if pair.overall.favours else first
-    return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}."
+    return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}.{why}"
 
 
 def board_sentence(board: Board, found: Comparison, pair: Pair, names: Sequence[str]) -> str:

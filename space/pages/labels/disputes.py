@@ -167,8 +167,9 @@ def dispute_form(
     """Return the template's values for the form on a trajectory, which shows what the dispute is about.
 
     ``questions`` has (name, title, label, answers). The label, in words, is that of the first of the
-    ``experts``, or empty if it may not be shown or there is none. ``address`` leads to the disputes about the
-    trajectory. ``is_public`` says whether everybody can read the text, and the labels.
+    ``experts``, or empty if it may not be shown or there is none. ``question`` and ``answer`` are chosen
+    already. ``address`` leads to the disputes about the trajectory. ``is_public`` says whether everybody can
+    read the text, and the labels.
     """
     is_public = suite.shows_labels(trajectory.split)
     questions = []
@@ -182,6 +183,8 @@ def dispute_form(
         "questions": questions,
         "judge": judge,
         "question": SUCCESS if judge else "",
+        # Who disputes a label because of a judge's error proposes the judge's answer.
+        "answer": {"success": "yes", "failure": "no"}.get(judge.says, "") if judge else "",
         "is_public": is_public,
     }
 

@@ -31,7 +31,8 @@ def column_titles(benchmarks: Iterable[str]) -> dict[str, str]:
 def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that appear unless the reader chooses others.
 
-    A column of facts or of a benchmark needs two rows that fill it (one, if the board has one judge).
+    A column of facts or of a benchmark needs two rows that fill it (one, if the board has one judge). The
+    numbers of submissions appear if one of them is above 1.
     """
     judges = [row for row in board.rows if row.provenance != "reference"]
     least = min(2, len(judges))
@@ -41,6 +42,7 @@ def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
         for name in columns
         if (name in USUAL or name in other)
         and (name in METRIC_TITLES or name == "source" or _is_filled(judges, name, least))
+        and (name != "submissions" or any((row.attempts or 0) > 1 for row in judges))
     )
 
 

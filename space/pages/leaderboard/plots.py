@@ -17,7 +17,7 @@ from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
-from space.pages.leaderboard.query import LeaderboardQuery, cell_of, figure_of
+from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, cell_of, figure_of
 from space.web.cells import cost_cell, short_name
 
 WIDTH, HEIGHT = 600, 400
@@ -28,6 +28,8 @@ CHARACTER, LINE = 6.2, 14
 """The width of a character and the height of a line in pixels, for text of 11 pixels."""
 BASELINE: Final = 0.76
 """The baseline of a line of text, as a share of its height from the top."""
+MOST_LINKED: Final = PAGE_ROWS
+"""The most judges whose points have a link: as many as the table has rows at first."""
 MOST_NAMES: Final = 40
 """The most points that get a name; a plot has no room for more."""
 CROWD: Final = 40
@@ -127,6 +129,20 @@ class PlotView:
     @property
     def is_crowded(self) -> bool:
         return len(self.marks) > CROWD
+
+    @property
+    def linked(self) -> list[Mark]:
+        """The marks with a link. Those of hundreds of judges would be a third of the page's bytes."""
+        return [mark for place, mark in enumerate(self.marks) if _is_linked(place, mark)]
+
+    @property
+    def dots(self) -> list[Mark]:
+        """The other marks, which are drawn as dots only."""
+        return [mark for place, mark in enumerate(self.marks) if not _is_linked(place, mark)]
+
+
+def _is_linked(place: int, mark: Mark) -> bool:
+    return place < MOST_LINKED or mark.label is not None or mark.group == "reference"
 
 
 def precision_recall_plot(

@@ -29,7 +29,7 @@ from space.pages.trajectories.index import (
     count_vote,
     labels_of,
 )
-from space.web.cells import judge_name, short_name
+from space.web.cells import judge_name, origin, short_name
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
@@ -202,7 +202,7 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
     optimality = codes["optimality"] + 1 if codes["optimality"] >= 0 else None
     labels = Labels(**answers, optimality=optimality)
     state = verdicts.state[place] if verdicts.state else None
-    sender = f"submitted by {judge.row.account}" if judge.row.account else "paper"
+    sender = f"submitted by {judge.row.account}" if judge.row.account else origin(judge.row)
     return JudgeVerdict(
         key=judge.row.id,
         name=short_name(judge.row),

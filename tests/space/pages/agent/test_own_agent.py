@@ -50,6 +50,24 @@ def test_a_form_with_two_files_gives_the_page_with_their_estimate_and_keeps_noth
     assert "20 of 40" not in page_at(service, "/my-agent")
 
 
+def test_an_estimate_shows_the_intervals_on_these_runs_and_on_such_tasks_as_the_api_gives_them(service):
+    client = local_client(service)
+    page, api = (client.post(path, files=own_files("my-agent")) for path in ("/my-agent", "/api/estimate"))
+    shown = estimates_in(page.text.partition('id="own-estimate"')[2])["my-agent"]
+    (found,) = api.json()["agents"]
+    for cell, name in zip(shown[2:4], ("labels_only", "assisted"), strict=True):
+        rate = found[name]
+        runs, tasks = ([f"{100 * end:.1f}" for end in rate[each]] for each in ("ci", "ci_on_tasks"))
+        assert runs != tasks
+        assert cell == (
+            f"{100 * rate['rate']:.1f} these runs {' to '.join(runs)} such tasks {' to '.join(tasks)}"
+        )
+    assert (
+        "on these runs and" in page.text
+        and "how often does the agent succeed on tasks like these" in page.text
+    )
+
+
 def test_files_that_cannot_be_used_are_findings_on_the_page_and_markup_in_them_is_text(service, hostile):
     files = own_files(hostile.replace("/", "|"))
     client = local_client(service)

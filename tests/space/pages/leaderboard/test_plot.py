@@ -209,7 +209,12 @@ def crowd(n: int, **changes):
     ]
 
 
-def test_every_point_of_a_crowd_leads_to_its_judge_and_few_have_a_name():
+def test_the_first_hundred_points_of_a_crowd_lead_to_their_judges_and_few_have_a_name():
+    more = precision_recall_plot(board(*crowd(250), second_annotator()), CHOICE)
+    # The first 100 judges, those with a name and the reference have a link; the others are dots.
+    assert {mark.row_id for mark in more.marks[:100]} <= {mark.row_id for mark in more.linked}
+    assert len(more.linked) + len(more.dots) == 251
+    assert more.dots and not any(mark.label or mark.group == "reference" for mark in more.dots)
     plot = precision_recall_plot(board(*crowd(CROWD + 60), second_annotator()), CHOICE)
     assert plot.is_crowded
     assert len(plot.marks) == CROWD + 61

@@ -146,26 +146,21 @@ def test_the_agents_to_choose_from_are_those_that_the_board_has_figures_of(by_ag
 # Costs and tries
 
 
-def test_costs_and_tries_have_columns_of_their_own_accord_only_where_two_rows_have_them(three):
+def test_costs_have_a_column_on_their_own_if_two_rows_have_them_and_submissions_if_a_judge_has_several(three):
     assert view_board(three, LeaderboardQuery()).has_attempts
     published = [replace(found, provenance="published", attempts=None) for found in three.rows]
     assert not view_board(board(*published), LeaderboardQuery()).has_attempts
     assert list(view_board(board(*published), LeaderboardQuery()).facts) == ["source"]
-    assert list(view_board(three, LeaderboardQuery()).facts) == ["submissions", "source"]
+    assert list(view_board(three, LeaderboardQuery()).facts) == ["source"]  # one submission of each judge
+    several = [replace(three.rows[0], attempts=2), *three.rows[1:]]
+    assert list(view_board(board(*several), LeaderboardQuery()).facts) == ["submissions", "source"]
     priced = replace(three.rows[0], cost={"usd_per_1000": 1234.5, "rows": 100, "of": 120})
     both = [priced, replace(priced, id="other"), three.rows[1]]
-    assert list(view_board(board(*both), LeaderboardQuery()).facts) == ["cost", "submissions", "source"]
-    assert list(view_board(board(priced, three.rows[1]), LeaderboardQuery()).facts) == [
-        "submissions",
-        "source",
-    ]
+    assert list(view_board(board(*both), LeaderboardQuery()).facts) == ["cost", "source"]
+    assert list(view_board(board(priced, three.rows[1]), LeaderboardQuery()).facts) == ["source"]
     found = view_board(board(priced, three.rows[1]), LeaderboardQuery(columns=("cost",)))
     assert list(found.facts) == ["cost"]  # a reader can choose it
-    assert list(view_board(board(priced), LeaderboardQuery()).facts) == [
-        "cost",
-        "submissions",
-        "source",
-    ]  # one judge
+    assert list(view_board(board(priced), LeaderboardQuery()).facts) == ["cost", "source"]  # one judge
     known, unknown = (cost_cell(line.row.cost) for line in found.rows)
     assert (known.text, known.value) == ("1,234.50", 1234.5)
     assert "from 100 of 120 rows" in known.hover
@@ -259,7 +254,7 @@ def test_chosen_columns_come_in_the_tables_order_and_stay_in_every_address(three
 def test_the_usual_columns_are_no_choice_and_unknown_ones_are_refused(three):
     options = options_of(three)
     usual = ",".join(options["usual_columns"])
-    assert usual == "precision,recall,f1,submissions,source"
+    assert usual == "precision,recall,f1,source"
     assert choice_in(f"columns={usual}", options, 3)[0] == LeaderboardQuery()
     assert choice_in("columns=colour", options, 3) == (LeaderboardQuery(), ["columns"])
 
@@ -306,7 +301,7 @@ def test_a_phone_can_sort_by_every_column_and_reverse_the_chosen_one(three):
     offered = re.findall(r'<option value="([^"]*)"( selected)?>', html)
     assert ("-recall", " selected") in offered
     names = [value for value, _ in offered]
-    assert names == ["", "rank", "judge", "-figure", "-recall", "recall", "-f1", "-submissions", "date"]
+    assert names == ["", "rank", "judge", "-figure", "-recall", "recall", "-f1", "date"]
     assert html.count(" sorted") == 3  # the recall of each row
 
 

@@ -92,7 +92,8 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
     # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
     judge.row.id, judge.row.account = "paper/other", ""
-    assert judges_of(dataset, entry, [judge], ())[-1].about == "m · paper"
+    for judge.row.provenance, words in (("published", "paper"), ("self-reported", "self-reported")):
+        assert judges_of(dataset, entry, [judge], ())[-1].about == f"m · {words}"
     judge.row.id = "paper/gpt-4o-tree"
     assert len(judges_of(dataset, entry, [judge], ())) == len(JUDGES)
 
