@@ -16,7 +16,7 @@ from arb.core.vocabulary import AGENT_TITLES
 with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
-    from arb.core.predictions import parser_pool, raw
+    from arb.core.predictions import raw
     from leaderboard import judge_names
     from leaderboard.success_rates import estimate as estimates
     from leaderboard.success_rates import files as rate_files
@@ -40,7 +40,7 @@ def estimate(
     verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         Path | None,
-        file_option(help="Read labels of some runs: annotations, or columns trajectory_id and success."),
+        file_option(help="Read labels of some runs from a table or annotations."),
     ] = None,
     draw: Annotated[
         Path | None, file_option(help="Read the .draw.json file that annotation-template wrote.")
@@ -110,7 +110,7 @@ def read_runs(files: Sequence[Path]) -> AgentRuns:
 
 def _read_all(files: Sequence[Path]) -> Iterator[tuple[str, str, ReadResult]]:
     for file, name in zip(files, judge_names.judge_names(files), strict=True):
-        yield str(file), name, _read(file, parser_pool.PREDICTIONS)
+        yield str(file), name, _read(file, agent_runs.SUCCESS_VERDICTS)
 
 
 def _read(file: Path, reader: str) -> ReadResult:

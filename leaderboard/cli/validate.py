@@ -17,7 +17,7 @@ with lazy_imports():
     from arb.core import files as core_files
     from leaderboard import judge_names
     from leaderboard.success_rates import runs as agent_runs
-    from leaderboard.validation import html, report, tables
+    from leaderboard.validation import html, parsing, report, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -123,13 +123,13 @@ def _read(
     threshold: float,
 ) -> ValidationTable:
     if table is not None and labels is None and not verdicts:
-        return tables.read_one(tables.read_table(table), columns, threshold)
+        return tables.read_one(parsing.read_table(table), columns, threshold)
     if table is not None or labels is None or not verdicts:
         stop("give one table, or both --labels FILE and --verdicts FILE", BAD_INPUT)
-    named = [tables.read_table(path) for path in verdicts]
+    named = [parsing.read_table(path) for path in verdicts]
     names = judge_names.judge_names(verdicts)
     read = [replace(each, name=name) for each, name in zip(named, names, strict=True)]
-    return tables.read_several(tables.read_table(labels), read, columns, threshold)
+    return tables.read_several(parsing.read_table(labels), read, columns, threshold)
 
 
 def _weighted(read: ValidationTable, draw: Path) -> ValidationTable:

@@ -129,6 +129,11 @@ _ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
 _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")
 
 
+def success_question() -> list[Question]:
+    """Return only the question on success, since a suite may not have the other questions."""
+    return [question for question in default_questions() if question.name == SUCCESS]
+
+
 def is_released_header(line: str) -> bool:
     """Return whether the first line of a file names the columns of the released format."""
     return _COLUMNS[SUCCESS] in line

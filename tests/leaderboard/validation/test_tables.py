@@ -6,15 +6,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from leaderboard.validation.parsing import parse_table, read_table
 from leaderboard.validation.tables import (
     Columns,
     NamedTable,
     TableError,
     as_answer,
-    parse_table,
     read_one,
     read_several,
-    read_table,
 )
 
 
