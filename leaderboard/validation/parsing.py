@@ -5,11 +5,12 @@ Files of other formats become such tables: annotations, and the validation sets 
 
 import csv
 import json
+import re
 from collections import Counter
 from collections.abc import Sequence
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pandas as pd
 import pyarrow as pa
@@ -30,6 +31,8 @@ from leaderboard.labels.annotations import (
 )
 from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_columns
 from leaderboard.validation.tables import MOST_PROBLEMS, NamedTable, TableError
+
+_QUOTED: Final = re.compile(r'"[^"]*"')
 
 
 def read_table(path: Path) -> NamedTable:
@@ -160,7 +163,7 @@ def _of_rows(rows: Sequence[Any], limits: ReadingLimits | None) -> pd.DataFrame:
 
 
 def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
-    header = text.splitlines()[0]
+    header = _QUOTED.sub("", text.splitlines()[0])
     separator = max(",;\t|", key=header.count)
     try:
         rows = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
