@@ -50,7 +50,7 @@ LABEL_NAMES: Final = (
 )  # fmt: skip
 VERDICT_NAMES: Final = (
     "verdict", "prediction", "predicted", "judge", "judgment", "success", "passed", "score", "reward",
-    "answer",
+    "answer", "value",
 )  # fmt: skip
 
 
