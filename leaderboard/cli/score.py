@@ -96,7 +96,8 @@ def score(  # noqa: PLR0913 - a command's options
     else:
         print_report(report, file.name, plain_console())
         if labels is not None:
-            wrong = flags(labels=labels, verdicts=file, disagreements="errors.csv")
+            asked = {"label": label, "verdict": verdict, "id": id_, "group": group}
+            wrong = flags(labels=labels, verdicts=file, **asked, disagreements="errors.csv")
             next_step("list the rows that the judge gets wrong", "validate", *wrong)
         elif known.split == "dev":
             chosen = flags(split="test", suite=suite, out="test.jsonl")
