@@ -99,6 +99,7 @@ def _parse_parquet(content: bytes, limits: ReadingLimits | None) -> pd.DataFrame
     except Exception as error:  # pyarrow raises many kinds of errors for damaged files
         raise ValueError(f"cannot be read as Parquet ({type(error).__name__})") from error
     _check_size(file.metadata.num_rows, len(wanted), limits)
+    _refuse_repeated(wanted)
     if limits is not None and unpacked > limits.max_unpacked_bytes:
         raise ValueError(
             f"has {unpacked:,} bytes when unpacked; at most {limits.max_unpacked_bytes:,} are accepted. "
@@ -125,6 +126,12 @@ def _check_size(rows: int, columns: int, limits: ReadingLimits | None) -> None:
     for count, most, what in ((rows, limits.max_rows, "rows"), (columns, limits.max_columns, "columns")):
         if count > most:
             raise ValueError(f"has {count:,} {what}; at most {most:,} are accepted")
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
 
 
 def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
@@ -176,7 +183,5 @@ def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
         listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
         raise ValueError(f"rows {listed} do not have the {len(names)} cells of the header; correct them")
     names = [name.strip() for name in names]
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
+    _refuse_repeated(names)
     return pd.DataFrame(rest, columns=names, dtype=object)
