@@ -12,6 +12,7 @@ from typer.main import get_command
 import leaderboard
 from arb import hub
 from arb.core.cli import CommandGroup
+from leaderboard.cli.score import compare, score
 from leaderboard.cli.validate import validate
 
 if TYPE_CHECKING:  # typer ships its own copy of click
@@ -50,7 +51,8 @@ app = typer.Typer(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=F
 metric = typer.Typer(no_args_is_help=True, help="Show or publish the metric for the `evaluate` library.")
 app.add_typer(metric, name="metric")
 app.add_typer(hub.app, name="hub")
-app.command()(validate)
+for command in (validate, score, compare):
+    app.command()(command)
 
 
 @app.callback()

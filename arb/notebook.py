@@ -7,8 +7,8 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from io import StringIO
-from itertools import combinations
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,19 +26,20 @@ from arb.core.suite import OFFICIAL, Suite, load_suite
 from arb.core.vocabulary import LABELS
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.export import board_to_csv
+from leaderboard.compare import columns_of, compare_verdicts
 from leaderboard.judge_names import judge_names
 from leaderboard.judge_precision.confusion import FORMULAS
-from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
-from leaderboard.paired import mcnemar, paired_difference_of, resample_judges
 from leaderboard.paper.published import load_published_rows
-from leaderboard.report import SEED, score_report, task_names, verdicts_of
+from leaderboard.report import score_report
 from leaderboard.success_rates.estimate import RateEstimate
 from leaderboard.success_rates.files import estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS
+from leaderboard.success_rates.runs import SUCCESS_LABELS, SUCCESS_VERDICTS
+from leaderboard.validation.labelled import align_tables
+from leaderboard.validation.parsing import is_annotations, read_table
 from leaderboard.validation.report import validate_table
-from leaderboard.validation.tables import Columns, NamedTable, read_one, read_several, read_table
+from leaderboard.validation.tables import Columns, NamedTable, read_one, read_several
 
 File = str | Path | pd.DataFrame
 
@@ -168,7 +169,7 @@ def score(
     split: str = "dev",
     suite: str | None = None,
     policy: str = "strict",
-    labels: str | Path | None = None,
+    labels: File | None = None,
 ) -> pd.DataFrame:
     """Return precision, recall, F1 and kappa of a prediction file, with 95 % intervals over tasks.
 
@@ -180,14 +181,16 @@ def score(
         split: The split that the file is for, ``dev`` or ``test``.
         suite: A shipped suite's name or a suite's folder. The default is ``ARB_SUITE``.
         policy: ``strict`` counts a missing verdict as no, ``published`` leaves its trajectory out.
-        labels: A CSV file of annotations. The default is the source in ``ARB_LABELS``.
+        labels: Annotations of the suite, or any table of labels, without a suite. The default is the source
+            in ``ARB_LABELS``.
 
     Raises:
         ValueError: There are no labels, or the file has errors. The message lists all errors.
         OSError: A file cannot be read.
     """
-    chosen, known = _suite_and_labels(split, suite, labels)
-    report = score_report(_aligned(file, chosen, split), known, policy)
+    known, judges = _labelled([file], split, suite, labels)
+    (verdicts,) = judges.values()
+    report = score_report(verdicts, known, policy)
     rows = []
     for label, found in report["labels"].items():
         if found is None:
@@ -211,7 +214,7 @@ def compare(
     suite: str | None = None,
     label: str = "success",
     metric: str = "precision",
-    labels: str | Path | None = None,
+    labels: File | None = None,
 ) -> pd.DataFrame:
     """Return the difference in a metric between every two prediction files, on the same tasks.
 
@@ -235,31 +238,17 @@ def compare(
     for option, value, choices in (("label", label, LABELS), ("metric", metric, tuple(FORMULAS))):
         if value not in choices:
             raise ValueError(f"{option} {value!r} does not exist; use one of {', '.join(choices)}")
-    chosen, known = _suite_and_labels(split, suite, labels)
-    names = _judges(files)
-    columns: list[np.ndarray] = []
-    missing: list[str] = []
-    for name, file in zip(names, files, strict=True):
-        column = verdicts_of(_aligned(file, chosen, split), label)
-        if column is None:
-            missing.append(name)
-        else:
-            columns.append(column)
-    if missing:
-        raise ValueError(f"{', '.join(missing)}: no verdicts on {label}; add them or compare another label")
-    truth = known.primary[label]
-    tasks, _ = cluster_codes(task_names(known), len(truth))
-    resampled = resample_judges(columns, truth, tasks, [np.ones(len(truth), dtype=bool)], seed=SEED)
+    known, judges = _labelled(files, split, suite, labels)
+    columns = columns_of(judges, label)
     rows = []
-    for first, second in combinations(range(len(files)), 2):
-        found = paired_difference_of(resampled, first, second, 0, metric)
+    for pair in compare_verdicts(columns, known, label, [metric]):
+        found = pair.metrics[metric]
         low, high = found.interval or (None, None)
         rows.append(
             {
-                "first": names[first], "second": names[second],
+                "first": pair.first, "second": pair.second,
                 f"{metric}_first": found.first, f"{metric}_second": found.second,
-                "difference": found.value, "low": low, "high": high,
-                "p_accuracy": mcnemar(columns[first], columns[second], truth).p,
+                "difference": found.value, "low": low, "high": high, "p_accuracy": pair.p_accuracy,
             }
         )  # fmt: skip
     table = _table(rows)
@@ -290,7 +279,10 @@ def estimate(
     """
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     found = estimate_files(
-        [(_name(file, judge), judge, _read(file)) for file, judge in zip(files, _judges(files), strict=True)],
+        [
+            (_name(file, judge), judge, _read(file, SUCCESS_VERDICTS))
+            for file, judge in zip(files, _judges(files), strict=True)
+        ],
         [
             (_name(file, "labels"), _read(file, SUCCESS_LABELS))
             for file in ([labels] if isinstance(labels, File) else labels)
@@ -334,15 +326,22 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _suite_and_labels(split: str, suite: str | None, labels: str | Path | None) -> tuple[Suite, LabelSet]:
-    if labels is not None and not Path(labels).is_file():
-        raise FileNotFoundError(f"{labels}: there is no such file; check the path of the labels")
+def _labelled(
+    files: Sequence[File], split: str, suite: str | None, labels: File | None
+) -> tuple[LabelSet, dict[str, Predictions]]:
+    """Return labels and the verdicts of each judge in their order."""
+    names = _judges(files)
+    if labels is not None and (isinstance(labels, pd.DataFrame) or not is_annotations(Path(labels))):
+        tables = [replace(_named_table(file, ""), name=name) for file, name in zip(files, names, strict=True)]
+        known, judges, _ = align_tables(_named_table(labels, "labels"), tables, Columns())
+        return known, judges
     settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
     chosen = load_suite(suite or settings.suite)
     try:
-        return chosen, load_labels(chosen, split, settings)
+        known = load_labels(chosen, split, settings)
     except (LabelsUnavailable, LabelsInvalid) as problem:
         raise ValueError(f"the labels of {split} cannot be loaded: {problem}") from None
+    return known, {name: _aligned(file, chosen, split) for file, name in zip(files, names, strict=True)}
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:

@@ -55,6 +55,9 @@ def commands() -> Iterator[str]:
     yield from ("", "## Exit codes", "", "| exit code | meaning |", "|---|---|")
     yield from (f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items())
     yield from _help(app, "arb", [])
+    for command in app.registered_commands:
+        called = command.name or command.callback.__name__.replace("_", "-")
+        yield from _help(app, f"arb {called}", [called])
     for group in app.registered_groups:
         for command in group.typer_instance.registered_commands:
             called = command.name or command.callback.__name__.replace("_", "-")

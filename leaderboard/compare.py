@@ -1,4 +1,4 @@
-"""A comparison of two to five rows of the board: differences of each pair, and votes of all the judges.
+"""Comparisons of judges: of prediction files, and of two to five rows of the board with votes of all judges.
 
 A pair is compared over the same tasks if the labels and the verdicts of both rows are known. Otherwise it is
 compared approximately, from the intervals in the two rows (see `leaderboard.paired`). No result reveals the
@@ -8,16 +8,17 @@ label of a trajectory.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
+from arb.core.predictions.table import Predictions
 from leaderboard import paired
 from leaderboard.board.rows import BoardRow, parts_of
 from leaderboard.judge_precision.intervals import N_RESAMPLES
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet
-from leaderboard.report import SEED, score_verdicts, task_names
+from leaderboard.report import SEED, score_verdicts, task_names, verdicts_of
 from leaderboard.score import Cell, Score
 
 
@@ -63,6 +64,58 @@ def score_votes(
         score = score_verdicts(verdicts, labels, label, n_resamples=n_resamples, by_agent=False)
         found.append(Vote(needed, len(judges), score))
     return tuple(found)
+
+
+@dataclass(frozen=True)
+class JudgeDifference:
+    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p of accuracy."""
+
+    first: str
+    second: str
+    metrics: Mapping[str, paired.Difference]
+    p_accuracy: float
+
+    def to_json(self) -> dict[str, Any]:
+        metrics = {
+            name: {
+                "first": each.first,
+                "second": each.second,
+                "difference": each.value,
+                "ci": None if each.interval is None else list(each.interval),
+            }
+            for name, each in self.metrics.items()
+        }
+        return {"first": self.first, "second": self.second, **metrics, "p_accuracy": self.p_accuracy}
+
+
+def columns_of(judges: Mapping[str, Predictions], label: str) -> dict[str, np.ndarray]:
+    """Return each judge's verdicts on a label. Raises ValueError if a judge has none."""
+    found = {name: verdicts_of(verdicts, label) for name, verdicts in judges.items()}
+    if missing := [name for name, column in found.items() if column is None]:
+        raise ValueError(f"{', '.join(missing)}: no verdicts on {label}; add them or compare another label")
+    return {name: column for name, column in found.items() if column is not None}
+
+
+def compare_verdicts(
+    judges: Mapping[str, np.ndarray],
+    labels: LabelSet,
+    label: str,
+    metrics: Sequence[str] = paired.COMPARED_METRICS,
+    n_resamples: int = N_RESAMPLES,
+) -> list[JudgeDifference]:
+    """Compare every two judges on the same resamples of tasks; verdicts are in the order of the labels."""
+    truth, columns = labels.primary[label], list(judges.values())
+    tasks, _ = cluster_codes(task_names(labels), len(truth))
+    everywhere = [np.ones(len(truth), dtype=bool)]
+    resampled = paired.resample_judges(columns, truth, tasks, everywhere, n_resamples, SEED)
+    found = []
+    for (first, name), (second, other) in combinations(enumerate(judges), 2):
+        differences = {
+            metric: paired.paired_difference_of(resampled, first, second, 0, metric) for metric in metrics
+        }
+        p_accuracy = paired.mcnemar(columns[first], columns[second], truth).p
+        found.append(JudgeDifference(name, other, differences, p_accuracy))
+    return found
 
 
 FEWEST: Final = 2

@@ -40,6 +40,7 @@ from space.pages.agent.success_rates import build_rates_router
 from space.pages.compare.page import build_compare_router
 from space.pages.judge.errors import build_errors_pages, build_errors_router
 from space.pages.judge.page import build_judge_router
+from space.pages.judge.validate import build_validate_router
 from space.pages.labels.annotation import (
     ANSWERS_PATH,
     MOST_ANSWER_BYTES,
@@ -93,6 +94,7 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
         build_judge_router(services, pages),
         build_own_agent_router(services, pages),
         build_rates_router(services, pages),
+        build_validate_router(services, pages),
         build_trajectories_router(explorer, pages, blind_items),
         build_paper_router(services, pages),
         build_about_router(services, pages),

@@ -8,10 +8,16 @@ from fastapi import Request, UploadFile
 
 from arb.core.predictions import read_predictions
 from arb.core.predictions.findings import Finding
-from arb.core.predictions.parser_pool import PREDICTIONS, ReadResult
+from arb.core.predictions.parser_pool import ReadResult
 from arb.core.predictions.raw import ReadingLimits
 from leaderboard.success_rates.files import FilesDraw, FilesEstimate, draw_from_files, estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS, RunTexts, read_texts, stem_of
+from leaderboard.success_rates.runs import (
+    SUCCESS_LABELS,
+    SUCCESS_VERDICTS,
+    RunTexts,
+    read_texts,
+    stem_of,
+)
 from space.operations.limits import CheckLimit, sender_of
 from space.operations.upload_queue import UploadQueue, reads_apart
 from space.web.body_limits import FORM_LIMITS, FormLimits
@@ -31,8 +37,8 @@ VerdictFiles = Annotated[
 LabelsFile = Annotated[
     UploadFile,
     fastapi.File(
-        description="Labels for a random sample of the runs: the columns trajectory_id and success, or "
-        "annotations as the released CSV or our Parquet."
+        description="Labels for a random sample of the runs: a table of ids and labels, such as the columns "
+        "trajectory_id and success, or annotations as the released CSV or our Parquet."
     ),
 ]
 DrawFile = Annotated[
@@ -117,7 +123,7 @@ class FileEstimates:
         """Yield each file's name, its judge's name and its table."""
         for file in verdicts:
             name = safe_file_name(file.filename or "")
-            yield name, stem_of(name), self._read(file, PREDICTIONS)
+            yield name, stem_of(name), self._read(file, SUCCESS_VERDICTS)
 
     async def _run(self, request: Request, verdicts: Sequence[UploadFile], work: Callable[[], T]) -> T:
         if self._checks is not None:

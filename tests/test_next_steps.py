@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from arb.__main__ import PACKAGES
+from arb.__main__ import PACKAGES, app
 from arb.core.cli import EXIT_CODES
 from arb.core.suite import load_suite
 from dataset_script.build.output import MARKER
@@ -27,6 +27,7 @@ CODE = [
     for package, _ in PACKAGES.values()
     for path in REPOSITORY.joinpath(*package.split(".")).rglob("*.py")
 ]
+TOP = ("validate", "score", "compare")
 TEXTS = (".py", ".md", ".html", ".j2", ".toml", ".js", ".txt")
 WITHOUT_JSON = {
     "serve",  # it goes on until it is stopped
@@ -48,6 +49,7 @@ def commands():
 
     for group, (package, _) in PACKAGES.items():
         yield from of(get_command(import_module(f"{package}.__main__").app), (group,))
+    yield from ((("arb", name), each) for name, each in get_command(app).commands.items() if name in TOP)
 
 
 def test_every_command_prints_json_but_those_that_write_a_file():
@@ -143,7 +145,8 @@ def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
     steps = [step for path in CODE for step in _steps(ast.parse(path.read_text(encoding="utf-8")))]
     assert len(steps) >= 30
     for words, options in steps:
-        (command,) = (each for each in known if each == tuple(words[: len(each)]))
+        named = words if words[0] in PACKAGES else ["arb", *words]
+        (command,) = (each for each in known if each == tuple(named[: len(each)]))
         assert {f"--{name.replace('_', '-')}" for name in options} <= known[command], (command, options)
 
 

@@ -40,6 +40,9 @@ def complete_suite(incomplete: str) -> list[str]:
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
+MaybeSplitOption = Annotated[
+    Literal["dev", "test"] | None, typer.Option("--split", help="Choose the file's split (default: dev).")
+]
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Choose the file's split.")]
 SuiteOption = Annotated[
     str | None,

@@ -263,6 +263,7 @@ def junk(port: int) -> dict[str, Sequence[Ask]]:
             estimated("/api/estimate", verdicts, labels),
             estimated("/rates", files[3], labels),
             estimated("/my-agent", verdicts, labels),
+            estimated("/validate", verdicts, labels),
         ],
     }  # fmt: skip
 

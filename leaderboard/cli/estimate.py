@@ -27,7 +27,7 @@ from arb.core.vocabulary import AGENT_TITLES
 with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
-    from arb.core.predictions import parser_pool, raw
+    from arb.core.predictions import raw
     from dataset_script import commands as dataset_commands
     from dataset_script.build import report as build_report
     from leaderboard import judge_names
@@ -54,9 +54,7 @@ def estimate(  # noqa: PLR0913 - a command's options
     verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
     labels: Annotated[
         list[Path] | None,
-        file_option(
-            help="Read labels of some runs: annotations, or columns trajectory_id and success. Repeat to add."
-        ),
+        file_option(help="Read labels of some runs from a table or annotations. Repeat to add files."),
     ] = None,
     draw: Annotated[
         list[Path] | None,
@@ -173,7 +171,7 @@ def read_runs(files: Sequence[Path]) -> AgentRuns:
 
 def _read_all(files: Sequence[Path]) -> Iterator[tuple[str, str, ReadResult]]:
     for file, name in zip(files, judge_names.judge_names(files), strict=True):
-        yield str(file), name, _read(file, parser_pool.PREDICTIONS)
+        yield str(file), name, _read(file, agent_runs.SUCCESS_VERDICTS)
 
 
 def _read(file: Path, reader: str) -> ReadResult:

@@ -1,8 +1,8 @@
-"""``arb leaderboard score`` and ``calibrate``: evaluate the verdicts and scores of a file."""
+"""``arb score``, ``compare`` and ``calibrate``: evaluate the verdicts and scores of files."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -10,6 +10,7 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
+    MaybeSplitOption,
     SplitOption,
     SuiteOption,
     flags,
@@ -20,17 +21,19 @@ from arb.core.cli import (
     read_suite,
     stop,
 )
-from arb.core.console import coefficient, interval, percent, text_table
+from arb.core.console import coefficient, interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
 from leaderboard.score import interval_of, metric_of
 
 with lazy_imports():
-    from leaderboard import calibration, metrics, verdict_files
+    from leaderboard import calibration, judge_names, metrics, verdict_files
+    from leaderboard import compare as comparison
     from leaderboard import report as reports
     from leaderboard.judge_precision import scores as metric
     from leaderboard.labels import labels as labels_module
     from leaderboard.labels import source
+    from leaderboard.validation import labelled, parsing, tables
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -40,9 +43,11 @@ if TYPE_CHECKING:
     from arb.core.predictions.table import Predictions
     from arb.core.suites.targets import Target
     from leaderboard.calibration import Calibration
+    from leaderboard.compare import JudgeDifference
     from leaderboard.labels.labels import LabelSet
     from leaderboard.metrics import TargetMetric
     from leaderboard.score import Cell
+    from leaderboard.validation.tables import Columns
 
 
 FileArgument = Annotated[
@@ -50,32 +55,129 @@ FileArgument = Annotated[
 ]
 
 
-def score(
+TableOption = Annotated[
+    Path | None,
+    typer.Option("--labels", exists=True, dir_okay=False, help="Use this table of labels, without a suite."),
+]
+VerdictOption = Annotated[
+    str | None, typer.Option("--verdict", help="With --labels: the column of verdicts.")
+]
+IdOption = Annotated[
+    list[str] | None,
+    typer.Option("--id", help="With --labels: join by this column. Repeat to add a column."),
+]
+GroupOption = Annotated[
+    str | None, typer.Option("--group", help="With --labels: rows with the same value belong together.")
+]
+
+
+def score(  # noqa: PLR0913 - a command's options
     file: FileArgument,
-    split: SplitOption,
+    split: MaybeSplitOption = None,
     suite: SuiteOption = None,
+    labels: TableOption = None,
+    label: Annotated[str | None, typer.Option(help="With --labels: the column of labels.")] = None,
+    verdict: VerdictOption = None,
+    id_: IdOption = None,
+    group: GroupOption = None,
     policy: Annotated[
         Literal["strict", "published"],
         typer.Option(help="Count missing verdicts as no (strict), or leave them out (published)."),
     ] = "strict",
     as_json: JsonOption = False,
 ) -> None:
-    """Score a prediction file.
+    """Score a prediction file against a suite's labels, or against a table of labels.
 
     Prints the figures overall, by benchmark and by agent, with 95 % intervals over tasks.
     """
-    verdicts, labels = _read(file, split, suite)
-    report = reports.score_report(verdicts, labels, policy)
+    columns = tables.Columns(_all(id_), _all(label), _all(verdict), group)
+    known, verdicts = _read_against([file], labels, columns, split, suite)
+    (read,) = verdicts.values()
+    report = reports.score_report(read, known, policy)
     if as_json:
         print_json(report)
     else:
-        print_report(report, labels.targets, file.name, plain_console())
-        if split == "dev":
+        print_report(report, known.targets, file.name, plain_console())
+        if labels is not None:
+            asked = {"label": label, "verdict": verdict, "id": id_, "group": group}
+            wrong = flags(labels=labels, verdicts=file, **asked, disagreements="errors.csv")
+            next_step("list the rows that the judge gets wrong", "validate", *wrong)
+        elif known.split == "dev":
             chosen = flags(split="test", suite=suite, out="test.jsonl")
             next_step("get a template for your verdicts on test", "submissions", "template", *chosen)
         else:
             chosen = flags(split="test", suite=suite)
             next_step("check it as the Space does", "submissions", "check", file, *chosen)
+
+
+def compare(  # noqa: PLR0913 - a command's options
+    files: Annotated[
+        list[Path], typer.Argument(exists=True, dir_okay=False, help="Prediction files, one per judge.")
+    ],
+    split: MaybeSplitOption = None,
+    suite: SuiteOption = None,
+    labels: TableOption = None,
+    label: Annotated[
+        str | None, typer.Option(help="Compare on this label of the suite, or column of --labels.")
+    ] = None,
+    verdict: VerdictOption = None,
+    id_: IdOption = None,
+    group: GroupOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare judges on the same tasks, against a suite's labels or a table of labels.
+
+    Prints the difference of every two judges with its 95 % interval, and the p-value of McNemar's exact test
+    of equal accuracy.
+    """
+    if len(files) < 2:
+        stop("give at least two prediction files to compare")
+    question = (label or LABELS[0]) if labels is None else LABELS[0]
+    if question not in LABELS:
+        stop(f"--label {question}: there is no such label; use one of {', '.join(LABELS)}")
+    columns = tables.Columns(_all(id_), _all(label) if labels else (), _all(verdict), group)
+    known, verdicts = _read_against(files, labels, columns, split, suite)
+    try:
+        pairs = comparison.compare_verdicts(comparison.columns_of(verdicts, question), known, question)
+    except ValueError as problem:
+        stop(str(problem), code=1)
+    if as_json:
+        about = {
+            "suite": known.suite,
+            "split": known.split,
+            "label_version": known.version,
+            "label": question,
+        }
+        n = int((known.primary[question] >= 0).sum())
+        print_json({**about, "n": n, "judges": list(verdicts), "pairs": [each.to_json() for each in pairs]})
+    else:
+        print_differences(pairs, known, question, plain_console())
+
+
+def _all(names: str | Sequence[str] | None) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names or ())
+
+
+def _read_against(
+    files: Sequence[Path], labels: Path | None, columns: Columns, split: str | None, suite: str | None
+) -> tuple[LabelSet, dict[str, Predictions]]:
+    """Return labels and the verdicts of each judge in their order; stop if a file cannot be used."""
+    names = judge_names.judge_names(files)
+    if labels is None:
+        if columns != tables.Columns():
+            stop("columns can be chosen only with --labels")
+        chosen = split or "dev"
+        return _read(dict(zip(names, files, strict=True)), chosen, suite)
+    if split is not None or suite is not None:
+        stop("--labels is used without a suite; leave out --split and --suite, or --labels")
+    try:
+        read = [replace(parsing.read_table(path), name=name) for path, name in zip(files, names, strict=True)]
+        known, verdicts, notes = labelled.align_tables(parsing.read_table(labels), read, columns)
+    except tables.TableError as problem:
+        stop(str(problem), code=1)
+    for note in notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+    return known, verdicts
 
 
 def calibrate(
@@ -89,7 +191,8 @@ def calibrate(
     The column `score` has the judge's probability of success. Prints how often runs with a similar score
     succeed, and the precision, recall and F1 of every threshold. Choose the threshold on dev.
     """
-    verdicts, labels = _read(file, split, suite)
+    labels, by_judge = _read({file.name: file}, split, suite)
+    (verdicts,) = by_judge.values()
     found = None
     if verdicts.score is not None:
         tasks, _ = metric.cluster_codes(reports.task_names(labels), len(labels.trajectories))
@@ -106,13 +209,15 @@ def calibrate(
         print_calibration(found, file.name, plain_console())
 
 
-def _read(file: Path, split: str, suite: str | None) -> tuple[Predictions, LabelSet]:
-    """Return the verdicts of a file and the labels of its split; stop if one of them cannot be read."""
+def _read(
+    files: Mapping[str, Path], split: str, suite: str | None
+) -> tuple[LabelSet, dict[str, Predictions]]:
+    """Return the labels of a split and the verdicts of files; stop if one of them cannot be read."""
     settings = read_settings()
     chosen = read_suite(suite, settings)
     try:
-        verdicts = verdict_files.read_verdict_file(file, chosen, split, settings.max_upload_bytes)
-        return verdicts, labels_module.load_labels(chosen, split, settings)
+        verdicts = verdict_files.read_verdict_files(files, chosen, split, settings.max_upload_bytes)
+        return labels_module.load_labels(chosen, split, settings), verdicts
     except verdict_files.VerdictFileError as problem:
         stop(str(problem), code=1)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
@@ -147,14 +252,37 @@ def print_calibration(found: Calibration, file_name: str, console: Console) -> N
 COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN", "no verdict")
 
 
+def print_differences(
+    pairs: Sequence[JudgeDifference], known: LabelSet, label: str, console: Console
+) -> None:
+    """Print the differences of judges in points, with 95 % intervals over tasks."""
+    where = " ".join(filter(None, (known.suite, known.split)))
+    n = int((known.primary[label] >= 0).sum())
+    console.print(f"{LABEL_TITLES[label]} on {where}, labels {known.version}: {n:,} labelled rows")
+    compared = ("precision", "recall", "f1", "accuracy")
+    headings = [heading for name in compared for heading in (METRIC_TITLES[name], "95 %")]
+    table = text_table("first - second, in points", figures=(*headings, "p"))
+    for pair in pairs:
+        cells = []
+        for name in compared:
+            cells += [percent(pair.metrics[name].value), interval(pair.metrics[name].interval)]
+        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells, f"{pair.p_accuracy:.3g}")
+    console.print(table)
+    console.print("Intervals are paired, over tasks. p: McNemar's exact test of equal accuracy.")
+
+
 def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: str, console: Console) -> None:
     asked = {target.name: target for target in targets}
+    where = " ".join(filter(None, (report["suite"], report["split"])))
     console.print(
-        f"{file_name} on {report['suite']} {report['split']}, labels {report['label_version']}, "
+        f"{file_name} on {where}, labels {report['label_version']}, "
         f"policy {report['policy']}, coverage {percent(report['coverage'])} %"
     )
+    has_suite = bool(report["split"])
     for label, found in report["labels"].items():
         if found is None:
+            if not has_suite:  # a table has labels on success only
+                continue
             console.print(f"{asked[label].title}: the file has no verdicts on this label")
             continue
         chosen = metrics.metrics_of(asked[label]) if asked[label].type != "binary" else {}
@@ -163,6 +291,8 @@ def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: s
         table = text_table(asked[label].title, figures=columns)
         table.add_row("overall", *_cells(found["overall"], chosen))
         for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
+            if not has_suite and len(found[key]) < 2:
+                continue
             table.add_section()
             for name, cell in found[key].items():
                 table.add_row(titles.get(name, name), *_cells(cell, chosen))

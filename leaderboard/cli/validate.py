@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -16,7 +16,7 @@ from arb.core.lazy import lazy_imports
 with lazy_imports():
     from leaderboard import judge_names
     from leaderboard.success_rates import runs as agent_runs
-    from leaderboard.validation import html, report, tables
+    from leaderboard.validation import html, parsing, report, scout, tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -77,17 +77,27 @@ def validate(  # noqa: PLR0913 - a command's options
     page: Annotated[
         Path | None, new_file_option("--html", help="Write the report to this HTML file.")
     ] = None,
+    to: Annotated[
+        Literal["scout"] | None, typer.Option(help="Also write labels and verdicts for this tool, to --out.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option(file_okay=False, help="With --to: write to this new folder.")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels in tables with any ids and columns.
 
     Give one table with columns of labels and verdicts, or --labels and --verdicts. Tables are CSV with any
-    separator, JSONL, JSON or Parquet. Answers are yes/no, true/false, 1/0, pass/fail, success/failure, or
-    scores from 0 to 1.
+    separator, JSONL, JSON, YAML, Parquet, or files of Inspect Scout. Answers are yes/no, true/false, 1/0,
+    pass/fail, success/failure, or scores from 0 to 1.
 
     Exit code 0: done; 1: a requirement is not met; 2: the input has problems; 3: a required figure is
     undefined.
     """
+    if (to is None) != (out is None):
+        stop("give --to scout and --out FOLDER together", BAD_INPUT)
+    if to is not None and labels is None and not id_:
+        stop("--to scout needs the ids of the transcripts; add --id COLUMN", BAD_INPUT)
     try:
         requirements = [report.parse_requirement(text) for text in require or ()]
         columns = tables.Columns(
@@ -97,6 +107,11 @@ def validate(  # noqa: PLR0913 - a command's options
         if draw is not None:
             read = _weighted(read, draw)
         found = report.validate_table(read, half_width / 100)
+        if out is not None:
+            for path in scout.write_scout(read, out):
+                typer.echo(f"{path}: written", err=True)
+    except OSError as problem:
+        stop(f"{out} cannot be written: {problem.strerror}", BAD_INPUT)
     except tables.TableError as problem:
         stop(str(problem), BAD_INPUT)
     if disagreements is not None:
@@ -120,13 +135,13 @@ def _read(
     threshold: float,
 ) -> ValidationTable:
     if table is not None and labels is None and not verdicts:
-        return tables.read_one(tables.read_table(table), columns, threshold)
+        return tables.read_one(parsing.read_table(table), columns, threshold)
     if table is not None or labels is None or not verdicts:
         stop("give one table, or both --labels FILE and --verdicts FILE", BAD_INPUT)
-    named = [tables.read_table(path) for path in verdicts]
+    named = [parsing.read_table(path) for path in verdicts]
     names = judge_names.judge_names(verdicts)
     read = [replace(each, name=name) for each, name in zip(named, names, strict=True)]
-    return tables.read_several(tables.read_table(labels), read, columns, threshold)
+    return tables.read_several(parsing.read_table(labels), read, columns, threshold)
 
 
 def _weighted(read: ValidationTable, draw: Path) -> ValidationTable:

@@ -133,6 +133,11 @@ _PLAIN_COLUMNS: Final = ("trajectory_id", "step", "part", "annotator")
 _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")
 
 
+def success_question() -> list[Target]:
+    """Return only the question on success, since a suite may not have the other questions."""
+    return [question for question in default_targets() if question.name == SUCCESS]
+
+
 def is_released_header(line: str) -> bool:
     """Return whether the first line of a file names the columns of the released format."""
     return _COLUMNS[SUCCESS] in line

@@ -85,7 +85,9 @@ def estimate_files(
     if runs is not None and agent is not None:
         if agent in runs.rows_of:
             runs = runs.of_agent(agent)
-            known = {run: value for run, value in known.items() if f"/{agent}/" in run}
+            known = {
+                run: value for run, value in known.items() if not runs.name_agents or f"/{agent}/" in run
+            }
             strata = strata and tuple(stratum for stratum in strata if stratum.agent == agent)
         else:
             known_agents = ", ".join(list(runs.rows_of)[:20])

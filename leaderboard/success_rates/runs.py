@@ -23,23 +23,39 @@ from arb.core.predictions.findings import Finding, error, quoted_id, row_finding
 from arb.core.predictions.parser_pool import ReadResult, read_in_process
 from arb.core.predictions.raw import ReadingLimits, recognise, to_text, too_many_rows
 from arb.core.predictions.table import Predictions
-from arb.core.suites.targets import SUCCESS, Target, default_targets
+from arb.core.suites.targets import SUCCESS
 from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     is_released_header,
     parse_parquet,
     parse_released,
+    success_question,
 )
+from leaderboard.validation.parsing import parse_table
+from leaderboard.validation.tables import LABEL_NAMES, VERDICT_NAMES, NamedTable, read_answers
 
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
 """The fewest labels per stratum on average. With fewer, intervals cover 80 to 88 % (20 labels in 8 strata,
 `bench.estimate`)."""
+ONE_AGENT: Final = "all runs"
+"""The agent of runs whose ids do not name one."""
 DRAW_FORMAT: Final = "draw-1"
 _CODES: Final[Mapping[bool | None, int]] = {True: 1, False: 0, None: NO_VERDICT}
 MOST_AGENTS: Final = 100
 """The maximum number of agents in the files, because each agent is estimated separately."""
+
+
+def _names_agent(run: str) -> bool:
+    """Return whether an id is of the form benchmark/agent/task."""
+    return run.strip().count("/") == 2
+
+
+def _name_agents(tables: Iterable[Predictions | None]) -> bool:
+    """Return whether any id in the tables names an agent, or there is no id."""
+    ids = [run for table in tables if table is not None for run in table.trajectory_ids]
+    return not ids or any(map(_names_agent, ids))
 
 
 @dataclass(frozen=True)
@@ -84,8 +100,15 @@ class AgentRuns:
 
     @cached_property
     def parts(self) -> tuple[TrajectoryId, ...]:
-        """Each run's id, split into its parts."""
+        """Each run's id, split into its parts. Ids without parts are tasks of the agent `ONE_AGENT`."""
+        if not self.name_agents:
+            return tuple(TrajectoryId("", ONE_AGENT, run) for run in self.ids)
         return tuple(map(TrajectoryId.parse, self.ids))
+
+    @property
+    def name_agents(self) -> bool:
+        """Whether the ids are of the form benchmark/agent/task."""
+        return not self.ids or any(map(_names_agent, self.ids))
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
@@ -143,13 +166,15 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
 
     ``files`` are triples of a file's name, its judge's name and what `read_predictions` returned for it.
     Judges of the same name get the first characters of the SHA-256 of their verdicts. Files may spell the id
-    of a run differently.
+    of a run differently. If no id is of the form benchmark/agent/task, all runs belong to one agent.
     """
+    files = list(files)
+    name_agents = _name_agents([table for _, _, (table, _) in files])
     spelled: dict[str, str] = {}
     found_in: list[tuple[str, VerdictFile, dict[str, bool | None]]] = []
     findings: list[Finding] = []
     for file, judge, (table, found) in files:
-        success, found = _success_of(table, found)
+        success, found = _success_of(table, found, name_agents)
         lines = sorted(f"{key}\t{value}\n" for key, (_, value) in success.items())
         read = VerdictFile(stem_of(PurePath(file).name), hashlib.sha256("".join(lines).encode()).hexdigest())
         if success and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
@@ -192,7 +217,7 @@ def read_labels(
 
     ``answer`` is the result of `read_success_labels`.
     """
-    success, found = _success_of(*answer)
+    success, found = _success_of(*answer, _name_agents([answer[0]]) if runs is None else runs.name_agents)
     ids = runs.ids if runs is not None else ()
     written = {reading_key(run): run for run in ids}
     labels = {written.get(key, run): value == 1 for key, (run, value) in success.items() if value >= 0}
@@ -206,13 +231,16 @@ def read_labels(
 
 
 def _success_of(
-    table: Predictions | None, findings: Sequence[Finding]
+    table: Predictions | None, findings: Sequence[Finding], name_agents: bool
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
-    """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file."""
+    """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file.
+
+    ``name_agents`` says whether ids must be of the form benchmark/agent/task.
+    """
     errors = [finding for finding in findings if finding.level == "error"]
     if table is None or SUCCESS not in table.targets or errors:
         return {}, errors
-    rows, errors = rows_by_id(table)
+    rows, errors = rows_by_id(table, name_agents)
     ids, values = table.trajectory_ids, table.targets[SUCCESS].tolist()
     return {key: (ids[row].strip(), values[row]) for key, row in rows.items()}, errors
 
@@ -454,10 +482,11 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
 _PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
 SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
 """The ``reader`` with which `arb.core.predictions.read_predictions` calls `read_success_labels`."""
+SUCCESS_VERDICTS: Final = f"{__name__}:read_success_verdicts"
 
 
 def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Read which runs succeeded, from annotations (released CSV or our Parquet) or a prediction file.
+    """Read which runs succeeded, from annotations (released CSV or our Parquet) or any table of labels.
 
     Only the first annotation of a run counts, and "Unsure" gives no label. Returns None and findings if the
     file cannot be used.
@@ -472,13 +501,13 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
             text, findings = to_text(content)
             if text is None:
                 return None, findings
-            annotations = parse_released(text, _success_question())
+            annotations = parse_released(text, success_question())
         else:
             annotations = None
     except AnnotationsInvalid as problem:
         return None, _findings_of(problem.problems)
     if annotations is None:
-        return read_in_process(content, limits)
+        return _read_answers(content, limits, LABEL_NAMES)
     if len(annotations) > limits.max_rows:
         return None, [too_many_rows(limits)]
     first: dict[str, tuple[int, Annotation]] = {}
@@ -494,9 +523,24 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     return table, []
 
 
-def _success_question() -> list[Target]:
-    """Return only the question on success, since a suite may not have the other questions."""
-    return [question for question in default_targets() if question.name == SUCCESS]
+def read_success_verdicts(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
+    """Read a judge's verdicts on success from a prediction file, or from any table with ids and verdicts."""
+    return _read_answers(content, limits, VERDICT_NAMES)
+
+
+def _read_answers(
+    content: bytes, limits: ReadingLimits, known: Sequence[str]
+) -> tuple[Predictions | None, list[Finding]]:
+    """Read a prediction file. If it has other columns, find ids and answers as `arb validate` does."""
+    found, findings = read_in_process(content, limits)
+    if "missing_column" not in {finding.code for finding in findings}:
+        return found, findings
+    try:
+        table = NamedTable("the file", parse_table(content, limits))
+        ids, answers = read_answers(table, known)
+    except ValueError:
+        return found, findings  # they say which columns a file needs
+    return Predictions(tuple(ids), {SUCCESS: answers}), []
 
 
 def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
@@ -505,7 +549,7 @@ def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
         names = pq.read_schema(io.BytesIO(content)).names
     except (pa.ArrowException, OSError):
         return None  # reported when it is read as a prediction file
-    return parse_parquet(content, _success_question()) if "annotator" in names else None
+    return parse_parquet(content, success_question()) if "annotator" in names else None
 
 
 def _findings_of(problems: Iterable[str]) -> list[Finding]:

@@ -1,9 +1,11 @@
-"""Render the report of `arb validate` as one HTML file without scripts."""
+"""Render the report of `arb validate` as HTML without scripts: one file, or a part of a page."""
 
+from functools import cache
 from pathlib import Path
 from typing import Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 
 from arb.core.console import coefficient, interval, percent
 from leaderboard.calibration import Calibration
@@ -13,8 +15,8 @@ _SIDE: Final = 240
 """The side of a calibration plot, in pixels."""
 
 
-def render(report: ValidationReport) -> str:
-    """Return the report as HTML."""
+@cache
+def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
         undefined=StrictUndefined,
@@ -23,9 +25,19 @@ def render(report: ValidationReport) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(percent=percent, interval=interval, coefficient=coefficient)
-    return environment.get_template("report.html.j2").render(
-        report=report, method=METHOD, side=_SIDE, points=calibration_points
-    )
+    return environment
+
+
+def render(report: ValidationReport) -> str:
+    """Return the report as an HTML file."""
+    return _environment().get_template("report.html.j2").render(body=render_body(report))
+
+
+def render_body(report: ValidationReport) -> Markup:
+    """Return the report as HTML for a page, with headings of the second level."""
+    template = _environment().get_template("report_body.html.j2")
+    values = {"report": report, "method": METHOD, "side": _SIDE, "points": calibration_points}
+    return Markup(template.render(values))
 
 
 def calibration_points(calibration: Calibration) -> list[tuple[float, float, int]]:

@@ -216,12 +216,12 @@ def _warnings(table: ValidationTable) -> list[str]:
     if table.unlabelled and not np.ptp(table.weights) > 0:
         found.append(
             f"{table.unlabelled:,} rows have no label. Recall, F1, accuracy and kappa are right only if the "
-            "labelled rows were drawn at random. If they were not, add --weights COLUMN or --draw FILE"
+            "labelled rows were drawn at random; if not, give weights (--weights, --draw)"
         )
     if not table.is_grouped:
         found.append(
-            "rows count as independent. If several rows belong together, such as runs of one task, name the "
-            "column that says so with --group; the intervals are too narrow otherwise"
+            "rows count as independent. If several rows belong together, such as runs of one task, name "
+            "their group (--group); otherwise the intervals are too narrow"
         )
     for judge in table.judges:
         missing = int((judge.verdicts < 0).sum())

@@ -1,22 +1,20 @@
-"""Read tables of labels and verdicts with any ids, columns and spellings of yes and no.
+"""Find ids, labels and verdicts in tables with any columns and spellings of yes and no.
 
-A table is a CSV file with any separator, JSONL, a JSON array of objects, Parquet, or a DataFrame. Labels and
-verdicts are in one table (a column each), or in several tables that share a column of ids. Columns that no
-option names are found by their names and values; a message says which option to add if that is not possible.
+Labels and verdicts are in one table (a column each), or in several tables that share a column of ids. Columns
+that no option names are found by their names and values; a message says which option to add if that is not
+possible. `parsing` reads tables from files.
 """
 
-import csv
-import json
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO, StringIO
 from math import isnan
-from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
 import pandas as pd
+
+from arb.core.ids import reading_key
 
 MOST_PROBLEMS: Final = 20
 """The most problems of a column that a message lists."""
@@ -42,19 +40,30 @@ NO: Final = frozenset(
 )
 MISSING: Final = frozenset(("", "null", "none", "nan", "na", "n/a", "unsure", "unknown", "-1"))
 
-ID_NAMES: Final = ("id", "trajectory_id", "run_id", "item_id", "sample_id", "example_id", "task_id", "uuid")
+ID_NAMES: Final = (
+    "id", "trajectory_id", "run_id", "run", "transcript_id", "trace_id", "item_id", "sample_id", "example_id",
+    "task_id", "uuid",
+)  # fmt: skip
 LABEL_NAMES: Final = (
     "label", "labels", "human", "human_label", "expert", "gold", "truth", "ground_truth", "expected",
     "target", "annotation", "success", "correct",
 )  # fmt: skip
 VERDICT_NAMES: Final = (
     "verdict", "prediction", "predicted", "judge", "judgment", "success", "passed", "score", "reward",
-    "answer",
+    "answer", "value",
 )  # fmt: skip
 
 
 class TableError(ValueError):
     """Raised for tables that cannot be used; the message lists every problem and what to do."""
+
+
+class ColumnUnclear(TableError):
+    """Raised if no column, or more than one, could be meant; ``option`` names the column."""
+
+    def __init__(self, message: str, option: str) -> None:
+        super().__init__(message)
+        self.option = option
 
 
 @dataclass(frozen=True)
@@ -116,75 +125,6 @@ class ValidationTable:
     @property
     def truth(self) -> np.ndarray:
         return next(iter(self.labels.values()))
-
-
-def read_table(path: Path) -> NamedTable:
-    """Read a table from a file. Raises TableError if it cannot be read."""
-    try:
-        return NamedTable(path.name, parse_table(path.read_bytes()))
-    except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}); check the path") from error
-    except ValueError as error:
-        raise TableError(f"{path}: {error}") from error
-
-
-def parse_table(content: bytes) -> pd.DataFrame:
-    """Return the table in a file's content: Parquet, JSON, JSONL, or CSV with any separator.
-
-    Cells of CSV are strings. Raises ValueError if the content is not such a table.
-    """
-    if content[:4] == b"PAR1":
-        try:
-            return pd.read_parquet(BytesIO(content))
-        except Exception as error:  # pyarrow raises many kinds of errors for damaged files
-            raise ValueError(f"cannot be read as Parquet ({type(error).__name__})") from error
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise ValueError("is not UTF-8 text; save it as UTF-8, or as Parquet") from error
-    if not text.strip():
-        raise ValueError("is empty; give a table with a header and rows")
-    if text.lstrip()[0] in "[{":
-        return _parse_json(text)
-    return _parse_csv(text)
-
-
-def _parse_json(text: str) -> pd.DataFrame:
-    rows: list[Any] = []
-    if text.lstrip().startswith("["):
-        try:
-            rows = json.loads(text)
-        except (ValueError, RecursionError) as error:
-            raise ValueError(f"is not a JSON array ({error})") from error
-    else:
-        for number, line in enumerate(text.splitlines(), start=1):
-            if not line.strip():
-                continue
-            try:
-                rows.append(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                raise ValueError(f"line {number} is not JSON ({error})") from error
-    if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("needs one JSON object per row")
-    return pd.DataFrame(rows, dtype=object)
-
-
-def _parse_csv(text: str) -> pd.DataFrame:
-    header = text.splitlines()[0]
-    separator = max(",;\t|", key=header.count)
-    try:
-        rows = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
-    except csv.Error as error:
-        raise ValueError(f"cannot be read as CSV ({error})") from error
-    names, *rest = [row for row in rows if row]
-    wrong = [number for number, row in enumerate(rest, start=2) if len(row) != len(names)]
-    if wrong:
-        listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
-        raise ValueError(f"rows {listed} do not have the {len(names)} cells of the header; correct them")
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
-    return pd.DataFrame(rest, columns=[name.strip() for name in names], dtype=object)
 
 
 def as_answer(value: Any) -> float | None:
@@ -265,7 +205,9 @@ def _find(
         if left
         else "no column has answers such as yes and no"
     )
-    raise TableError(f"{table.name}: {which}; add {option} COLUMN (columns: {', '.join(names[:30])})")
+    raise ColumnUnclear(
+        f"{table.name}: {which}; add {option} COLUMN (columns: {', '.join(names[:30])})", option
+    )
 
 
 def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
@@ -294,13 +236,13 @@ def read_several(
 ) -> ValidationTable:
     """Read labels from one table and the verdicts of judges from others, joined by id. Raises TableError."""
     problems: list[str] = []
-    id_columns = _shared_ids([labels, *verdicts], columns.ids)
+    id_columns, *others_ids = _id_columns([labels, *verdicts], columns.ids)
     label_columns = _find(labels, columns.labels, LABEL_NAMES, "--label", set(id_columns))
     ids = _ids(labels, id_columns, problems)
-    place = {each: number for number, each in enumerate(ids)}
+    place = {_key(each): number for number, each in enumerate(ids)}
     judges, notes, unlabelled = [], [], set()
-    for table in verdicts:
-        taken = set(id_columns)
+    for table, own_columns in zip(verdicts, others_ids, strict=True):
+        taken = set(own_columns)
         wanted = [name for name in columns.verdicts if name in table.frame.columns]
         found = _find(
             table,
@@ -309,7 +251,7 @@ def read_several(
             "--verdict",
             taken,
         )
-        own = _ids(table, id_columns, problems)
+        own = list(map(_key, _ids(table, own_columns, problems)))
         others = [each for each in own if each not in place]
         unlabelled.update(others)
         rows = np.array([place.get(each, -1) for each in own], dtype=np.int64)
@@ -319,7 +261,7 @@ def read_several(
             aligned[rows[rows >= 0]] = answers[rows >= 0]
             name = table.name if len(found) == 1 else f"{table.name}: {column}"
             judges.append(_judge_of(name, aligned, threshold))
-        without = len(set(ids) - set(own))
+        without = len(place.keys() - set(own))
         if without:
             notes.append(f"{table.name} has no row for {without} of {len(ids)} labelled ids")
     return _combine(labels, ids, label_columns, tuple(judges), columns, problems, len(unlabelled), notes)
@@ -334,24 +276,67 @@ def _require_columns(table: NamedTable, named: Sequence[str], option: str) -> No
         )
 
 
-def _shared_ids(tables: Sequence[NamedTable], named: Sequence[str]) -> list[str]:
-    """Return the columns that identify a row in every table. Raises TableError."""
+def _key(row: str) -> str:
+    """Return what is equal for all spellings of an id, if it is of the form benchmark/agent/task."""
+    return reading_key(row) if row.count("/") == 2 else row
+
+
+def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list[str]]:
+    """Return the columns that identify a row, of each table. Raises TableError."""
     if named:
         for table in tables:
             _require_columns(table, named, "--id")
-        return list(named)
+        return [list(named)] * len(tables)
     common = [
         str(name) for name in tables[0].frame.columns if all(name in table.frame.columns for table in tables)
     ]
     ranked = sorted(common, key=lambda name: (name.lower() not in ID_NAMES, common.index(name)))
     for name in ranked:
-        if all(table.frame[name].astype(str).is_unique for table in tables):
-            return [name]
-    raise TableError(
-        f"{', '.join(table.name for table in tables)}: share no column with one value per row (in common: "
-        f"{', '.join(common) or 'none'}); "
-        "add --id COLUMN, and repeat it if several columns together identify a row"
+        if all(_has_one_each(table, name) for table in tables):
+            return [[name]] * len(tables)
+    own = [_usual_id(table) for table in tables]
+    found = [[name] for name in own if name is not None]
+    if len(found) == len(tables):
+        return found
+    names = ", ".join(table.name for table in tables)
+    raise ColumnUnclear(
+        f"{names}: share no column with one value per row (in common: {', '.join(common) or 'none'}); "
+        "add --id COLUMN, and repeat it if several columns together identify a row",
+        "--id",
     )
+
+
+def _has_one_each(table: NamedTable, name: str) -> bool:
+    return bool(table.frame[name].astype(str).is_unique)
+
+
+def _usual_id(table: NamedTable) -> str | None:
+    """Return the first column with a usual name of an id and one value per row, or None."""
+    by_name = {str(name).lower(): str(name) for name in reversed(list(table.frame.columns))}
+    usual = [by_name[name] for name in ID_NAMES if name in by_name]
+    return next((name for name in usual if _has_one_each(table, name)), None)
+
+
+def read_answers(
+    table: NamedTable, known: Sequence[str], threshold: float = 0.5
+) -> tuple[list[str], np.ndarray]:
+    """Return the ids of one table of labels or verdicts, and its answers: int8 (n,) with 1, 0 or -1.
+
+    Args:
+        table: The table.
+        known: The usual names of the column, `LABEL_NAMES` or `VERDICT_NAMES`.
+        threshold: From this score on, an answer is yes.
+
+    Raises:
+        TableError: The columns cannot be found, or have other values.
+    """
+    ((id_column,),) = _id_columns([table], ())
+    (column,) = _find(table, (), known, "--label", {id_column})
+    problems: list[str] = []
+    ids, answers = _ids(table, [id_column], problems), _answers(table, column, problems)
+    if problems:
+        raise TableError("\n".join(problems))
+    return ids, _judge_of(column, answers, threshold).verdicts
 
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:

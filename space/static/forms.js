@@ -1,5 +1,7 @@
 // For forms that HTMX sends (hx-get, hx-push-url): keeps defaults out of the URL, so each choice has one URL.
 document.addEventListener("htmx:configRequest", (event) => {
+  event.detail.headers.Accept = "text/html"; // so that an error is a page, whose text is shown
+  if (event.detail.verb !== "get") return;
   const form = event.detail.elt.closest("form") ?? event.detail.elt.form;
   const { formData } = event.detail;
   for (const name of new Set(formData.keys())) {
@@ -30,14 +32,15 @@ document.addEventListener("DOMContentLoaded", () => {
 
 document.addEventListener("htmx:beforeRequest", (event) => event.detail.target.setAttribute("aria-busy", "true"));
 document.addEventListener("htmx:afterRequest", (event) => {
-  const { target, successful } = event.detail;
+  const { target, successful, xhr } = event.detail;
   target.removeAttribute("aria-busy");
   target.querySelector(":scope > .not-loaded")?.remove();
   if (successful) return;
   const notice = document.createElement("p");
   notice.className = "notice bad not-loaded";
   notice.setAttribute("role", "alert");
-  notice.textContent = "This could not be loaded: the server does not respond, or you are offline. The content below may be out of date. Choose again to retry.";
+  const page = new DOMParser().parseFromString(xhr?.responseText ?? "", "text/html");
+  notice.textContent = page.querySelector("main .lead")?.textContent ?? "This could not be loaded: the server does not respond, or you are offline. The content below may be out of date. Choose again to retry.";
   (target.cells?.[0] ?? target).prepend(notice); // in a table's row, within its first cell
 });
 

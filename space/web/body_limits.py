@@ -39,7 +39,15 @@ class FormLimits(TypedDict, total=False):
 FORM_LIMITS: Final[FormLimits] = {"max_files": 1, "max_fields": 16, "max_part_size": FORM_BYTES}
 """The limits of a form with a file."""
 PAGE_UPLOAD: Final = "/gradio_api/upload"
-FORM_ROUTES: Final = ("/api/check", "/api/submissions", "/api/estimate", "/my-agent", "/rates", PAGE_UPLOAD)
+FORM_ROUTES: Final = (
+    "/api/check",
+    "/api/submissions",
+    "/api/estimate",
+    "/my-agent",
+    "/rates",
+    "/validate",
+    PAGE_UPLOAD,
+)
 Gate = Callable[[Request], object]
 """A function that raises HTTPException if the body of a request must not be read."""
 ALL_OTHERS: Final = ""

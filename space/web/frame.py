@@ -98,6 +98,7 @@ PAGES: Final = (
     MenuEntry("Errors", "/errors", below="/", has_actions=True),
     MenuEntry("My agent", "/my-agent", has_actions=True),
     MenuEntry("Success rates", "/rates", below="/my-agent", has_actions=True),
+    MenuEntry("My judge", "/validate", below="/my-agent", has_actions=True),
     MenuEntry("Trajectories", "/trajectories", has_actions=True),
     MenuEntry("Labels", "/labels", has_actions=True),
     MenuEntry("Disputes", "/disputes", below="/labels", has_actions=True),

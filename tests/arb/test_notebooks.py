@@ -68,6 +68,16 @@ def test_a_difference_of_a_judge_with_itself_is_0_and_with_another_that_of_their
     assert other["difference"] == pytest.approx(first - second)
 
 
+def test_labels_may_be_a_table_of_ones_own_instead_of_those_of_a_suite():
+    labels = pd.DataFrame({"run": ["a", "b", "c", "d"], "label": [True, True, False, False]})
+    first = pd.DataFrame({"trajectory_id": ["a", "b", "c", "d"], "success": [True, False, True, False]})
+    second = first.assign(success=True)
+    row = arb.score(first, labels=labels).loc["success", "overall", "overall"]
+    assert [row[name] for name in ("tp", "fp", "fn", "tn")] == [1, 1, 1, 1]
+    found = arb.compare(first, second, labels=labels, metric="recall").iloc[0]
+    assert (found["first"], found["second"], found["difference"]) == ("0", "1", -0.5)  # 1 / 2 and 2 / 2
+
+
 def test_an_estimate_is_that_of_the_command(tmp_path):
     ids = [f"own/a/task{i}" for i in range(40)]
     judged = pd.DataFrame({"trajectory_id": ids, "success": [i % 4 == 0 for i in range(40)]})

@@ -165,6 +165,7 @@ DOORS = {
     "/api/estimate": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
     "/my-agent": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
     "/rates": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
+    "/validate": {"files": {"verdicts": ("a", b"{}"), "labels": ("b", b"{}")}},
     "/mcp": {"json": {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}},
     "/gradio_api/upload": {"files": {"files": ("a", b"{}")}},
     "/gradio_api/queue/join": {"json": {"data": [], "fn_index": 0, "session_hash": "a"}},

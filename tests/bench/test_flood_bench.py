@@ -82,7 +82,7 @@ async def test_thirty_connections_send_through_every_door_and_slow_ones_are_answ
     port = listening.sockets[0].getsockname()[1]
     sending = asyncio.create_task(send_junk(port, CONNECTIONS, ended))
     doors = {
-        "/api/check", "/api/submissions", "/api/estimate", "/my-agent", "/rates", "/mcp",
+        "/api/check", "/api/submissions", "/api/estimate", "/my-agent", "/rates", "/validate", "/mcp",
         "/gradio_api/upload",
         "/gradio_api/queue/join",
     }  # fmt: skip

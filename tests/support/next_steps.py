@@ -12,7 +12,7 @@ def words_of(line: str) -> list[str]:
 
     words = shlex.split(line.partition(": ")[2])
     assert words[0] == "arb", line
-    return [PACKAGES[words[1]][0], *words[2:]]
+    return [PACKAGES[words[1]][0], *words[2:]] if words[1] in PACKAGES else words
 
 
 def parse(line: str) -> None:

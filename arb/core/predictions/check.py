@@ -96,13 +96,16 @@ LONGEST_ID: Final = 500
 """The most characters that an id may have."""
 
 
-def rows_by_id(table: Predictions) -> tuple[dict[str, int], list[Finding]]:
-    """Return row indexes by the `reading_key` of the id, and findings about malformed and repeated ids."""
+def rows_by_id(table: Predictions, has_parts: bool = True) -> tuple[dict[str, int], list[Finding]]:
+    """Return row indexes by the `reading_key` of the id, and findings about malformed and repeated ids.
+
+    If ``has_parts`` is false, an id may be any text.
+    """
     found: dict[str, int] = {}
     malformed: list[int] = []
     repeated: list[int] = []
     for row, spelled in enumerate(table.trajectory_ids):
-        if len(spelled) > LONGEST_ID or _is_malformed(spelled):
+        if len(spelled) > LONGEST_ID or not spelled.strip() or (has_parts and _is_malformed(spelled)):
             malformed.append(row)
         elif found.setdefault(reading_key(spelled), row) != row:
             repeated.append(row)

@@ -7,7 +7,7 @@ Parquet makes the C++ library abort the process (with pyarrow 26, one changed by
 and a few kB can unpack to gigabytes.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from inspect import signature
 from typing import Final
 
@@ -56,7 +56,7 @@ def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None
 
 
 def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
-    file = _open(content)
+    file = open_parquet(content)
     if file.metadata.num_rows > limits.max_rows:
         return None, [too_many_rows(limits)]
     names = file.schema_arrow.names
@@ -80,13 +80,14 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
         return None, findings
     schema = file.schema_arrow
     text = [name for name in wanted.values() if _is_any_of(schema.field(name).type, _TEXT_TYPES)]
-    columns = _columns(_open(content, text), wanted, limits)
+    columns = _columns(open_parquet(content, text), wanted, limits)
     if columns is None:
         return None, [*findings, too_many_rows(limits)]
     return RawTable(range(1, len(next(iter(columns.values()))) + 1), columns), findings
 
 
-def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+def open_parquet(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
+    """Open Parquet with limits on what its footer may contain. Raises nearly anything if it is damaged."""
     return pq.ParquetFile(
         pa.BufferReader(content),
         read_dictionary=list(read_dictionary),
@@ -99,16 +100,10 @@ def _open(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile
 
 def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: ReadingLimits) -> Finding | None:
     """Return an error if the wanted columns are too large according to the footer, else None."""
-    read = set(wanted.values())
     schema = metadata.schema
-    leaves = [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
-    if any(schema.column(i).length > _MAX_FIXED_WIDTH for i in leaves):
+    if any(schema.column(i).length > _MAX_FIXED_WIDTH for i in _leaves(metadata, wanted.values())):
         return error("wrong_type", "the fixed-length values of a column are too wide. Write text or numbers.")
-    unpacked = sum(
-        metadata.row_group(group).column(leaf).total_uncompressed_size
-        for group in range(metadata.num_row_groups)
-        for leaf in leaves
-    )
+    unpacked = unpacked_bytes(metadata, wanted.values())
     if unpacked <= limits.max_unpacked_bytes:
         return None
     return error(
@@ -116,6 +111,20 @@ def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: Readi
         f"the columns take {counted(unpacked, 'byte')} when unpacked; at most {limits.max_unpacked_bytes:,} "
         "are accepted. Write one short row per trajectory.",
     )
+
+
+def unpacked_bytes(metadata: pq.FileMetaData, names: Iterable[str]) -> int:
+    """Return the size of columns when unpacked, according to the footer."""
+    leaves = _leaves(metadata, names)
+    groups = range(metadata.num_row_groups)
+    return sum(
+        metadata.row_group(group).column(leaf).total_uncompressed_size for group in groups for leaf in leaves
+    )
+
+
+def _leaves(metadata: pq.FileMetaData, names: Iterable[str]) -> list[int]:
+    read, schema = set(names), metadata.schema
+    return [i for i in range(len(schema.names)) if schema.column(i).path.split(".")[0] in read]
 
 
 def _columns(

@@ -14,13 +14,13 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from importlib import import_module
 from multiprocessing.connection import Connection
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,7 @@ from arb.core.predictions.raw import ReadingLimits, damaged_parquet, recognise, 
 from arb.core.predictions.table import NUMBER_COLUMNS, Predictions, to_table
 from arb.core.predictions.text_files import read_csv, read_jsonl
 
+T = TypeVar("T")
 ReadResult = tuple[Predictions | None, list[Finding]]
 
 WORKERS: Final = 2
@@ -83,7 +84,7 @@ def read_in_process(content: bytes, limits: ReadingLimits) -> ReadResult:
     return table, findings + found
 
 
-def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> ReadResult:
+def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> Any:
     """Read the content with the function ``module:function`` that ``reader`` names."""
     module, _, function = reader.partition(":")
     return getattr(import_module(module), function)(content, limits)
@@ -94,6 +95,10 @@ def _unreadable(content: bytes, why: str) -> ReadResult:
         return None, [damaged_parquet(why)]
     message = f"the file cannot be read ({why}). Send a smaller file, or write this one again."
     return None, [error("unreadable", message)]
+
+
+class WorkerFailed(Exception):
+    """Raised when a worker gives no answer. The message says why, as the end of a sentence."""
 
 
 class ParserPool:
@@ -126,19 +131,31 @@ class ParserPool:
                 self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
-        """Call the function ``module:function`` in a worker. If that fails, the result is a finding."""
+        """Call the reader ``module:function`` in a worker. If that fails, the result is a finding."""
+        try:
+            return self.call(content, limits, reader, _unpack)
+        except WorkerFailed as problem:
+            return _unreadable(content, str(problem))
+
+    def call(self, content: bytes, limits: ReadingLimits, function: str, parse: Callable[[Any], T]) -> T:
+        """Call ``module:function`` in a worker, and return its answer, which is JSON, after ``parse``.
+
+        Raises:
+            WorkerFailed: There is no answer, or ``parse`` refused it.
+        """
         with self._room:
             try:
-                return _unpack(json.loads(self._ask(content, limits, reader)))
+                return parse(json.loads(self._ask(content, limits, function)))
             except TimeoutError:
-                return _unreadable(content, f"reading it took over {_MAX_SECONDS} seconds")
+                raise WorkerFailed(f"reading it took over {_MAX_SECONDS} seconds") from None
             except OSError as problem:
                 logger.error("cannot start a process that reads files: %s", problem)
-                return _unreadable(content, "the server cannot start a process to read it; try again later")
+                message = "the server cannot start a process to read it; try again later"
+                raise WorkerFailed(message) from None
             except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
                 # The answer is not logged, since it may quote the file.
                 logger.warning("the process that reads a file crashed")
-                return _unreadable(content, "the reader crashed on it")
+                raise WorkerFailed("the reader crashed on it") from None
 
     def _ask(self, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
         """Return a worker's answer, or empty bytes if it failed. Raises TimeoutError and OSError."""
@@ -224,6 +241,8 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
         except EOFError:
             return
         limits = ReadingLimits.from_json(request["limits"])
+        with suppress(ImportError):  # then the child process fails
+            import_module(request["reader"].partition(":")[0])  # once, and not in every child process
         connection.send_bytes(_read_in_child(connection, content, limits, request["reader"]))
 
 
@@ -249,7 +268,10 @@ def _read_in_child(connection: Connection, content: bytes, limits: ReadingLimits
 
 
 def _answer(content: bytes, limits: ReadingLimits, reader: str) -> bytes:
-    table, findings = call_reader(reader, content, limits)
+    found = call_reader(reader, content, limits)
+    if isinstance(found, dict):
+        return json.dumps(found).encode()
+    table, findings = found
     answer = json.dumps(_pack(table, findings))
     if len(answer) > 2 * limits.max_unpacked_bytes:
         _, too_long = _unreadable(content, "it contains too much text")

@@ -22,6 +22,7 @@ OPTIONAL_PAGES: Final = MappingProxyType(
         "disputes": True,
         "paper": False,
         "submit": True,
+        "validate": True,
     }
 )
 """The pages of the Space that a suite may switch on or off, and whether they are on by default.

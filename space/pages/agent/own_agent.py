@@ -12,7 +12,7 @@ import fastapi
 from fastapi import APIRouter, Request, Response, UploadFile
 from starlette.concurrency import run_in_threadpool
 
-from arb.core.ids import TrajectoryId, reading_key
+from arb.core.ids import reading_key
 from arb.core.predictions.findings import Finding, error
 from leaderboard.success_rates.estimate import LEAST_LABELS
 from leaderboard.success_rates.files import FilesDraw, FilesEstimate, labels_of
@@ -75,8 +75,9 @@ class DrawnRuns:
         blind: BlindItems,
     ) -> list[DrawnRun]:
         found = []
+        parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
         for run in draw.drawn:
-            own, parts = texts.get(reading_key(run)), TrajectoryId.parse(run)
+            own, parts = texts.get(reading_key(run)), parts_of[run]
             served = None if blind.hides(run) else self._served(run)
             known = own or served or RunTexts()
             address = link_to(TRAJECTORIES, id=run) if served is not None and self._has_pages else ""

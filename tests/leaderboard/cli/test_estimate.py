@@ -420,3 +420,30 @@ def test_agents_of_judged_runs_are_named_after_chosen_facts(run, logs):
     assert refused.exit_code == 2 and "add --source" in refused.stderr
     wrong = run(*OF_LOGS, "--source", "logs", "--agent-from", "colour")
     assert wrong.exit_code == 2 and "choose from: agent, log, model, temperature" in wrong.stderr
+
+
+def test_labels_and_verdicts_may_have_any_ids_and_columns(run, tmp_path):
+    # run-0 to run-39; every fourth succeeded, and the judge is right on all; ten runs are labelled
+    rows = [(f"run-{n}", n % 4 == 0) for n in range(40)]
+    (tmp_path / "labels.csv").write_text(
+        "run,label,comment\n" + "".join(f"{name},{'pass' if ok else 'fail'},\n" for name, ok in rows[:10])
+    )
+    (tmp_path / "judge.csv").write_text("run,verdict\n" + "".join(f"{name},{int(ok)}\n" for name, ok in rows))
+    done = run("estimate", "--verdicts", "judge.csv", "--labels", "labels.csv", "--json")
+    assert done.exit_code == 0, done.output
+    (agent,) = json.loads(done.stdout)["agents"]
+    assert (agent["agent"], agent["n"], agent["labelled"]) == ("all runs", 40, 10)
+    assert agent["judge_alone"] == [{"judge": "judge", "rate": 0.25}]
+    assert agent["labels_only"]["rate"] == pytest.approx(0.3)  # runs 0, 4 and 8 of ten
+    draw = ("annotation-template", "--for-estimate", "5", "--verdicts", "judge.csv", "--out", "draw.csv")
+    assert run(*draw).exit_code == 0
+
+
+def test_a_table_without_clear_columns_is_refused_with_the_columns_that_are_needed(run, tmp_path):
+    (tmp_path / "labels.csv").write_text("run,first,second\nown/a/task-1,yes,no\n")
+    done = run("estimate", "--verdicts", "right.jsonl", "--labels", "labels.csv")
+    assert done.exit_code == 1
+    assert (
+        "labels.csv: trajectory_id: this column is missing (the file has 'run', 'first', 'second')"
+        in done.stderr
+    )

@@ -5,17 +5,21 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from typer.testing import CliRunner
 
+from arb.__main__ import app
+from leaderboard.labels.annotations import write_parquet, write_released
+from leaderboard.validation.parsing import parse_table, read_table
 from leaderboard.validation.tables import (
     Columns,
     NamedTable,
     TableError,
     as_answer,
-    parse_table,
     read_one,
     read_several,
-    read_table,
 )
+from tests.conftest import REPOSITORY
+from tests.support.annotations import IDS, annotation
 
 
 def table(text: str, name: str = "t.csv") -> NamedTable:
@@ -118,3 +122,59 @@ def test_columns_that_could_be_meant_are_named():
 def test_what_is_no_table_is_refused_in_one_sentence(content, message):
     with pytest.raises(ValueError, match=message):
         parse_table(content)
+
+
+def test_each_table_may_have_its_own_usual_name_for_ids_and_spell_them_differently():
+    labels = table("id,label\nvisualwebarena/A/visualwebarena.resized.7,yes\nweb/A/1,no\n", "labels.csv")
+    judge = table("run_id,verdict\nvisualwebarena/A/visualwebarena.7,yes\nweb/A/1,yes\n", "judge.csv")
+    found = read_several(labels, [judge], Columns())
+    assert found.ids[0] == "visualwebarena/A/visualwebarena.resized.7"
+    assert found.judges[0].verdicts.tolist() == [1, 1] and found.unlabelled == 0
+
+
+EXPORTS = {
+    "Phoenix": (
+        "span_id,annotation_name,annotator_kind,result.label,result.score,identifier\n",
+        "{id},correctness,{kind},{word},{answer}.0,\n",
+        ("--id", "span_id", "--label", "result.score", "--verdict", "result.score"),
+    ),
+    "Langfuse": (
+        "id,trace_id,observation_id,name,value,source,data_type,string_value\n",
+        "score-{kind}-{id},{id},,correctness,{answer},{kind},BOOLEAN,{word}\n",
+        ("--id", "trace_id", "--label", "value", "--verdict", "value"),
+    ),
+}
+
+
+@pytest.mark.parametrize("tool", EXPORTS)
+def test_exports_of_other_tools_work_with_the_options_in_the_docs(tool, tmp_path):
+    header, row, options = EXPORTS[tool]
+    assert " ".join(options) in (REPOSITORY / "docs" / "validate.md").read_text()
+    for kind, answers in (("HUMAN", [1, 0, 1, 0]), ("LLM", [1, 1, 1, 0])):
+        cells = [{"id": f"x{n}", "kind": kind, "answer": a, "word": bool(a)} for n, a in enumerate(answers)]
+        (tmp_path / f"{kind}.csv").write_text(header + "".join(row.format(**each) for each in cells))
+    call = ["--labels", tmp_path / "HUMAN.csv", "--verdicts", tmp_path / "LLM.csv", *options, "--json"]
+    done = CliRunner().invoke(app, ["validate", *map(str, call)])
+    (judge,) = json.loads(done.stdout)["judges"]
+    assert [judge[name] for name in ("tp", "fp", "fn", "tn")] == [2, 1, 0, 1]
+
+
+def test_a_table_of_langsmith_has_labels_and_verdicts_in_one():
+    export = "input.question,outputs.answer,reference.success,feedback.correctness,error,id\n"
+    found = read_one(
+        table(export + "q,a,True,1.0,,u1\nq,b,False,1.0,,u2\n"),
+        Columns(labels=("reference.success",), verdicts=("feedback.correctness",)),
+    )
+    assert found.truth.tolist() == [1, 0] and found.judges[0].verdicts.tolist() == [1, 1]
+
+
+def test_annotations_are_a_table_of_labels_in_which_the_first_of_a_run_counts():
+    rows = [annotation(0, "A", "yes"), annotation(0, "B", "no"), annotation(1, "A", "unsure")]
+    for content in (write_released(rows).encode(), write_parquet(rows)):
+        frame = parse_table(content)
+        assert frame["trajectory_id"].tolist() == list(IDS[:2])
+        assert as_answer(frame["success"][0]) == 1 and np.isnan(as_answer(frame["success"][1]))
+
+
+def test_a_header_with_separators_in_quotes_is_read_by_the_others():
+    assert parse_table(b'"a;b;c;d",label\n1,yes\n').columns.tolist() == ["a;b;c;d", "label"]

@@ -56,7 +56,7 @@ def test_the_printed_report_has_the_metrics_and_says_what_it_assumes(file):
     done = validate(file, *COLUMNS)
     assert done.exit_code == 0, done.output
     assert "40 labelled rows, 50.0 % positive" in done.stdout and "80.0" in done.stdout
-    assert "name the column that says so with --group" in done.stderr.replace("\n", " ")
+    assert "name their group (--group)" in done.stderr.replace("\n", " ")
 
 
 def test_the_page_is_one_file_without_scripts(file, tmp_path):

@@ -141,6 +141,7 @@ class Inline(HTMLParser):
         "/judge",
         "/my-agent",
         "/rates",
+        "/validate",
         "/trajectories",
         "/about",
         "/api",

@@ -107,6 +107,7 @@ OWN_PAGES = {
     "labels/disputes.html": {"disputes", "trajectories", "labels"}, "labels/versions.html": {"labels"},
     "judge/errors.html": {"errors", "trajectories"}, "about/paper.html": {"paper"},
     "agent/success_rates.html": {"rates"}, "agent/my_agent.html": {"rates"},
+    "judge/validate.html": {"validate"},
 }  # fmt: skip
 """Where a template leads to a page that is there as the template's own page is: by its path."""
 TO_A_PAGE = re.compile(r"""(?:href|action)="/([a-z]+)[^a-z/]|link_to\('/([a-z]+)'""")

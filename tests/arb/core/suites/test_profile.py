@@ -33,7 +33,7 @@ def test_a_profile_is_what_the_file_says():
         "Runs of four agents on two sites.",
         "@misc{ours}",
         (("paper", "https://example.org/paper"), ("contact", "mailto:ada@example.org")),
-        frozenset({"compare", "rates", "trajectories", "errors", "labels", "disputes", "paper"}),
+        frozenset(OPTIONAL_PAGES) - {"submit"},
     )
 
 
@@ -95,7 +95,7 @@ def test_every_problem_is_named_at_once():
         'links.code: write an address that begins with "https://" or "mailto:"',
         'links.data: write an address that begins with "https://" or "mailto:"',
         "pages.about: cannot be switched on or off; use one of compare, rates, trajectories, errors, labels, "
-        "disputes, paper, submit",
+        "disputes, paper, submit, validate",
         "pages.paper: write true or false",
         "pages.disputes: needs the page trajectories, which is off; also write disputes = false",
     ]

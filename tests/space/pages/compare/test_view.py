@@ -64,7 +64,8 @@ WHY = "The difference in precision is +2.0 points, and its 95 % interval (−5.0
     "overall, webarena, workarena, told",
     [
         (EVEN, None, None, f"The test set cannot tell A and B apart, overall or on any benchmark. {WHY}"),
-        (EVEN, None, BETTER, f"The test set cannot tell A and B apart overall; A is better on WorkArena. {WHY}"),
+        (EVEN, None, BETTER,
+         f"The test set cannot tell A and B apart overall; A is better on WorkArena. {WHY}"),
         (EVEN, BETTER, WORSE, "The test set cannot tell A and B apart overall; A is better on WebArena and "
          f"worse on WorkArena. {WHY}"),
         (BETTER, None, None, f"A is better than B overall, {BY}; no single benchmark shows this on its own."),

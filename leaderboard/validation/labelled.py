@@ -1,0 +1,67 @@
+"""Score and compare judges against the labels of a table, with the report that suites have.
+
+The table and the files of verdicts become a `LabelSet` and `Predictions`, so that `leaderboard.report` and
+`leaderboard.compare` work as for the split of a suite.
+"""
+
+import hashlib
+from collections.abc import Sequence
+
+import numpy as np
+
+from arb.core.ids import Trajectory
+from arb.core.predictions.table import Predictions
+from arb.core.vocabulary import LABELS
+from leaderboard.labels.labels import LabelSet
+from leaderboard.validation.tables import Columns, NamedTable, ValidationTable, read_several
+
+EVERYTHING = "all"
+"""The benchmark and the agent of rows whose ids do not name them."""
+
+
+def align_tables(
+    labels: NamedTable, files: Sequence[NamedTable], columns: Columns
+) -> tuple[LabelSet, dict[str, Predictions], tuple[str, ...]]:
+    """Return the labels on success of a table, and each judge's verdicts in their order.
+
+    If the ids are of the form benchmark/agent/task, they name what a row belongs to. Otherwise every row is a
+    task, except with a column of groups. Raises TableError if a table cannot be used.
+
+    Returns:
+        The labels, the verdicts by judge, and sentences on what was left out.
+    """
+    table = read_several(labels, files, columns)
+    trajectories = _trajectories(table)
+    n = len(trajectories)
+    nothing = np.full(n, -1, dtype=np.int8)
+    truth = table.truth.astype(np.int8)
+    digest = hashlib.sha256("\n".join([*table.ids, *map(str, truth.tolist())]).encode()).hexdigest()
+    found = LabelSet(
+        suite=labels.name,
+        split="",
+        source="table",
+        version=digest[:12],
+        trajectories=trajectories,
+        primary={label: truth if label == "success" else nothing for label in LABELS},
+        second=dict.fromkeys(LABELS, nothing),
+        annotated_twice=np.zeros(n, dtype=bool),
+    )
+    verdicts = {judge.name: Predictions(table.ids, {"success": judge.verdicts}) for judge in table.judges}
+    notes = list(table.notes)
+    if table.unlabelled:
+        notes.append(f"{table.unlabelled:,} rows have no label and are left out")
+    return found, verdicts, tuple(notes)
+
+
+def _trajectories(table: ValidationTable) -> tuple[Trajectory, ...]:
+    if all(each.count("/") == 2 and all(each.split("/")) for each in table.ids):
+        found = [Trajectory.of(each, "") for each in table.ids]
+    else:
+        found = [Trajectory(each, EVERYTHING, EVERYTHING, each, "") for each in table.ids]
+    if not table.is_grouped:
+        return tuple(found)
+    groups = table.groups.tolist()
+    return tuple(
+        Trajectory(each.trajectory_id, each.benchmark, each.agent, f"group {group}", "")
+        for each, group in zip(found, groups, strict=True)
+    )

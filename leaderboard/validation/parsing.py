@@ -1,0 +1,187 @@
+"""Read tables from files: CSV with any separator, JSONL, a JSON array of objects, YAML or Parquet.
+
+Files of other formats become such tables: annotations, and the validation sets and results of Inspect Scout.
+"""
+
+import csv
+import json
+import re
+from collections import Counter
+from collections.abc import Sequence
+from io import StringIO
+from pathlib import Path
+from typing import Any, Final
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from arb.core.annotation import Annotation
+from arb.core.ids import reading_key
+from arb.core.predictions.parquet import open_parquet, unpacked_bytes
+from arb.core.predictions.raw import ReadingLimits
+from arb.core.suites.targets import SUCCESS
+from leaderboard.labels.annotations import (
+    AnnotationsInvalid,
+    is_released_header,
+    parse_parquet,
+    parse_released,
+    success_question,
+)
+from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_columns
+from leaderboard.validation.tables import MOST_PROBLEMS, NamedTable, TableError
+
+_QUOTED: Final = re.compile(r'"[^"]*"')
+
+
+def read_table(path: Path) -> NamedTable:
+    """Read a table from a file. Raises TableError if it cannot be read."""
+    try:
+        content = path.read_bytes()
+        if path.suffix in (".yaml", ".yml"):
+            return NamedTable(path.name, _parse_yaml(content))
+        return NamedTable(path.name, parse_table(content))
+    except OSError as error:
+        raise TableError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    except ValueError as error:
+        raise TableError(f"{path}: {error}") from error
+
+
+def is_annotations(path: Path) -> bool:
+    """Return whether a file has annotations: the released CSV, or Parquet that names annotators."""
+    try:
+        if path.suffix == ".parquet":
+            return "annotator" in pq.read_schema(path).names
+        with path.open(encoding="utf-8-sig", errors="replace") as file:
+            return is_released_header(file.readline(10_000))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path}: there is no such file; check the path of the labels") from None
+    except (OSError, pa.ArrowException):
+        return False
+
+
+def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataFrame:
+    """Return the table in a file's content: Parquet, JSON, JSONL, or CSV with any separator.
+
+    Annotations (the released CSV or our Parquet) become a table of labels; the first one of a run counts. The
+    results of a scan by Scout have one row per transcript. Cells of CSV are strings. Raises ValueError if the
+    content is not such a table, or if it is larger than the limits.
+    """
+    if content[:4] == b"PAR1":
+        return _parse_parquet(content, limits)
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError("is not UTF-8 text; save it as UTF-8, or as Parquet") from error
+    if not text.strip():
+        raise ValueError("is empty; give a table with a header and rows")
+    if text.lstrip()[0] in "[{":
+        return _parse_json(text, limits)
+    if is_released_header(text.partition("\n")[0]):
+        try:
+            return _of_annotations(parse_released(text, success_question()))
+        except AnnotationsInvalid as error:
+            raise ValueError(str(error)) from error
+    return _parse_csv(text, limits)
+
+
+def _parse_parquet(content: bytes, limits: ReadingLimits | None) -> pd.DataFrame:
+    try:
+        file = open_parquet(content)
+        names = file.schema_arrow.names
+        if "annotator" in names and "trajectory_id" in names:
+            return _of_annotations(parse_parquet(content, success_question()))
+        wanted = scan_columns(names) if is_scan(names) else names
+        unpacked = unpacked_bytes(file.metadata, wanted)
+    except AnnotationsInvalid as error:
+        raise ValueError(str(error)) from error
+    except Exception as error:  # pyarrow raises many kinds of errors for damaged files
+        raise ValueError(f"cannot be read as Parquet ({type(error).__name__})") from error
+    _check_size(file.metadata.num_rows, len(wanted), limits)
+    _refuse_repeated(wanted)
+    if limits is not None and unpacked > limits.max_unpacked_bytes:
+        raise ValueError(
+            f"has {unpacked:,} bytes when unpacked; at most {limits.max_unpacked_bytes:,} are accepted. "
+            "Leave out long columns"
+        )
+    try:
+        frame = file.read(wanted, use_threads=False).to_pandas()
+    except Exception as error:
+        raise ValueError(f"cannot be read as Parquet ({type(error).__name__})") from error
+    return read_scan(frame) if is_scan(names) else frame
+
+
+def _of_annotations(annotations: Sequence[Annotation]) -> pd.DataFrame:
+    first: dict[str, Annotation] = {}
+    for each in annotations:
+        first.setdefault(reading_key(each.trajectory_id), each)
+    rows = [(each.trajectory_id, each.answers.get(SUCCESS)) for each in first.values()]
+    return pd.DataFrame(rows, columns=["trajectory_id", SUCCESS], dtype=object)
+
+
+def _check_size(rows: int, columns: int, limits: ReadingLimits | None) -> None:
+    if limits is None:
+        return
+    for count, most, what in ((rows, limits.max_rows, "rows"), (columns, limits.max_columns, "columns")):
+        if count > most:
+            raise ValueError(f"has {count:,} {what}; at most {most:,} are accepted")
+
+
+def _refuse_repeated(names: Sequence[str]) -> None:
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
+
+
+def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
+    rows: list[Any] = []
+    if text.lstrip().startswith("["):
+        try:
+            rows = json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"is not a JSON array ({error})") from error
+    else:
+        for number, line in enumerate(text.splitlines(), start=1):
+            if not line.strip():
+                continue
+            try:
+                rows.append(json.loads(line))
+            except (ValueError, RecursionError) as error:
+                raise ValueError(f"line {number} is not JSON ({error})") from error
+    return _of_rows(rows, limits)
+
+
+def _parse_yaml(content: bytes) -> pd.DataFrame:
+    """Return the table in YAML of the user's own; a stranger's aliases could fill the memory."""
+    try:
+        rows = yaml.safe_load(content)
+    except yaml.YAMLError as error:
+        raise ValueError(f"cannot be read as YAML ({' '.join(str(error).split())})") from error
+    return _of_rows(rows if isinstance(rows, list) else [rows], None)
+
+
+def _of_rows(rows: Sequence[Any], limits: ReadingLimits | None) -> pd.DataFrame:
+    if not all(isinstance(row, dict) for row in rows):
+        raise ValueError("needs one JSON object per row")
+    rows = cases_of(rows)
+    _check_size(len(rows), len({name for row in rows for name in row}), limits)
+    return pd.DataFrame(rows, dtype=object)
+
+
+def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
+    header = _QUOTED.sub("", text.splitlines()[0])
+    separator = max(",;\t|", key=header.count)
+    try:
+        rows = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
+    except csv.Error as error:
+        raise ValueError(f"cannot be read as CSV ({error})") from error
+    names, *rest = [row for row in rows if row]
+    _check_size(len(rest), len(names), limits)
+    wrong = [number for number, row in enumerate(rest, start=2) if len(row) != len(names)]
+    if wrong:
+        listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
+        raise ValueError(f"rows {listed} do not have the {len(names)} cells of the header; correct them")
+    names = [name.strip() for name in names]
+    _refuse_repeated(names)
+    return pd.DataFrame(rest, columns=names, dtype=object)
