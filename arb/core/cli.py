@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from arb.core.console import new_console, printable
 from arb.core.files import install_command
@@ -24,6 +24,7 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typer._click import Context, HelpFormatter  # typer ships its own copy of click
 
     from arb.core.settings import Settings
     from arb.core.suite import Suite
@@ -44,6 +45,7 @@ SuiteOption = Annotated[
         "--suite",
         help="A shipped suite's name or a suite's folder (default: ARB_SUITE).",
         autocompletion=complete_suite,
+        rich_help_panel="Data",
     ),
 ]
 EXIT_CODES: Final = {
@@ -64,7 +66,13 @@ LIBRARIES_OF_SPACE: Final = frozenset((
 ))  # fmt: skip
 """The modules that only the extra `space` installs."""
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel="Output"),
+]
+
+UNGROUPED: Final = 12
+"""The most options that the help of a command lists without headings."""
 
 
 class CommandGroup(TyperGroup):
@@ -80,12 +88,45 @@ class CommandGroup(TyperGroup):
             stop(f"this command needs {library}, which is not installed; run {install_command('space')}")
 
 
+class GroupedCommand(TyperCommand):
+    """A command whose help lists required options first, and many options under their ``rich_help_panel``."""
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        params = sorted(self.get_params(ctx), key=lambda each: not each.required)
+        listed = [(each, each.get_help_record(ctx)) for each in params]  # the record of hidden ones is None
+        shown = [(each, record) for each, record in listed if record is not None]
+        n_options = sum(each.param_type_name == "option" for each, _ in shown)
+        has_headings = n_options > UNGROUPED + 1  # --help is one more
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        for param, record in shown:
+            if param.param_type_name == "argument":
+                heading = "Arguments"
+            elif not has_headings:
+                heading = "Options"
+            elif param.required:
+                heading = "Required options"
+            else:
+                heading = getattr(param, "rich_help_panel", None) or "Other options"
+            sections.setdefault(heading, []).append(record)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class Application(typer.Typer):
+    """A typer application whose commands are `GroupedCommand`s."""
+
+    def command(self, *args: Any, **settings: Any) -> Any:
+        return super().command(*args, **{"cls": GroupedCommand, **settings})
+
+
 def new_command() -> typer.Typer:
     """Return a typer application that prints its help if it is called without arguments.
 
     Help is plain text, because drawing rich's boxes takes longer than everything else.
     """
-    return typer.Typer(
+    return Application(
         cls=CommandGroup,
         no_args_is_help=True,
         add_completion=False,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -31,54 +32,59 @@ NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
 """Exit codes: a requirement is not met; the input has problems; a required figure is undefined."""
 
 
+_data = partial(typer.Option, rich_help_panel="Data")
+_measurement = partial(typer.Option, rich_help_panel="Measurement")
+_output = partial(typer.Option, rich_help_panel="Output")
+
+
 def validate(  # noqa: PLR0913 - a command's options
     table: Annotated[
         Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
     ] = None,
     labels: Annotated[
-        Path | None, typer.Option(exists=True, dir_okay=False, help="Read labels from this table.")
+        Path | None, _data(exists=True, dir_okay=False, help="Read labels from this table.")
     ] = None,
     verdicts: Annotated[
         list[Path] | None,
-        typer.Option(exists=True, dir_okay=False, help="Read a judge's verdicts. Repeat to add judges."),
+        _data(exists=True, dir_okay=False, help="Read a judge's verdicts. Repeat to add judges."),
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option(help="Use this column as label. Repeat to compare annotators.")
+        list[str] | None, _data(help="Use this column as label. Repeat to compare annotators.")
     ] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option(help="Use this column as verdict or score. Repeat to add judges.")
+        list[str] | None, _data(help="Use this column as verdict or score. Repeat to add judges.")
     ] = None,
     id_: Annotated[
-        list[str] | None, typer.Option("--id", help="Join tables by this column. Repeat to add a column.")
+        list[str] | None, _data("--id", help="Join tables by this column. Repeat to add a column.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Rows with the same value here belong together, such as a task.")
+        str | None, _data(help="Rows with the same value here belong together, such as a task.")
     ] = None,
     by: Annotated[
-        list[str] | None, typer.Option(help="Report metrics by this column too. Repeat to add a column.")
+        list[str] | None, _data(help="Report metrics by this column too. Repeat to add a column.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="Weight each labelled row by this column of the labels.")
+        str | None, _data(help="Weight each labelled row by this column of the labels.")
     ] = None,
     draw: Annotated[
         Path | None,
-        typer.Option(exists=True, dir_okay=False, help="Read the .draw.json file of the labelled runs."),
+        _data(exists=True, dir_okay=False, help="Read the .draw.json file of the labelled runs."),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Count a score of at least this as yes.")
+        float, _measurement(min=0, max=1, help="Count a score of at least this as yes.")
     ] = 0.5,
     half_width: Annotated[
-        float, typer.Option(min=0.5, max=50, help="Say how many labels ± this many points need.")
+        float, _measurement(min=0.5, max=50, help="Say how many labels ± this many points need.")
     ] = 5.0,
     require: Annotated[
         list[str] | None,
-        typer.Option(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
+        _measurement(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
     ] = None,
     disagreements: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Write rows that judges get wrong to this CSV file.")
+        Path | None, _output(dir_okay=False, help="Write rows that judges get wrong to this CSV file.")
     ] = None,
     page: Annotated[
-        Path | None, typer.Option("--html", dir_okay=False, help="Write the report to this HTML file.")
+        Path | None, _output("--html", dir_okay=False, help="Write the report to this HTML file.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
