@@ -89,8 +89,10 @@ def pytest_collection_finish() -> None:
     """Only what tests make is searched for garbage, and less often than by default (700)."""
     if "gradio" in sys.modules:
         from tests.support.gradio_servers import leave_out_unused_servers
+        from tests.support.route_fields import share_validators
 
         leave_out_unused_servers()
+        share_validators()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
