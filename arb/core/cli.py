@@ -93,12 +93,12 @@ class GroupedCommand(TyperCommand):
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         params = sorted(self.get_params(ctx), key=lambda each: not each.required)
-        listed = [(each, each.get_help_record(ctx)) for each in params]  # the record of hidden ones is None
-        shown = [(each, record) for each, record in listed if record is not None]
-        n_options = sum(each.param_type_name == "option" for each, _ in shown)
+        # A hidden option has no line.
+        lines = [(each, line) for each in params if (line := each.get_help_record(ctx)) is not None]
+        n_options = sum(each.param_type_name == "option" for each, _ in lines)
         has_headings = n_options > UNGROUPED + 1  # --help is one more
         sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
-        for param, record in shown:
+        for param, line in lines:
             if param.param_type_name == "argument":
                 heading = "Arguments"
             elif not has_headings:
@@ -107,7 +107,7 @@ class GroupedCommand(TyperCommand):
                 heading = "Required options"
             else:
                 heading = getattr(param, "rich_help_panel", None) or "Other options"
-            sections.setdefault(heading, []).append(record)
+            sections.setdefault(heading, []).append(line)
         for heading, records in sections.items():
             if records:
                 with formatter.section(heading):
