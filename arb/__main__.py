@@ -11,7 +11,7 @@ from typer.main import get_command
 
 import leaderboard
 from arb import hub
-from arb.core.cli import CommandGroup
+from arb.core.cli import Application, CommandGroup
 from leaderboard.cli.score import compare, score
 from leaderboard.cli.validate import validate
 
@@ -47,7 +47,7 @@ class Packages(CommandGroup):
             formatter.write_dl(rows)
 
 
-app = typer.Typer(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+app = Application(cls=Packages, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
 metric = typer.Typer(no_args_is_help=True, help="Show or publish the metric for the `evaluate` library.")
 app.add_typer(metric, name="metric")
 app.add_typer(hub.app, name="hub")

@@ -66,11 +66,13 @@ LONGEST = (
     "tests/space/test_hostile_uploads.py", "tests/arb/judges/ray/test_run.py::test_of_twenty_kills",
     "tests/e2e/", "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
     "tests/e2e/test_documentation.py", "tests/arb/judges/ray/test_run.py",
-    "tests/arb/judges/ray/test_nodes.py", "tests/test_readme.py", "tests/arb/judges/run/test_runner.py",
-    "tests/test_new_suite_guide.py", "tests/bench/", "tests/arb/judges/run/test_hostile_endpoint.py",
-    "tests/attacks/test_gain_attacks.py", "tests/test_docs.py", "tests/space/deploy/",
-    "tests/dataset_script/test_streaming.py", "tests/test_golden.py", "tests/space/test_serve.py",
-    "tests/submissions/test_storm.py", "tests/submissions/test_two_replicas.py",
+    "tests/arb/judges/ray/test_nodes.py", "tests/test_readme.py", "tests/test_package.py",
+    "tests/arb/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
+    "tests/arb/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py",
+    "tests/test_docs.py", "tests/space/deploy/", "tests/dataset_script/test_streaming.py",
+    "tests/test_golden.py", "tests/space/test_serve.py", "tests/submissions/test_storm.py",
+    "tests/submissions/test_two_replicas.py", "tests/test_contributing.py", "tests/arb/judges/hostile/",
+    "tests/arb/test_hub.py",
 )  # fmt: skip
 """What takes longest is begun first, in this order: begun last, it would leave one process alone with it."""
 
@@ -89,8 +91,10 @@ def pytest_collection_finish() -> None:
     """Only what tests make is searched for garbage, and less often than by default (700)."""
     if "gradio" in sys.modules:
         from tests.support.gradio_servers import leave_out_unused_servers
+        from tests.support.route_fields import share_validators
 
         leave_out_unused_servers()
+        share_validators()
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NoReturn
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from arb.core.console import new_console, printable
 from arb.core.files import atomic_write, install_command
@@ -27,6 +27,7 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from typer._click import Context, HelpFormatter  # typer ships its own copy of click
 
     from arb.core.settings import Settings
     from arb.core.suite import Suite
@@ -50,6 +51,7 @@ SuiteOption = Annotated[
         "--suite",
         help="A shipped suite's name or a suite's folder (default: ARB_SUITE).",
         autocompletion=complete_suite,
+        rich_help_panel="Data",
     ),
 ]
 EXIT_CODES: Final = {
@@ -76,6 +78,7 @@ AgentFromOption = Annotated[
         "--agent-from",
         metavar="FACT,…",
         help="Name agents after these facts of --source, such as model,temperature.",
+        rich_help_panel="Data",
     ),
 ]
 
@@ -102,7 +105,13 @@ new_file_option = functools.partial(typer.Option, dir_okay=False, callback=_can_
 """An option that names a file to write, with `write_file`."""
 new_folder_option = functools.partial(typer.Option, file_okay=False, callback=_can_be_written)
 
-JsonOption = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+JsonOption = Annotated[
+    bool,
+    typer.Option("--json", help="Print one JSON object and nothing else.", rich_help_panel="Output"),
+]
+
+UNGROUPED: Final = 12
+"""The most options that the help of a command lists without headings."""
 
 
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
@@ -134,12 +143,45 @@ def _describe_file_error(problem: OSError) -> str:
     return f"{what} cannot be read or written ({problem.strerror}); {advice}"
 
 
+class GroupedCommand(TyperCommand):
+    """A command whose help lists required options first, and many options under their ``rich_help_panel``."""
+
+    def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
+        params = sorted(self.get_params(ctx), key=lambda each: not each.required)
+        # A hidden option has no line.
+        lines = [(each, line) for each in params if (line := each.get_help_record(ctx)) is not None]
+        n_options = sum(each.param_type_name == "option" for each, _ in lines)
+        has_headings = n_options > UNGROUPED + 1  # --help is one more
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        for param, line in lines:
+            if param.param_type_name == "argument":
+                heading = "Arguments"
+            elif not has_headings:
+                heading = "Options"
+            elif param.required:
+                heading = "Required options"
+            else:
+                heading = getattr(param, "rich_help_panel", None) or "Other options"
+            sections.setdefault(heading, []).append(line)
+        for heading, records in sections.items():
+            if records:
+                with formatter.section(heading):
+                    formatter.write_dl(records)
+
+
+class Application(typer.Typer):
+    """A typer application whose commands are `GroupedCommand`s."""
+
+    def command(self, *args: Any, **settings: Any) -> Any:
+        return super().command(*args, **{"cls": GroupedCommand, **settings})
+
+
 def new_command() -> typer.Typer:
     """Return a typer application that prints its help if it is called without arguments.
 
     Help is plain text, because drawing rich's boxes takes longer than everything else.
     """
-    return typer.Typer(
+    return Application(
         cls=CommandGroup,
         no_args_is_help=True,
         add_completion=False,

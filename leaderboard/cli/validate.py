@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -30,58 +31,68 @@ NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
 """Exit codes: a requirement is not met; the input has problems; a required figure is undefined."""
 
 
+_data = partial(typer.Option, rich_help_panel="Data")
+_measurement = partial(typer.Option, rich_help_panel="Measurement")
+_output = partial(typer.Option, rich_help_panel="Output")
+
+
 def validate(  # noqa: PLR0913 - a command's options
     table: Annotated[
         Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
     ] = None,
-    labels: Annotated[Path | None, file_option(help="Read labels from this table.")] = None,
+    labels: Annotated[
+        Path | None, file_option(help="Read labels from this table.", rich_help_panel="Data")
+    ] = None,
     verdicts: Annotated[
         list[Path] | None,
-        file_option(help="Read a judge's verdicts. Repeat to add judges."),
+        file_option(help="Read a judge's verdicts. Repeat to add judges.", rich_help_panel="Data"),
     ] = None,
     label: Annotated[
-        list[str] | None, typer.Option(help="Use this column as label. Repeat to compare annotators.")
+        list[str] | None, _data(help="Use this column as label. Repeat to compare annotators.")
     ] = None,
     verdict: Annotated[
-        list[str] | None, typer.Option(help="Use this column as verdict or score. Repeat to add judges.")
+        list[str] | None, _data(help="Use this column as verdict or score. Repeat to add judges.")
     ] = None,
     id_: Annotated[
-        list[str] | None, typer.Option("--id", help="Join tables by this column. Repeat to add a column.")
+        list[str] | None, _data("--id", help="Join tables by this column. Repeat to add a column.")
     ] = None,
     group: Annotated[
-        str | None, typer.Option(help="Rows with the same value here belong together, such as a task.")
+        str | None, _data(help="Rows with the same value here belong together, such as a task.")
     ] = None,
     by: Annotated[
-        list[str] | None, typer.Option(help="Report metrics by this column too. Repeat to add a column.")
+        list[str] | None, _data(help="Report metrics by this column too. Repeat to add a column.")
     ] = None,
     weights: Annotated[
-        str | None, typer.Option(help="Weight each labelled row by this column of the labels.")
+        str | None, _data(help="Weight each labelled row by this column of the labels.")
     ] = None,
     draw: Annotated[
         Path | None,
-        file_option(help="Read the .draw.json file of the labelled runs."),
+        file_option(help="Read the .draw.json file of the labelled runs.", rich_help_panel="Data"),
     ] = None,
     threshold: Annotated[
-        float, typer.Option(min=0, max=1, help="Count a score of at least this as yes.")
+        float, _measurement(min=0, max=1, help="Count a score of at least this as yes.")
     ] = 0.5,
     half_width: Annotated[
-        float, typer.Option(min=0.5, max=50, help="Say how many labels ± this many points need.")
+        float, _measurement(min=0.5, max=50, help="Say how many labels ± this many points need.")
     ] = 5.0,
     require: Annotated[
         list[str] | None,
-        typer.Option(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
+        _measurement(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
     ] = None,
     disagreements: Annotated[
-        Path | None, new_file_option(help="Write rows that judges get wrong to this CSV file.")
+        Path | None,
+        new_file_option(help="Write rows that judges get wrong to this CSV file.", rich_help_panel="Output"),
     ] = None,
     page: Annotated[
-        Path | None, new_file_option("--html", help="Write the report to this HTML file.")
+        Path | None,
+        new_file_option("--html", help="Write the report to this HTML file.", rich_help_panel="Output"),
     ] = None,
     to: Annotated[
-        Literal["scout"] | None, typer.Option(help="Also write labels and verdicts for this tool, to --out.")
+        Literal["scout"] | None, _output(help="Also write labels and verdicts for this tool, to --out.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(file_okay=False, help="With --to: write to this new folder.")
+        Path | None,
+        new_folder_option(help="With --to: write to this new folder.", rich_help_panel="Output"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -182,7 +182,7 @@ def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[
     if not path.is_file():
         problems.append(f"{path.name}: not found; it comes with the code, in {path.parent.name}/")
         return []
-    found = []
+    found, adapter = [], TypeAdapter(line_type)  # building it takes longer than reading the file
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, restkey="", restval="")
         if reader.fieldnames != columns:
@@ -193,7 +193,7 @@ def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[
             if values.pop("", None):
                 problems.append(f"{where}: more fields than columns; quote a field that has a comma in it")
             try:
-                found.append((where, TypeAdapter(line_type).validate_python(values)))
+                found.append((where, adapter.validate_python(values)))
             except ValidationError as invalid:
                 problems += [
                     f"{where}, {each['loc'][0]} {str(each['input'])[:60]!r}: {each['msg']}"

@@ -8,6 +8,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -196,11 +197,16 @@ class RecordsCopy:
         newer = [event for event in newer if event.sequence > ours]
         wanted |= {event.file_sha256 for event in newer if event.file_sha256}
         self._pull_files(wanted, head.commit)
+        # Before the transaction: to read the secret may write, which would wait for the transaction's end.
+        secret = None
+        if head.last:
+            with suppress(SecretUnavailable):
+                secret = self._app.secret
         with transaction(self._app.engine) as session:
             lock_event_log(session)
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
                 raise HubError("records were added on this server while others were fetched from the Hub")
-            replaced_by = self._replaced_by(session, newer, head)
+            replaced_by = secret and self._replaced_by(session, secret, newer, head)
             for event in newer:
                 insert(session, event)
             if replaced_by is not None:
@@ -210,14 +216,10 @@ class RecordsCopy:
             logger.info("restored records %d to %d from the Hub", newer[0].sequence, newer[-1].sequence)
         self._repository.clear()
 
-    def _replaced_by(self, session: Session, newer: Sequence[Event], head: Head) -> ServerSecret | None:
+    def _replaced_by(
+        self, session: Session, secret: ServerSecret, newer: Sequence[Event], head: Head
+    ) -> ServerSecret | None:
         """Return our secret if an operator accepted it as a replacement, else None. Raises SecretChanged."""
-        if not head.last:
-            return None
-        try:
-            secret = self._app.secret
-        except SecretUnavailable:
-            return None
         known = last_replacement(newer) or last_replacement(events_after(session, kinds=["secret_replaced"]))
         known = known or head.secret
         if known is None or secret.is_known_as(known):

@@ -34,11 +34,12 @@ SEARCH = ".md-search__input"
 
 def test_every_page_stands_without_a_fault(docs, docs_site, page):
     """Each page is loaded once. All but the content is the same on every page, and looked at on the first.
-    Of what axe looks at, colours alone depend on the theme, and what scrolls on the width.
+    Of what axe looks at, colours alone depend on the theme, and what scrolls on the width. The theme that is
+    chosen on a page is the one that the next page begins with.
     """
     names = sorted(path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html"))
     impacts = (*GRAVE, "moderate")
-    found, failed, links, anchors = [], [], set(), set()
+    found, failed, links, anchors, is_dark = [], [], set(), set(), True
     page.on("response", lambda answer: answer.status < 400 or failed.append(f"{answer.status} {answer.url}"))
     page.emulate_media(color_scheme="dark")  # the first page follows the system, the others what was chosen
     for name in names:
@@ -52,15 +53,15 @@ def test_every_page_stands_without_a_fault(docs, docs_site, page):
         anchors |= {f"{docs}/{name}#{anchor}" for anchor in ids}
         is_first = name == names[0]
         within = "html" if is_first else ".md-content"
-        wait_for_theme(page, dark=True)
-        found += [f"{name}, dark: {fault}" for fault in faults(page, impacts, within, runOnly=COLOURS)]
+        wait_for_theme(page, is_dark)
+        found += [f"{name}, {is_dark=}: {fault}" for fault in faults(page, impacts, within, runOnly=COLOURS)]
         page.locator(".md-header__option label:visible").click()
-        wait_for_theme(page, dark=False)
-        found += [f"{name}, light: {fault}" for fault in faults(page, impacts, within)]
+        is_dark = not is_dark
+        wait_for_theme(page, is_dark)
+        found += [f"{name}, {is_dark=}: {fault}" for fault in faults(page, impacts, within)]
         page.set_viewport_size({"width": WIDTHS["phone"], "height": 900})
         options = {} if is_first else {"runOnly": ["scrollable-region-focusable"]}
         found += [f"{name}, phone: {fault}" for fault in faults(page, impacts, within, **options)]
-        page.locator(".md-header__option label:visible").click()
     assert not found + failed, "\n".join(found + failed)
     here = {(urldefrag(link), name) for link, name in links if link.startswith(docs)}
     lost = [

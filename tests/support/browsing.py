@@ -14,6 +14,42 @@ AXE = files("axe_playwright_python").joinpath("axe.min.js")
 GRAVE = ("serious", "critical")
 COLOURS = ["color-contrast", "link-in-text-block"]
 """What axe looks at that depends on the theme: a second theme need not be looked at for more."""
+LIKE_EACH_OTHER = 3
+"""Of texts that look alike, axe measures the colours of so many: contrast takes most of its time."""
+VIOLATIONS = """async ([within, options, colours, most]) => {
+  const found = options ? (await axe.run(within, options)).violations : [];
+  if (!colours) return found;
+  const backgrounds = new Map(), seen = new Map();
+  // Backgrounds, opacities and layers of an element and of all around it.
+  const background = (each) => {
+    if (!each) return "";
+    if (!backgrounds.has(each)) {
+      const style = getComputedStyle(each);
+      const own = [style.backgroundColor, style.backgroundImage, style.opacity].join();
+      const layer = ["absolute", "fixed", "sticky"].includes(style.position) ? backgrounds.size : "";
+      const isClear = own === "rgba(0, 0, 0, 0),none,1" && layer === "";
+      backgrounds.set(each, background(each.parentElement) + (isClear ? "" : `${own},${layer};`));
+    }
+    return backgrounds.get(each);
+  };
+  const look = (each) => {
+    const style = getComputedStyle(each);
+    return [background(each), style.color, style.fontSize, style.fontWeight, style.textShadow,
+      style.textDecorationLine, each.closest(":disabled, [aria-disabled=true]") !== null].join("|");
+  };
+  const include = [...document.querySelector(within).querySelectorAll("*")].filter((each) => {
+    const hasText = [...each.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+    if (!hasText && !each.matches("input, select, textarea")) return false;
+    const box = each.getBoundingClientRect();
+    if (!each.checkVisibility({ visibilityProperty: true }) || box.width < 2 || box.height < 2) return false;
+    const key = look(each) + (each.tagName === "A" ? look(each.parentElement) : each.tagName);
+    seen.set(key, (seen.get(key) ?? 0) + 1);
+    return seen.get(key) <= most;
+  });
+  const only = { resultTypes: ["violations"], runOnly: colours };
+  return include.length ? [...found, ...(await axe.run({ include }, only)).violations] : found;
+}"""
+"""What axe finds within a selector: by its ``options``, if any, and by the rules of colours, if any."""
 STILL = """() => Promise.allSettled(document.getAnimations()
     .filter(each => each.effect.getComputedTiming().endTime !== Infinity).map(each => each.finished))"""
 """Waits until every animation and transition that ends has ended."""
@@ -181,8 +217,14 @@ def faults(page, impacts: tuple[str, ...] = GRAVE, within: str = "html", **optio
     if not page.evaluate("'axe' in window"):  # it is half a megabyte
         page.evaluate(AXE.read_text(encoding="utf-8"))
     page.evaluate(STILL)  # half-way through a change of colours every contrast is wrong
-    options = {"resultTypes": ["violations"], **options}
-    found = page.evaluate("([within, options]) => axe.run(within, options)", [within, options])["violations"]
+    colours = COLOURS if options.get("runOnly", COLOURS) == COLOURS else None
+    options = {
+        "resultTypes": ["violations"],
+        "rules": {name: {"enabled": False} for name in COLOURS},
+        **options,
+    }
+    others = None if options.get("runOnly") == COLOURS else options
+    found = page.evaluate(VIOLATIONS, [within, others, colours, LIKE_EACH_OTHER])
     grave = [
         f"{fault['id']} ({fault['impact']}): {fault['nodes'][0]['html'][:200]} ({len(fault['nodes'])} places)"
         for fault in found

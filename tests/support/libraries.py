@@ -9,6 +9,8 @@ import pyarrow.parquet  # noqa: E402, F401
 
 import space.app  # noqa: E402, F401
 from tests.support.gradio_servers import leave_out_unused_servers  # noqa: E402
+from tests.support.route_fields import share_validators  # noqa: E402
 
 leave_out_unused_servers()
+share_validators()
 gc.freeze()

@@ -56,22 +56,39 @@ class CertifyOptions(RunOptions):
     """The options of ``judges certify`` as typed by the user."""
 
     out: Annotated[
-        Path | None, new_folder_option(help="Write the report into this folder (default: certificate-JUDGE).")
+        Path | None,
+        new_folder_option(
+            help="Write the report into this folder (default: certificate-JUDGE).", rich_help_panel="Output"
+        ),
     ] = None
     repeats: Annotated[
-        int, typer.Option(help="Judge each run N times to see if verdicts change.", min=1, max=100)
+        int,
+        typer.Option(
+            help="Judge each run N times to see if verdicts change.",
+            min=1,
+            max=100,
+            rich_help_panel="Measurement",
+        ),
     ] = 3
     only: Annotated[
         list[str] | None,
-        typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),
+        typer.Option(
+            "--probe",
+            help="Use only this probe (default: all). Repeat to add more.",
+            rich_help_panel="Measurement",
+        ),
     ] = None
-    without_probes: Annotated[bool, typer.Option("--without-probes", help="Skip all probes.")] = False
+    without_probes: Annotated[
+        bool, typer.Option("--without-probes", help="Skip all probes.", rich_help_panel="Measurement")
+    ] = False
     aim: AimOption = None
     maximise: MaximiseOption = None
     at_least: AtLeastOption = None
     retry: RetryOption = None
     batch: BatchOption = False
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only print the plan and its cost.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print the plan and its cost.", rich_help_panel="Execution")
+    ] = False
 
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})

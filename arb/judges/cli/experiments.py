@@ -68,7 +68,12 @@ with lazy_imports():
 
 AimOption = Annotated[
     str | None,
-    typer.Option("--aim", help="Maximise this metric (default: f1).", metavar="precision@recall>=NUMBER"),
+    typer.Option(
+        "--aim",
+        help="Maximise this metric (default: f1).",
+        metavar="precision@recall>=NUMBER",
+        rich_help_panel="Measurement",
+    ),
 ]
 MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
 AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
@@ -182,7 +187,11 @@ def probe(
     out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
     only: Annotated[
         list[str] | None,
-        typer.Option("--probe", help="Use only this probe (default: all). Repeat to add more."),
+        typer.Option(
+            "--probe",
+            help="Use only this probe (default: all). Repeat to add more.",
+            rich_help_panel="Measurement",
+        ),
     ] = None,
     retry: RetryOption = None,
     as_json: JsonOption = False,

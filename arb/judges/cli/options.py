@@ -52,6 +52,17 @@ def complete_provider(incomplete: str) -> list[str]:
     return [name for name in PROVIDERS if name.startswith(incomplete)]
 
 
+# The headings in the help, in their order; each makes options under it.
+_data = functools.partial(Option, rich_help_panel="Data")
+_endpoint = functools.partial(Option, rich_help_panel="Model and endpoint")
+_request = functools.partial(Option, rich_help_panel="Requests")
+_prompt = functools.partial(Option, rich_help_panel="Prompts and pictures")
+_verdict = functools.partial(Option, rich_help_panel="Verdicts")
+_limit = functools.partial(Option, rich_help_panel="Budget and limits")
+_cache = functools.partial(Option, rich_help_panel="Cache")
+_execution = functools.partial(Option, rich_help_panel="Execution")
+
+
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
     """The options of a run as typed by the user. `arb.judges.run.config` turns them into a `RunConfig`."""
@@ -61,146 +72,166 @@ class RunOptions:
         Argument(help="Run this judge (see `list`); omit it with --cascade.", autocompletion=complete_judge),
     ] = None
 
-    # The help lists the options in this order: runs, model, request, prompts, verdict, cost, speed, cache.
     split: Annotated[
-        Literal["dev", "test"] | None, Option(help="Judge this split (default: all runs of --source).")
+        Literal["dev", "test"] | None, _data(help="Judge this split (default: all runs of --source).")
     ] = None
     suite: SuiteOption = None
     source: Annotated[
         Path | None,
-        Option(exists=True, help="Read runs from this folder (default: ARB_DATA_DIR or the sample)."),
+        _data(exists=True, help="Read runs from this folder (default: ARB_DATA_DIR or the sample)."),
     ] = None
     agent_from: AgentFromOption = None
     typed_source: Path | None = None
     """Not an option: the user's ``--source`` if ``source`` is a dataset that was built from it."""
-    benchmark: Annotated[list[str] | None, Option(help="Judge only this benchmark. Repeat to add more.")] = (
+    benchmark: Annotated[list[str] | None, _data(help="Judge only this benchmark. Repeat to add more.")] = (
         None
     )
-    agent: Annotated[list[str] | None, Option(help="Judge only this agent. Repeat to add more.")] = None
-    ids: Annotated[Path | None, file_option(help="Judge only the ids in this file (one per line).")] = None
-    shard: Annotated[str | None, Option(help="Judge only part I of N, such as 1/4.", metavar="I/N")] = None
-    limit: Annotated[int | None, Option(help="Judge only the first N trajectories.", min=1)] = None
+    agent: Annotated[list[str] | None, _data(help="Judge only this agent. Repeat to add more.")] = None
+    ids: Annotated[
+        Path | None,
+        file_option(help="Judge only the ids in this file (one per line).", rich_help_panel="Data"),
+    ] = None
+    shard: Annotated[str | None, _data(help="Judge only part I of N, such as 1/4.", metavar="I/N")] = None
+    limit: Annotated[int | None, _data(help="Judge only the first N trajectories.", min=1)] = None
     skip_incomplete: Annotated[
-        bool, Option("--skip-incomplete", help="Skip runs that lack trees or screenshots the judge needs.")
+        bool, _data("--skip-incomplete", help="Skip runs that lack trees or screenshots the judge needs.")
     ] = False
 
-    model: Annotated[str | None, Option(help="Use this model (default: the judge's own).")] = None
+    model: Annotated[str | None, _endpoint(help="Use this model (default: the judge's own).")] = None
     model_of: Annotated[
-        list[str] | None, Option(help="Use this model in one role. Repeat to add more.", metavar="ROLE=MODEL")
+        list[str] | None,
+        _endpoint(help="Use this model in one role. Repeat to add more.", metavar="ROLE=MODEL"),
     ] = None
     provider: Annotated[
         str | None,
-        Option(help=f"Use this provider: {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
+        _endpoint(help=f"Use this provider: {', '.join(PROVIDERS)}.", autocompletion=complete_provider),
     ] = None
-    base_url: Annotated[str | None, Option(help="Send requests to the endpoint at this URL.")] = None
-    key_variable: Annotated[str | None, Option(help="Read the API key from this environment variable.")] = (
-        None
-    )
+    base_url: Annotated[str | None, _endpoint(help="Send requests to the endpoint at this URL.")] = None
+    key_variable: Annotated[
+        str | None, _endpoint(help="Read the API key from this environment variable.")
+    ] = None
     header: Annotated[
         list[str] | None,
-        Option(help="Send this header; only its name is recorded. Repeat to add more.", metavar="NAME=VALUE"),
+        _endpoint(
+            help="Send this header; only its name is recorded. Repeat to add more.", metavar="NAME=VALUE"
+        ),
     ] = None
 
     temperature: Annotated[
-        float | None, Option(help="Set the temperature (default: 0; 0.7 with --samples).", min=0.0, max=2.0)
+        float | None, _request(help="Set the temperature (default: 0; 0.7 with --samples).", min=0.0, max=2.0)
     ] = None
-    seed: Annotated[int | None, Option(help="Send this seed (default: 0; none with --samples).")] = None
+    seed: Annotated[int | None, _request(help="Send this seed (default: 0; none with --samples).")] = None
     max_output_tokens: Annotated[
         int | None,
-        Option(help="Limit each reply to N tokens (default: 1024; reasoning models: 8192 or more).", min=1),
+        _request(help="Limit each reply to N tokens (default: 1024; reasoning models: 8192 or more).", min=1),
     ] = None
     reasoning_effort: Annotated[
         Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None,
-        Option(help="Set the reasoning effort (default: the model's own)."),
+        _request(help="Set the reasoning effort (default: the model's own)."),
     ] = None
     logprobs: Annotated[
-        bool, Option("--logprobs", help="Request log-probabilities and compute scores from them.")
+        bool, _request("--logprobs", help="Request log-probabilities and compute scores from them.")
     ] = False
     structured_output: Annotated[
-        bool, Option("--structured-output", help="Request JSON from simplified judges, unlike in the paper.")
+        bool,
+        _request("--structured-output", help="Request JSON from simplified judges, unlike in the paper."),
     ] = False
     prompt_cache: Annotated[
         Literal["system", "prompt"] | None,
-        Option(help="Ask the provider to cache system messages or whole prompts."),
+        _request(help="Ask the provider to cache system messages or whole prompts."),
     ] = None
     extra: Annotated[
         list[str] | None,
-        Option(help="Add this field to each request. Repeat to add more.", metavar="NAME=JSON"),
+        _request(help="Add this field to each request. Repeat to add more.", metavar="NAME=JSON"),
     ] = None
     allow_dropped_params: Annotated[
-        bool, Option("--allow-dropped-params", help="Leave out parameters that the provider never accepts.")
+        bool, _request("--allow-dropped-params", help="Leave out parameters that the provider never accepts.")
     ] = False
 
     prompts: Annotated[
-        Literal["own", "official"], Option(help="Use our prompts (own) or the judge's authors' (official).")
+        Literal["own", "official"], _prompt(help="Use our prompts (own) or the judge's authors' (official).")
     ] = "own"
     prompts_from: Annotated[
-        Path | None, folder_option(help="Read WebJudge's prompts from this checkout of Online-Mind2Web.")
+        Path | None,
+        folder_option(
+            help="Read WebJudge's prompts from this checkout of Online-Mind2Web.",
+            rich_help_panel="Prompts and pictures",
+        ),
     ] = None
     compat: Annotated[
-        bool, Option("--compat", help="Pair state changes and actions as NNetNav's released code does.")
+        bool, _prompt("--compat", help="Pair state changes and actions as NNetNav's released code does.")
     ] = False
     max_image_side: Annotated[
-        int | None, Option(help="Limit the longer side of pictures to N pixels.", min=16)
+        int | None, _prompt(help="Limit the longer side of pictures to N pixels.", min=16)
     ] = None
     image_format: Annotated[
         Literal["png", "jpeg", "webp"] | None,
-        Option(help="Convert pictures to this format (default: as recorded; for WebJudge: jpeg)."),
+        _prompt(help="Convert pictures to this format (default: as recorded; for WebJudge: jpeg)."),
     ] = None
     image_detail: Annotated[
         Literal["auto", "low", "high"] | None,
-        Option(help="Set the `detail` of pictures in requests (default: the judge's, else auto)."),
+        _prompt(help="Set the `detail` of pictures in requests (default: the judge's, else auto)."),
     ] = None
 
     samples: Annotated[
-        int, Option(help="Judge each trajectory N times and combine the answers.", min=1, max=1000)
+        int, _verdict(help="Judge each trajectory N times and combine the answers.", min=1, max=1000)
     ] = 1
     vote: Annotated[
-        Literal["all", "majority", "any"], Option(help="Set how many of the --samples must say yes.")
+        Literal["all", "majority", "any"], _verdict(help="Set how many of the --samples must say yes.")
     ] = "majority"
     cascade: Annotated[
-        str | None, Option(help="Run CHEAP; also ask STRONG if CHEAP says yes.", metavar="CHEAP,STRONG")
+        str | None, _verdict(help="Run CHEAP; also ask STRONG if CHEAP says yes.", metavar="CHEAP,STRONG")
     ] = None
     cascade_band: Annotated[
         str | None,
-        Option(help="Also ask STRONG if CHEAP scores in this range (default: 0.2,0.8).", metavar="LOW,HIGH"),
+        _verdict(
+            help="Also ask STRONG if CHEAP scores in this range (default: 0.2,0.8).", metavar="LOW,HIGH"
+        ),
     ] = None
     cascade_trusts_yes: Annotated[
-        bool, Option("--cascade-trusts-yes", help="Accept a confident yes from CHEAP without asking STRONG.")
+        bool,
+        _verdict("--cascade-trusts-yes", help="Accept a confident yes from CHEAP without asking STRONG."),
     ] = False
     threshold: Annotated[
-        Path | None, file_option(help="Decide by score, with this threshold from `judges threshold`.")
+        Path | None,
+        file_option(
+            help="Decide by score, with this threshold from `judges threshold`.", rich_help_panel="Verdicts"
+        ),
     ] = None
 
-    max_usd: Annotated[float | None, Option(help="Stop before spending more than N dollars.", min=0.0)] = None
+    max_usd: Annotated[float | None, _limit(help="Stop before spending more than N dollars.", min=0.0)] = None
     price: Annotated[
         list[str] | None,
-        Option(
+        _limit(
             help="Set a price in dollars per million tokens. Repeat to add more.",
             metavar="MODEL=IN,OUT[,CACHED]",
         ),
     ] = None
-    prices: Annotated[Path | None, file_option(help="Read prices from this CSV file.")] = None
-
-    max_in_flight: Annotated[int, Option(help="Make at most N calls at the same time.", min=1)] = 64
-    requests_per_minute: Annotated[int | None, Option(help="Limit the requests per minute.", min=1)] = None
-    tokens_per_minute: Annotated[int | None, Option(help="Limit the tokens per minute.", min=1)] = None
-    rate_limit_timeout: Annotated[
-        float | None, Option(help="Stop if every call is rate-limited for N seconds (default: 900).", min=0.0)
+    prices: Annotated[
+        Path | None,
+        file_option(help="Read prices from this CSV file.", rich_help_panel="Budget and limits"),
     ] = None
-    timeout: Annotated[float | None, Option(help="Limit each call to N seconds (default: 300).", min=0.1)] = (
+
+    max_in_flight: Annotated[int, _limit(help="Make at most N calls at the same time.", min=1)] = 64
+    requests_per_minute: Annotated[int | None, _limit(help="Limit the requests per minute.", min=1)] = None
+    tokens_per_minute: Annotated[int | None, _limit(help="Limit the tokens per minute.", min=1)] = None
+    rate_limit_timeout: Annotated[
+        float | None, _limit(help="Stop if every call is rate-limited for N seconds (default: 900).", min=0.0)
+    ] = None
+    timeout: Annotated[float | None, _limit(help="Limit each call to N seconds (default: 300).", min=0.1)] = (
         None
     )
 
     cache: Annotated[
-        Path | None, new_folder_option(help="Cache replies here (default: ARB_CACHE_DIR/calls).")
+        Path | None,
+        new_folder_option(help="Cache replies here (default: ARB_CACHE_DIR/calls).", rich_help_panel="Cache"),
     ] = None
-    refresh: Annotated[bool, Option("--refresh", help="Ignore cached replies and pay for new ones.")] = False
-    cache_days: Annotated[float | None, Option(help="Ignore cached replies older than N days.", min=0.0)] = (
+    refresh: Annotated[bool, _cache("--refresh", help="Ignore cached replies and pay for new ones.")] = False
+    cache_days: Annotated[float | None, _cache(help="Ignore cached replies older than N days.", min=0.0)] = (
         None
     )
     answers: Annotated[
-        str | None, Option(help="Share replies in this folder or s3:// or gs:// URL (default: the cache).")
+        str | None, _cache(help="Share replies in this folder or s3:// or gs:// URL (default: the cache).")
     ] = None
 
     @property
@@ -214,11 +245,11 @@ class RunOptions:
 Options = TypeVar("Options", bound=RunOptions)
 
 RetryOption = Annotated[
-    str | None, Option("--retry", help="Judge trajectories in these states again.", metavar="STATE,…")
+    str | None, _execution("--retry", help="Judge trajectories in these states again.", metavar="STATE,…")
 ]
 
 BatchOption = Annotated[
-    bool, Option("--batch", help="Use the Batch API: half the price, replies within a day.")
+    bool, _execution("--batch", help="Use the Batch API: half the price, replies within a day.")
 ]
 
 

@@ -32,14 +32,27 @@ def plan(
     options: RunOptions,
     tokenizer: Annotated[
         str | None,
-        typer.Option(help="Count tokens with this tokenizer (a folder, tokenizer.json or model name)."),
+        typer.Option(
+            help="Count tokens with this tokenizer (a folder, tokenizer.json or model name).",
+            rich_help_panel="Estimate",
+        ),
     ] = None,
     seconds_per_call: Annotated[
-        float | None, typer.Option(help="Assume that a call takes N seconds.", min=0.0, max=86_400.0)
+        float | None,
+        typer.Option(
+            help="Assume that a call takes N seconds.", min=0.0, max=86_400.0, rich_help_panel="Estimate"
+        ),
     ] = None,
-    batch: Annotated[bool, typer.Option("--batch", help="Use the prices of the Batch API.")] = False,
+    batch: Annotated[
+        bool, typer.Option("--batch", help="Use the prices of the Batch API.", rich_help_panel="Estimate")
+    ] = False,
     pilot: Annotated[
-        int | None, typer.Option(help="Pay for N trajectories first and plan with their replies.", min=1)
+        int | None,
+        typer.Option(
+            help="Pay for N trajectories first and plan with their replies.",
+            min=1,
+            rich_help_panel="Estimate",
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -53,13 +53,23 @@ def run(
     options: RunOptions,
     *,
     engine: Annotated[
-        Literal["local", "ray"], typer.Option(help="Run on this machine or on a Ray cluster.")
+        Literal["local", "ray"],
+        typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel="Execution"),
     ] = "local",
     ray_address: Annotated[
-        str | None, typer.Option(help="Use this Ray cluster (default: RAY_ADDRESS or a new local one).")
+        str | None,
+        typer.Option(
+            help="Use this Ray cluster (default: RAY_ADDRESS or a new local one).",
+            rich_help_panel="Execution",
+        ),
     ] = None,
     ray_workers: Annotated[
-        int | None, typer.Option(help="Start N worker processes (default: one per core, at most 8).", min=1)
+        int | None,
+        typer.Option(
+            help="Start N worker processes (default: one per core, at most 8).",
+            min=1,
+            rich_help_panel="Execution",
+        ),
     ] = None,
     batch: BatchOption = False,
     out: Annotated[Path, new_folder_option(help="Create or continue the run in this folder.")],

@@ -7,7 +7,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn import metrics
 
 from leaderboard.judge_precision.confusion import as_verdicts, confusion_counts, figures
 
@@ -120,6 +119,8 @@ def test_counts_and_figures_keep_their_sums(pairs, policy):
 @settings(max_examples=60)
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), min_size=1, max_size=60))
 def test_figures_are_those_of_scikit_learn(pairs):
+    from sklearn import metrics
+
     verdicts, labels = map(list, zip(*pairs, strict=True))
     found = figures(*one_group(verdicts, labels))
     theirs = {

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from sklearn.metrics import cohen_kappa_score
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
@@ -57,6 +56,8 @@ def counts_of(ratings: np.ndarray, n_categories: int) -> np.ndarray:
 
 @given(RATINGS)
 def test_kappa_is_scikit_learns_over_what_both_answered(drawn):
+    from sklearn.metrics import cohen_kappa_score
+
     n_categories, ratings = drawn
     first, second = ratings[:2]
     both = (first >= 0) & (second >= 0)

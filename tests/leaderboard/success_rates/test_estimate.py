@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.stats import t as student
 
 from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
@@ -36,6 +35,8 @@ ALONE = np.arange(1_000)
 
 
 def test_the_quantile_is_students():
+    from scipy.stats import t as student
+
     for degrees in (4, 10, 57, 1_000):
         assert t_quantile(degrees) == pytest.approx(student.ppf(0.975, degrees), abs=1e-3)
 
