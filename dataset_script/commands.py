@@ -48,6 +48,7 @@ AllowOption = Annotated[
     typer.Option(
         "--allow-class",
         help="Allow this class (module.class) in AgentLab pickles; it never runs. Repeat to add another.",
+        rich_help_panel="Problems",
     ),
 ]
 RunsOption = Annotated[
@@ -58,12 +59,19 @@ RunsOption = Annotated[
 ]
 WorkersOption = Annotated[
     int | None,
-    typer.Option(min=1, max=64, help="Use this many processes (default: one per processor, at most 4)."),
+    typer.Option(
+        min=1,
+        max=64,
+        help="Use this many processes (default: one per processor, at most 4).",
+        rich_help_panel="Execution",
+    ),
 ]
 AllowMissingOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--allow-missing", help="Allow the trajectory with this id to be missing. Repeat to add another."
+        "--allow-missing",
+        help="Allow the trajectory with this id to be missing. Repeat to add another.",
+        rich_help_panel="Problems",
     ),
 ]
 AcceptOption = Annotated[
@@ -104,36 +112,55 @@ def build(  # noqa: PLR0913 - a command's options
     ],
     suite: Annotated[
         str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: the one with these runs)."),
+        typer.Option(
+            help="A shipped suite's name or a suite's folder (default: the one with these runs).",
+            rich_help_panel="Data",
+        ),
     ] = None,
     strict: Annotated[
-        bool, typer.Option(help="Write nothing and exit with 1 if any run or file is left out.")
+        bool,
+        typer.Option(
+            help="Write nothing and exit with 1 if any run or file is left out.", rich_help_panel="Problems"
+        ),
     ] = False,
     blind: Annotated[
-        bool, typer.Option("--blind", help="Hide which agent made each run, in ids, columns and host names.")
+        bool,
+        typer.Option(
+            "--blind",
+            help="Hide which agent made each run, in ids, columns and host names.",
+            rich_help_panel="Output",
+        ),
     ] = False,
     blind_key: Annotated[
         Path | None,
         new_file_option(
-            help="Use --blind with the key in this file, created if missing (default: OUT.blind-key)."
+            help="Use --blind with the key in this file, created if missing (default: OUT.blind-key).",
+            rich_help_panel="Output",
         ),
     ] = None,
     workers: WorkersOption = None,
     rewards: Annotated[
         Path | None,
-        typer.Option(
-            help="Read the runs' rewards from this CSV file, as `rewards` writes it.", dir_okay=False
+        file_option(
+            help="Read the runs' rewards from this CSV file, as `rewards` writes it.", rich_help_panel="Data"
         ),
     ] = None,
     report: Annotated[
         Path | None,
-        new_file_option(help="Write the full report, with the names of all files, to this JSON file."),
+        new_file_option(
+            help="Write the full report, with the names of all files, to this JSON file.",
+            rich_help_panel="Output",
+        ),
     ] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
     append: Annotated[
         bool,
-        typer.Option("--append", help="Add new runs in new data files, keeping the data files in OUT."),
+        typer.Option(
+            "--append",
+            help="Add new runs in new data files, keeping the data files in OUT.",
+            rich_help_panel="Output",
+        ),
     ] = False,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,

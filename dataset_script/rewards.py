@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import flags, next_step, stop
+from arb.core.cli import flags, new_file_option, next_step, stop, write_file
 from arb.core.console import printable
-from arb.core.files import atomic_write, csv_text
+from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
 from dataset_script.commands import AllowOption, one_line_errors
 
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 def rewards(
     source: Annotated[
-        Path, typer.Argument(metavar="PATH", help="A folder of runs or a log file (see README for formats).")
+        Path,
+        typer.Argument(exists=True, help="A folder of runs or a log file (see README for formats)."),
     ],
-    out: Annotated[Path, typer.Option(help="Write to this CSV file.")] = Path("rewards.csv"),
+    out: Annotated[Path, new_file_option(help="Write to this CSV file.")] = Path("rewards.csv"),
     score: Annotated[
         str | None, typer.Option(help="Take the score of this name, if the logs have several.")
     ] = None,
@@ -52,7 +53,7 @@ def rewards(
         if chosen not in names:
             stop(f"--score {printable(chosen)}: no run has this score; use {' or '.join(names)}")
         rows = [(run, scores.get(chosen)) for run, scores in found.items()]
-        atomic_write(
+        write_file(
             out, csv_text(files.COLUMNS, [(run, _success(value), _cell(value)) for run, value in rows])
         )
     known = sum(value is not None for _, value in rows)

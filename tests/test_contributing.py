@@ -405,13 +405,13 @@ def test_a_label_question_is_asked_of_annotators(copy):
     """
     suite = copy.folder / "suite"
     shutil.copytree(copy.folder / "arb" / "core" / "suites" / "sample", suite)
-    assert "`suite.toml` (`[[questions]]`), no code" in TABLE["a label question"]
+    assert "`suite.toml` (`[[targets]]`), no code" in TABLE["a target (what is asked and scored)"]
     with (suite / "suite.toml").open("a", encoding="utf-8") as file:
         file.write(dedent(question))
     code = """
         from arb.core.suite import load_suite
 
-        print(load_suite("suite").question("politeness").title)
+        print(load_suite("suite").target("politeness").title)
     """
     assert copy.python(code).strip() == "Politeness"
 

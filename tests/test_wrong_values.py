@@ -18,6 +18,8 @@ from arb.__main__ import app
 JUDGED = "simplified-neither --suite sample --split dev --model m --base-url http://127.0.0.1:9/v1"
 SAMPLE = "run/predictions.jsonl --suite sample --split dev"
 CALLS = {
+    "data build": "--source logs --out new",
+    "data inspect-source": "logs",
     "data new-suite": "--source logs --dev-share 0.5 --out new",
     "data sample-tasks": "--metadata wrong.any",
     "data split": "--ids wrong.any --dev-tasks 1",
@@ -38,7 +40,13 @@ CALLS = {
     "leaderboard dev-labels": "--annotations wrong.any --suite suite --replace",
     "leaderboard estimate": "--verdicts run/predictions.jsonl --plan",
     "leaderboard export": "wrong.any --out new",
+    "compare": f"run/predictions.jsonl {SAMPLE}",
+    "compare --labels": "run/predictions.jsonl run/predictions.jsonl",
     "leaderboard score": SAMPLE,
+    "leaderboard score --labels": "run/predictions.jsonl",
+    "score": SAMPLE,
+    "score --labels": "run/predictions.jsonl",
+    "space serve": "--source logs",
     "submissions annotate import": "wrong.any --format csv --person a=b",
     "submissions annotate resolve": "--decisions wrong.any",
     "submissions check": SAMPLE,

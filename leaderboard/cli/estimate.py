@@ -70,7 +70,8 @@ def estimate(  # noqa: PLR0913 - a command's options
         float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
     ] = 5.0,
     source: Annotated[
-        Path | None, typer.Option(help="Also read the judged runs from this folder or log file.")
+        Path | None,
+        typer.Option(exists=True, help="Also read the judged runs from this folder or log file."),
     ] = None,
     agent_from: AgentFromOption = None,
     crashed: Annotated[

@@ -205,6 +205,8 @@ def _template_for_estimate(
     source: Path | None,
     space: str,
 ) -> None:
+    if not space.startswith(("http://", "https://")):
+        stop(f"--space {space}: is not an address of a Space; write https://…")
     if not verdicts:
         stop("--for-estimate needs judges' verdicts on all runs; give them with --verdicts")
     record = out.with_suffix(".draw.json")

@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, file_option, new_file_option, plain_console, print_json, stop, write_file
+from arb.core.cli import (
+    JsonOption,
+    file_option,
+    new_file_option,
+    new_folder_option,
+    plain_console,
+    print_json,
+    stop,
+    write_file,
+)
 from arb.core.console import coefficient, interval, percent, printable, text_table
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports

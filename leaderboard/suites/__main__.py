@@ -6,7 +6,15 @@ from typing import Annotated, Final
 
 import typer
 
-from arb.core.cli import JsonOption, new_command, next_step, plain_console, print_json, stop
+from arb.core.cli import (
+    JsonOption,
+    new_command,
+    new_folder_option,
+    next_step,
+    plain_console,
+    print_json,
+    stop,
+)
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
 from arb.core.predictions.findings import counted
@@ -59,8 +67,12 @@ def list_suites(as_json: JsonOption = False) -> None:
 @app.command("import")
 def import_suite(
     name: Annotated[str, typer.Argument(help=f"Suite to import: {', '.join(IMPORTERS)}.")],
-    checkout: Annotated[Path, typer.Argument(help="Checkout of the suite's repository.")],
-    out: Annotated[Path | None, typer.Option(help="New folder for the suite; by default, its name.")] = None,
+    checkout: Annotated[
+        Path, typer.Argument(exists=True, file_okay=False, help="Checkout of the suite's repository.")
+    ],
+    out: Annotated[
+        Path | None, new_folder_option(help="New folder for the suite; by default, its name.")
+    ] = None,
 ) -> None:
     """Write a suite, its labels and its judges' verdicts from a checkout of its repository.
 
