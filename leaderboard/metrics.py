@@ -96,7 +96,7 @@ def _macro_f1(sums: np.ndarray) -> np.ndarray:
 
 
 def _kappa(sums: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20); missing is a class."""
+    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20); a missing answer is a class of its own."""
     table = _as_table(sums)
     n = table.sum(axis=(-2, -1))
     by_chance = (table.sum(axis=-1) * table[..., :-1].sum(axis=-2)).sum(axis=-1) / n
@@ -137,7 +137,7 @@ def _grade_spearman(sums: np.ndarray) -> np.ndarray:
 
 
 def _first_errors(answers: LabelledAnswers) -> np.ndarray:
-    """Return 1 for each run, on its first item: whether the first wrong step is right, and the run itself.
+    """Return 1 for each run, on its first item: whether the first wrong step is named correctly, and the run itself.
 
     A run without an error is right if the judge names none.
     """
@@ -205,7 +205,7 @@ OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
         "spearman": TargetMetric("Spearman", "correlation of ranks", _table, _grade_spearman),
         "first_error_accuracy": TargetMetric(
             "First error",
-            "runs whose first wrong step is right / all runs",
+            "runs whose first wrong step is named correctly / all runs",
             _first_errors,
             _share,
             is_share=True,

@@ -331,7 +331,7 @@ class TrajectorySource:
         raise NotImplementedError
 
     def kind_of(self, file: SourceFile) -> str:
-        """Return the kind of a run. Only in a folder with several formats it depends on the run."""
+        """Return the kind of a run. It depends on the run only in a folder with several formats."""
         return self.kind
 
     def files_of(self, file: SourceFile) -> Iterable[Path]:

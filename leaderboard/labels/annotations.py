@@ -144,7 +144,7 @@ def is_released_header(line: str) -> bool:
 
 
 def is_plain(questions: Sequence[Target]) -> bool:
-    """Return whether files of a suite have the plain format, since it has no released target."""
+    """Return whether a suite's files have the plain format, because none of its targets is released."""
     return bool(questions) and all(question.is_own for question in questions)
 
 

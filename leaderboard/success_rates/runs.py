@@ -90,7 +90,7 @@ class AgentRuns:
         return replace(self, ids=(*self.ids, *more), verdicts=verdicts, failures=self.failures | {*more})
 
     def renamed(self, names: Mapping[str, str]) -> "AgentRuns":
-        """Return the runs with other ids; ``names`` has them by reading key."""
+        """Return the runs under new ids. ``names`` maps the reading key of an id to its new id."""
         return replace(self, ids=tuple(names.get(reading_key(run), run) for run in self.ids))
 
     @property
@@ -329,7 +329,7 @@ def extended_draw(
 
 
 def add_draws(draws: Sequence[tuple[str, tuple[Stratum, ...]]]) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Return the draw that several draws from the same runs make together, and an error if they differ."""
+    """Combine several draws from the same runs into one. Return an error too if they contradict each other."""
     found: dict[tuple[str, frozenset[tuple[str, bool]]], Stratum] = {}
     for name, strata in draws:
         agents = {agent for agent, _ in found}

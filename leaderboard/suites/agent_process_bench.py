@@ -63,7 +63,9 @@ def read(checkout: Path) -> ImportedSuite:
             record = str(row.get("record_id"))
             run = Trajectory.of(_id_of(dataset, record, place), "test")
             if record in ids:
-                raise ImportProblem(f"{place}, record_id {record!r}: an earlier line has it; check out again")
+                raise ImportProblem(
+                    f"{place}, record_id {record!r}: an earlier line has it; check out the repository again"
+                )
             ids[record] = run.trajectory_id
             items.append(run)
             answer = _value(row.get("final_label"), place, "final_label")
@@ -85,7 +87,9 @@ def _id_of(dataset: str, record: str, place: str) -> str:
     """Return the id of a run; its record is ``<source>:<query>:<sample>``, and the query is the task."""
     parts = record.split(":")
     if len(parts) != 3 or not all(parts):
-        raise ImportProblem(f"{place}, record_id {record!r}: is not SOURCE:QUERY:SAMPLE; check out again")
+        raise ImportProblem(
+            f"{place}, record_id {record!r}: is not SOURCE:QUERY:SAMPLE; check out the repository again"
+        )
     source, query, sample = map(id_part, parts)
     return f"{dataset}/{AGENT}/{source}.{query}~{sample}"
 
@@ -93,7 +97,7 @@ def _id_of(dataset: str, record: str, place: str) -> str:
 def _steps(row: Mapping[str, Any], place: str) -> dict[str, str | None]:
     steps = row.get("step_labels")
     if not isinstance(steps, Mapping):
-        raise ImportProblem(f"{place}, step_labels: is not an object; check out again")
+        raise ImportProblem(f"{place}, step_labels: is not an object; check out the repository again")
     return {step: _value(label, place, f"step_labels {step}") for step, label in steps.items()}
 
 

@@ -153,7 +153,7 @@ def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
 
 
 def _parse_yaml(content: bytes) -> pd.DataFrame:
-    """Return the table in YAML of the user's own; a stranger's aliases could fill the memory."""
+    """Parse the user's own YAML. Do not use this for uploads, whose aliases could fill the memory."""
     try:
         rows = yaml.safe_load(content)
     except yaml.YAMLError as error:

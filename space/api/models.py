@@ -24,7 +24,7 @@ from submissions.scoring.rescore import JudgeEffect, Rescoring
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories, from the ``rows`` of ``of`` rows whose cost is known."""
+    """Dollars per 1,000 trajectories. The cost of ``rows`` of all ``of`` rows is known."""
 
     usd_per_1000: float
     rows: int
@@ -292,7 +292,7 @@ class RecordedTag(Recorded):
 
 
 class RecordedQuestion(Recorded):
-    """A question of a trajectory was decided."""
+    """An answer to a question about a trajectory was decided."""
 
     question: str
 

@@ -87,7 +87,7 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
 
 
 def open_parquet(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-    """Open Parquet with limits on what its footer may contain. Raises nearly anything if it is damaged."""
+    """Open Parquet with limits on what its footer may contain. A damaged file can raise almost any error."""
     return pq.ParquetFile(
         pa.BufferReader(content),
         read_dictionary=list(read_dictionary),

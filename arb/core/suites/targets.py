@@ -394,7 +394,7 @@ def _words_of(table: Mapping[str, Any], field: str, place: str, problems: list[s
 def _parse_metrics(
     table: Mapping[str, Any], kind: TargetType, has_errors: bool, place: str, problems: list[str]
 ) -> tuple[str, ...]:
-    """Return the metrics of a target, with the main one first; judges are not scored without any."""
+    """Return the metrics of a target, the main one first. Without metrics, judges are not scored on it."""
     known = METRICS[kind] + (STEP_METRICS if has_errors else ())
     found = list(_some_of({"metrics": list(known), **table}, "metrics", known, place, problems))
     if "main" in table:

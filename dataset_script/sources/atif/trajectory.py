@@ -48,7 +48,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of members that do not have the form of the format, so that they are not read."""
+    """Yield the places of members that do not match the format. They are not read."""
     steps = document.get("steps")
     if not isinstance(steps, list):
         yield "steps is not a list"

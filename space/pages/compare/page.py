@@ -196,7 +196,7 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
 
 
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
-    """Return which judge is better overall and on which benchmarks, or why the data do not tell."""
+    """Return which judge is better overall and on which benchmarks, or why the data cannot tell."""
     first, second = names[pair.first], names[pair.second]
     figure, value, interval = metric_name(found.figure), pair.overall.value, pair.overall.interval
     for name, place in ((first, pair.first), (second, pair.second)):
