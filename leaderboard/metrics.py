@@ -96,7 +96,10 @@ def _macro_f1(sums: np.ndarray) -> np.ndarray:
 
 
 def _kappa(sums: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20); a missing answer is a class of its own."""
+    """Return Cohen's kappa (1960, Educational and Psychological Measurement 20).
+
+    A missing answer is a class of its own.
+    """
     table = _as_table(sums)
     n = table.sum(axis=(-2, -1))
     by_chance = (table.sum(axis=-1) * table[..., :-1].sum(axis=-2)).sum(axis=-1) / n
@@ -137,7 +140,7 @@ def _grade_spearman(sums: np.ndarray) -> np.ndarray:
 
 
 def _first_errors(answers: LabelledAnswers) -> np.ndarray:
-    """Return 1 for each run, on its first item: whether the first wrong step is named correctly, and the run itself.
+    """Return (whether the first wrong step is named correctly, 1) on the first item of each run, else zeros.
 
     A run without an error is right if the judge names none.
     """

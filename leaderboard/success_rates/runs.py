@@ -329,7 +329,7 @@ def extended_draw(
 
 
 def add_draws(draws: Sequence[tuple[str, tuple[Stratum, ...]]]) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Combine several draws from the same runs into one. Return an error too if they contradict each other."""
+    """Combine several draws from the same runs. Return an error too if they contradict each other."""
     found: dict[tuple[str, frozenset[tuple[str, bool]]], Stratum] = {}
     for name, strata in draws:
         agents = {agent for agent, _ in found}

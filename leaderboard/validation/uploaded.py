@@ -1,4 +1,4 @@
-"""Validate tables that strangers uploaded. A server calls `validate_upload` in a worker process (`parser_pool`)."""
+"""Validate tables that strangers uploaded. Servers call `validate_upload` in a worker (`parser_pool`)."""
 
 import json
 from collections.abc import Sequence

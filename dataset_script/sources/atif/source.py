@@ -178,7 +178,7 @@ class AtifSource(TrajectorySource):
         yield from self._named_files(file)
 
     def own_files(self) -> Iterator[Path]:
-        """Return the files of trials that only grade an earlier run again, and those that Harbor writes for a job."""
+        """Return the files of trials that grade an earlier run again, and those that Harbor writes."""
         for path in _candidates(self.folder):
             if self._trial(path):
                 folder = _trial_folder(path)

@@ -239,7 +239,7 @@ class Conversation:
 
 
 def _text_of(part: Any) -> str:
-    """Return the text of a part. A part of another kind, such as a document, is described or given as JSON."""
+    """Return the text of a part. A part of another kind, such as a document, is described or is JSON."""
     if isinstance(part, dict):
         texts = [part[key] for key in _TEXT_FIELDS if isinstance(part.get(key), str)]
         kind = part.get("type")
