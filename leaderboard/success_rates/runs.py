@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from pydantic import TypeAdapter, ValidationError
 
 from arb.core.annotation import Annotation
-from arb.core.ids import TrajectoryId, reading_key
+from arb.core.ids import TrajectoryId, reading_key, task_key
 from arb.core.predictions.check import rows_by_id
 from arb.core.predictions.findings import Finding, error, quoted_id, row_finding, warning
 from arb.core.predictions.parser_pool import ReadResult, read_in_process
@@ -41,7 +41,9 @@ LABELS_A_STRATUM: Final = 5
 `bench.estimate`)."""
 ONE_AGENT: Final = "all runs"
 """The agent of runs whose ids do not name one."""
-DRAW_FORMAT: Final = "draw-1"
+DRAW_FORMAT: Final = "draw-2"
+BY_ID: Final = "draw-1"
+"""The format of older draws, in which the agents' runs were drawn independently. They cannot be extended."""
 _CODES: Final[Mapping[bool | None, int]] = {True: 1, False: 0, None: NO_VERDICT}
 MOST_AGENTS: Final = 100
 """The maximum number of agents in the files, because each agent is estimated separately."""
@@ -287,7 +289,7 @@ def read_draw(
     """
     try:
         record: Any = json.loads(content)
-        if isinstance(record, dict) and record.get("format") == DRAW_FORMAT:
+        if isinstance(record, dict) and record.get("format") in (DRAW_FORMAT, BY_ID):
             strata = TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata"))
             hashes = TypeAdapter(dict[str, str]).validate_python(record.get("judges", {}))
             return _with_names(strata, hashes, files or {}), []
@@ -311,6 +313,9 @@ def extended_draw(
     if findings:
         return (), 0, findings
     record = json.loads(content)
+    if record["format"] == BY_ID:
+        message = "was drawn by an older version, whose draws cannot be extended. Name a new file with --out."
+        return (), 0, [replace(error("older_draw", message), file=name)]
     seed = record.get("seed", 0)
     judges = {judge for stratum in strata for judge in stratum.verdicts or ()}
     hashes = {file.sha256 for file in runs.files.values()}
@@ -428,10 +433,11 @@ def draw_runs(
 ) -> tuple[Stratum, ...]:
     """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 
-    Runs are drawn by a hash of the seed and the id. If ``stratified``, each pattern of verdicts gets labels
-    in proportion to its runs (see `strata_of_patterns`); else all runs of the agent are equally likely.
-    ``kept`` are runs that were drawn before with this seed. They stay drawn together with all runs of lower
-    hash in their stratum, so the larger draw is random too.
+    Runs are drawn by a hash of the seed and the task. So the same tasks are drawn for all agents, which makes
+    comparisons of them precise. If ``stratified``, each pattern of verdicts gets labels in proportion to its
+    runs (see `strata_of_patterns`); else all runs of the agent are equally likely. ``kept`` are runs that
+    were drawn before with this seed. They stay drawn together with all runs of lower hash in their stratum,
+    so the larger draw is random too.
     """
     found = []
     for agent, rows in runs.rows_of.items():
@@ -440,13 +446,21 @@ def draw_runs(
         for number, wanted in enumerate(stratum_sizes(np.bincount(strata).tolist(), n_labels)):
             inside = strata == number
             ids = [runs.ids[row] for row in rows[inside]]
-            ranked = sorted(ids, key=lambda run: hashlib.sha256(f"{seed}/{run}".encode()).digest())
+            ranked = sorted(ids, key=lambda run: _draw_order(run, seed))
             wanted = max([wanted, *(place for place, run in enumerate(ranked, start=1) if run in kept)])
             pattern = np.unique(patterns[inside], axis=0)
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None
             found.append(Stratum(agent, verdicts, len(ids), tuple(sorted(ranked[:wanted]))))
     return tuple(found)
+
+
+def _draw_order(run: str, seed: int) -> bytes:
+    """Return the key by which runs are drawn. The runs of one agent have different keys."""
+    if _names_agent(run):
+        parts = TrajectoryId.parse(run)
+        run = f"{parts.folder}/{task_key(parts.task_id)}"
+    return hashlib.sha256(f"{seed}/{run}".encode()).digest()
 
 
 def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:

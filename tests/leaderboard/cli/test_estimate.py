@@ -248,6 +248,19 @@ def test_a_file_that_cannot_be_extended_is_left_alone_with_the_reason(run, tmp_p
     assert "open.csv has no column trajectory_id" in run(*call).stderr
 
 
+def test_the_same_tasks_are_drawn_for_all_agents_unless_they_are_stratified(run, tmp_path):
+    call = ("annotation-template", "--verdicts", "right.jsonl", "--for-estimate", "12", "--out")
+    run(*call, "tasks.csv")
+    drawn = {agent: set() for agent in "ab"}
+    for row in read_rows(tmp_path / "tasks.csv"):
+        _, agent, task = row["trajectory_id"].split("/")
+        drawn[agent].add(task)
+    assert drawn["a"] == drawn["b"] and len(drawn["a"]) == 12
+    record = json.loads((tmp_path / "tasks.draw.json").read_text())
+    (tmp_path / "tasks.draw.json").write_text(json.dumps({**record, "format": "draw-1"}))
+    assert "was drawn by an older version" in run(*call, "tasks.csv").stderr
+
+
 def test_two_files_of_labels_and_draws_add_up_and_contradictions_are_named(run, tmp_path):
     verdicts = ("--verdicts", "right.jsonl")
     for seed in ("1", "2"):
@@ -433,7 +446,7 @@ def test_labels_and_verdicts_may_have_any_ids_and_columns(run, tmp_path):
     assert done.exit_code == 0, done.output
     (agent,) = json.loads(done.stdout)["agents"]
     assert (agent["agent"], agent["n"], agent["labelled"]) == ("all runs", 40, 10)
-    assert agent["judge_alone"] == [{"judge": "judge", "rate": 0.25}]
+    assert agent["judge_alone"] == [{"judge": "judge", "rate": 0.25, "no_verdict": 0}]
     assert agent["labels_only"]["rate"] == pytest.approx(0.3)  # runs 0, 4 and 8 of ten
     draw = ("annotation-template", "--for-estimate", "5", "--verdicts", "judge.csv", "--out", "draw.csv")
     assert run(*draw).exit_code == 0

@@ -426,6 +426,55 @@ def test_the_interval_on_tasks_covers_the_agents_rate_on_the_real_verdicts(share
         assert 0.92 <= covered / 500 <= 0.98, agent
 
 
+@pytest.mark.slow
+@pytest.mark.labels
+@pytest.mark.shared
+def test_the_paired_comparison_finds_the_better_agent_more_often_than_two_intervals(
+    shared, official_settings
+):
+    """On the 206 tasks that both tried, Claude's and Llama's rates differ by 18 points."""
+    suite = load_suite()
+    truth = load_labels(suite, "test", official_settings).primary["success"]
+    file = shared / "data/agent-reward-bench/verdicts/aer-c.jsonl"
+    verdicts = read_verdict_file(file, suite, "test", official_settings.max_upload_bytes).codes("success")
+    better, worse = (
+        "GenericAgent-anthropic_claude-3.7-sonnet",
+        "GenericAgent-meta-llama_Llama-3.3-70B-Instruct",
+    )
+    test = suite.split("test")
+    tried = [
+        {
+            (each.benchmark, each.task)
+            for each, label in zip(test, truth, strict=True)
+            if each.agent == agent and label >= 0
+        }
+        for agent in (better, worse)
+    ]
+    both = tried[0] & tried[1]
+    rows = [
+        n
+        for n, each in enumerate(test)
+        if each.agent in (better, worse) and (each.benchmark, each.task) in both
+    ]
+    ids = [test[n].trajectory_id for n in rows]
+    runs = AgentRuns(tuple(ids), {"aer-c": verdicts[rows]})
+    labels = dict(zip(ids, (truth[rows] == 1).tolist(), strict=True))
+    difference = compare_agents(runs, labels, better, worse).value  # with all labels
+    apart = paired = covered = 0
+    for seed in range(200):
+        drawn = {run for stratum in draw_runs(runs, 60, seed) for run in stratum.drawn}
+        known = {run: labels[run] for run in drawn}
+        low, high = compare_agents(runs, known, better, worse).interval
+        paired += low > 0
+        covered += low <= difference <= high
+        first, second = (each.assisted.interval for each in estimate_agents(runs, known)[0])
+        apart += first[0] > second[1]
+    # The standard deviation of a share of 95 % in 200 draws is 1.5 points.
+    assert covered / 200 >= 0.92
+    assert paired / 200 >= 0.93
+    assert apart < paired
+
+
 def test_crashed_runs_are_failures_whose_number_is_known():
     """Of 80 runs 40 are labelled, 20 of them yes; 20 more crashed: the rate is 20/40 * 80/100 = 40 %."""
     labels = np.array([1, 0] * 20 + [-1] * 40)
