@@ -138,7 +138,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     labels = load_labels(suite, "test", settings)
     truth = (labels.primary["success"] == 1).astype(int)
     verdicts = {
-        name: (read_verdict_file(chosen.verdicts / f"{name}.jsonl", suite, "test", 50_000_000).success == 1)
+        name: (
+            read_verdict_file(chosen.verdicts / f"{name}.jsonl", suite, "test", 50_000_000).codes("success")
+            == 1
+        )
         for name in JUDGES
     }
     agents = np.array([trajectory.agent for trajectory in labels.trajectories])

@@ -251,7 +251,7 @@ def real_verdicts(folder: Path, settings: Settings) -> np.ndarray:
     suite = load_suite()
     files = [folder / f"{name}.jsonl" for name in PUBLISHED]
     return np.stack(
-        [read_verdict_file(file, suite, "test", settings.max_upload_bytes).success for file in files]
+        [read_verdict_file(file, suite, "test", settings.max_upload_bytes).codes("success") for file in files]
     )
 
 

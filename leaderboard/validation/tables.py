@@ -6,8 +6,9 @@ possible. `parsing` reads tables from files.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from math import isnan
 from typing import Any, Final
 
@@ -201,13 +202,9 @@ def _find(
     if len(left) == 1:
         return left
     which = (
-        f"any of {', '.join(left[:10])} could be meant"
-        if left
-        else "no column has answers such as yes and no"
+        f"any of {_listed(left[:10])} could be meant" if left else "no column has answers such as yes and no"
     )
-    raise ColumnUnclear(
-        f"{table.name}: {which}; add {option} COLUMN (columns: {', '.join(names[:30])})", option
-    )
+    raise ColumnUnclear(f"{table.name}: {which}; add {option} COLUMN (columns: {_listed(names)})", option)
 
 
 def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
@@ -267,12 +264,17 @@ def read_several(
     return _combine(labels, ids, label_columns, tuple(judges), columns, problems, len(unlabelled), notes)
 
 
+def _listed(names: Iterable[str]) -> str:
+    """Return the first 30 names, each cut to 60 characters."""
+    return ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for name in islice(names, 30))
+
+
 def _require_columns(table: NamedTable, named: Sequence[str], option: str) -> None:
     """Raise TableError if the table lacks a column that the option names."""
     if absent := [name for name in named if name not in table.frame.columns]:
-        known = ", ".join(map(str, table.frame.columns[:30]))
+        known = _listed(map(str, table.frame.columns))
         raise TableError(
-            f"{table.name}: has no column {', '.join(absent)}; correct {option} (its columns: {known})"
+            f"{table.name}: has no column {_listed(absent)}; correct {option} (its columns: {known})"
         )
 
 
@@ -300,7 +302,7 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
         return found
     names = ", ".join(table.name for table in tables)
     raise ColumnUnclear(
-        f"{names}: share no column with one value per row (in common: {', '.join(common) or 'none'}); "
+        f"{names}: share no column with one value per row (in common: {_listed(common) or 'none'}); "
         "add --id COLUMN, and repeat it if several columns together identify a row",
         "--id",
     )
@@ -345,7 +347,7 @@ def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list
     repeated = [each for each, count in Counter(ids).items() if count > 1]
     if repeated:
         problems.append(
-            f"{table.name}: {len(repeated)} ids have several rows, such as {', '.join(repeated[:5])}; keep "
+            f"{table.name}: {len(repeated)} ids have several rows, such as {_listed(repeated[:5])}; keep "
             "one row of each, or add --id for the columns that tell them apart"
         )
     return ids

@@ -48,10 +48,24 @@ class _BoardFacts(BaseModel):
     rows: list[BoardRow]
 
 
+class TargetJson(BaseModel):
+    """A target that judges are scored on; its first metric is the main one."""
+
+    name: str
+    title: str
+    type: str
+    level: str
+    metrics: list[str]
+
+
 class BoardJson(_BoardFacts):
-    """The whole board; ``digest`` is the SHA-256 of the rest."""
+    """The whole board; ``digest`` is the SHA-256 of the rest.
+
+    ``targets`` is missing if they are success, side effect and repetition.
+    """
 
     digest: str
+    targets: list[TargetJson] = Field(default_factory=list)
 
 
 class BoardPage(_BoardFacts):
@@ -132,6 +146,12 @@ class NotReady(BaseModel):
 
     status: str
     reason: str
+    suite: str = ""
+    submissions: str = ""
+    waiting: int = 0
+    records: str | None = None
+    label_version: str | None = None
+    board_digest: str = ""
 
 
 # Prediction files
@@ -167,7 +187,8 @@ class JudgeRate(BaseModel):
     """The success rate according to one judge."""
 
     judge: str
-    rate: float
+    rate: float | None
+    no_verdict: int
 
 
 class RateJson(BaseModel):

@@ -16,6 +16,7 @@ from submissions.intake.upload import reasons_to_hold
 from submissions.privacy.disclosure import digests_of, disclose
 from submissions.privacy.leak_budget import Disclosure, Leak, disclosures_in, leak_of
 from tests.attacks.world import World
+from tests.support.verdict_tables import verdict_table
 
 ACCOUNTS = 5
 KEY = b"a key that no attacker has, 32 b"
@@ -43,15 +44,6 @@ class Oracle(Protocol):
 
     def public_figures(self, verdicts: np.ndarray) -> Mapping[str, Any]:
         """Submit a file, make its row public, and see what everybody sees. Raises BudgetSpent, FileHeld."""
-
-
-@dataclass(frozen=True, eq=False)
-class SuccessColumn:
-    """A file that only answers for success."""
-
-    success: np.ndarray
-    side_effect: None = None
-    repetition: None = None
 
 
 @dataclass
@@ -92,7 +84,7 @@ class GeneratedOracle:
         return leak_of(self.disclosures)
 
     def _seen(self, verdicts: np.ndarray, audience: str) -> Mapping[str, Any]:
-        file = SuccessColumn(np.asarray(verdicts, dtype=np.int8))
+        file = verdict_table(success=verdicts)
         if not self.is_exact and reasons_to_hold(file, self.world.trajectories, self.rules):
             raise FileHeld
         report = self.exact_report(file.targets["success"])

@@ -7,8 +7,9 @@ from arb.core.suite import SuiteRules
 from leaderboard.report import score_report
 from submissions.privacy.disclosure import digests_of, disclose
 from tests.attacks.findings import Notebook, likely_negatives
-from tests.attacks.oracle import KEY, BudgetSpent, FileHeld, GeneratedOracle, SuccessColumn
+from tests.attacks.oracle import KEY, BudgetSpent, FileHeld, GeneratedOracle
 from tests.attacks.world import POSITIVES, make_world, precision_of
+from tests.support.verdict_tables import verdict_table
 
 
 @pytest.fixture(scope="module")
@@ -19,7 +20,7 @@ def world():
 def test_exact_reports_are_those_of_the_scorer(world):
     column = world.votes[0].copy()
     column[:50] = -1
-    expected = score_report(SuccessColumn(column), world.labels, n_resamples=0)
+    expected = score_report(verdict_table(success=column), world.labels, n_resamples=0)
     expected["labels"]["success"]["by_agent"] = {}
     assert GeneratedOracle(world).exact_report(column) == expected
 
@@ -80,5 +81,5 @@ def test_protected_figures_are_those_of_disclose(world):
     oracle = GeneratedOracle(world)
     report = oracle.exact_report(world.votes[0])
     shown = oracle.figures(world.votes[0])
-    digests = digests_of(SuccessColumn(world.votes[0]), world.trajectories)
+    digests = digests_of(verdict_table(success=world.votes[0]), world.trajectories)
     assert shown == disclose(report, digests, oracle.rules, KEY, "owner")

@@ -128,7 +128,7 @@ def test_a_public_suite_shows_the_same_labels_on_all_its_pages(public_servers):
                 client.get("/errors", params={"judge": row.id, "split": "test", "page": page}).text,
             )
         }  # fmt: skip
-        wrong = service.labels.test.primary["success"] != service.records.verdicts(row.id).success
+        wrong = service.labels.test.primary["success"] != service.records.verdicts(row.id).codes("success")
         assert errors == {
             each.trajectory_id
             for each, is_wrong in zip(service.suite.split("test"), wrong, strict=True)

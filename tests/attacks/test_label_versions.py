@@ -16,10 +16,11 @@ from submissions.privacy.disclosure import DisclosurePolicy, digests_of, disclos
 from submissions.records.database import ScoreRow
 from submissions.scoring.rescore import rescore
 from submissions.scoring.scorer import score_of
-from tests.attacks.oracle import GeneratedOracle, SuccessColumn
+from tests.attacks.oracle import GeneratedOracle
 from tests.attacks.service_oracle import Clock
 from tests.attacks.world import World, make_world
 from tests.support.submissions import declaration, send, settings_for, verdicts, write_suite
+from tests.support.verdict_tables import verdict_table
 
 MALLORY, KEEPER = Actor("Mallory"), Actor("Keeper", is_maintainer=True)
 VERSIONS = 12
@@ -163,5 +164,5 @@ def _positives(world: World, key: bytes, label_version: str) -> int:
     """The number of successes that an owner sees under a label version."""
     oracle = GeneratedOracle(world, key=key)
     report = {**oracle.exact_report(world.votes[0]), "label_version": label_version}
-    digests = digests_of(SuccessColumn(world.votes[0]), world.trajectories)
+    digests = digests_of(verdict_table(success=world.votes[0]), world.trajectories)
     return disclose(report, digests, oracle.rules, key, "owner")["labels"]["success"]["overall"]["positives"]

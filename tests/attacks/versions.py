@@ -21,8 +21,9 @@ from submissions.records.statuses import SubmissionStatuses
 from tests.attacks.findings import Notebook
 from tests.attacks.gain_attacks import WIDTH, nearest_the_edge
 from tests.attacks.observations import Belief, Observation, belief_after, observations_in
-from tests.attacks.oracle import ACCOUNTS, GeneratedOracle, SuccessColumn
+from tests.attacks.oracle import ACCOUNTS, GeneratedOracle
 from tests.attacks.world import KEPT, World, make_world, precision_of
+from tests.support.verdict_tables import verdict_table
 
 CORRECTED = 0.01
 """Of the labels, the share that each new version turns round."""
@@ -94,7 +95,7 @@ class VersionsOracle(GeneratedOracle):
         return verdicts, self._disclose(verdicts)
 
     def _disclose(self, verdicts: np.ndarray) -> Mapping[str, Any]:
-        file = SuccessColumn(verdicts)
+        file = verdict_table(success=verdicts)
         digests = digests_of(file, self.world.trajectories)
         report = disclose(self.exact_report(verdicts), digests, self.rules, self.key, "owner")
         self.disclosures += disclosures_in(report, digests, "colluders", "judge")

@@ -51,7 +51,7 @@ def test_a_row_per_run_that_is_also_a_file_of_verdicts(tmp_path):
     ]
     assert "the reward of 2 of 3 runs" in done.output
     table, findings = read_predictions((tmp_path / "rewards.csv").read_bytes())
-    assert table.success.tolist() == [1, 0, -1]
+    assert table.codes("success").tolist() == [1, 0, -1]
     assert not [finding for finding in findings if finding.level == "error"]
 
 

@@ -113,7 +113,7 @@ def test_check_prints_findings_and_figures(good):
         ("check", __file__),
         ("check", __file__, "--split", "test", "--suite", "no-such-suite"),
         ("template", "--split", "test", "--format", "xlsx"),
-        ("template", "--split", "test", "--out", "no-such-folder/file.csv"),
+        ("template", "--split", "test", "--out", f"{__file__}/file.csv"),
     ],
 )
 def test_wrong_usage_ends_with_2_and_prints_nothing_on_standard_output(arguments):

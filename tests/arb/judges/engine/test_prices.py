@@ -178,7 +178,7 @@ def test_a_table_without_its_columns_or_that_is_none_is_refused(tmp_path):
     with pytest.raises(OptionsError, match=r"nowhere\.csv cannot be read"):
         read_prices(tmp_path / "nowhere.csv")
     (tmp_path / "c.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(OptionsError, match=r"c\.csv cannot be read"):
+    with pytest.raises(OptionsError, match=r"c\.csv is not UTF-8 text"):
         read_prices(tmp_path / "c.csv")
 
 
