@@ -81,6 +81,10 @@ def patiently(
             pause = min(asked_pause(error) or pause, LONGEST_PAUSE)
             say(f"{describe_failure(error)}; trying again in {pause:.0f} s")
             sleep(pause)
+        except RuntimeError as error:
+            # A thread that loses its connection closes the client that all threads share.
+            if "client has been closed" not in str(error) or next(pauses, None) is None:
+                raise
 
 
 def http_error_class() -> type[Exception]:

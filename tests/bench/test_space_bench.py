@@ -13,10 +13,11 @@ from tests.bench.tiny_server import TinyServer
 
 HERE = "http://127.0.0.1:1"
 PAGE = """<!doctype html><table></table><script>
-fetch("/rows").then((answer) => answer.text()).then((rows) => {
-  document.querySelector("table").innerHTML = rows;
+addEventListener("load", async () => {
+  document.querySelector("table").innerHTML = await (await fetch("/rows")).text();
   setTimeout(() => fetch("/later", {method: "POST", body: "x"}).then((answer) => answer.text()), 300);
 });</script>"""
+"""A page that asks for its rows once it is loaded itself."""
 ROWS = "<tr><td>first</td></tr>"
 
 
