@@ -1,4 +1,5 @@
-"""docs/own_agent.md, its five commands as they stand there: from logs of Inspect or chats to an interval."""
+"""docs/own_agent.md, its five commands as they stand there: from chat messages to an interval. (`support/pages.py` follows
+them with logs of Inspect.)"""
 
 import csv
 import json
@@ -6,7 +7,6 @@ import os
 import re
 import shutil
 import subprocess
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -28,24 +28,8 @@ def commands() -> list[str]:
     ]
 
 
-def log(model: str, answers: list[str]) -> dict:
-    samples = []
-    for number, answer in enumerate(answers):
-        call = {"id": "1", "function": "look_up", "arguments": {"town": number}}
-        messages = [
-            {"role": "user", "content": f"Find town {number}.", "source": "input"},
-            {"role": "assistant", "content": "I look it up.", "tool_calls": [call]},
-            {"role": "tool", "content": f"Town {number} is Bergen.", "tool_call_id": "1"},
-            {"role": "assistant", "content": answer},
-        ]
-        goal = messages[0]["content"]
-        samples.append({"id": number, "epoch": 1, "input": goal, "target": "Bergen", "messages": messages})
-    spec = {"task": "towns", "task_id": model, "created": "2026-01-01T00:00:00+00:00", "model": model}
-    return {"version": 2, "status": "success", "eval": spec, "samples": samples}
-
-
 def write_chats(folder: Path) -> None:
-    """Write the same runs as chat messages, one file per run."""
+    """Write runs as chat messages, one file per run."""
     for agent, answers in {"lab_first": ["Bergen", "I give up."] * 20, "lab_second": ["Bergen"] * 40}.items():
         for number, answer in enumerate(answers):
             call = {"name": "look_up", "arguments": json.dumps({"town": number})}
@@ -60,23 +44,14 @@ def write_chats(folder: Path) -> None:
             path.write_text(json.dumps({"messages": messages}))
 
 
-@pytest.fixture(params=["chat"])
-def checkout(request, tmp_path) -> Path:
+@pytest.fixture
+def checkout(tmp_path) -> Path:
     """A copy of the packages with runs of two agents, 40 each; the first agent finds every second town."""
     for package in PACKAGES:
         shutil.copytree(
             REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
         )
-    (tmp_path / "logs").mkdir()
-    if request.param == "chat":
-        write_chats(tmp_path / "logs")
-        return tmp_path
-    (tmp_path / "logs" / "first.json").write_text(json.dumps(log("lab/first", ["Bergen", "I give up."] * 20)))
-    second = log("lab/second", ["Bergen"] * 40)
-    with zipfile.ZipFile(tmp_path / "logs" / "second.eval", "w", zipfile.ZIP_DEFLATED) as archive:
-        for each in second.pop("samples"):
-            archive.writestr(f"samples/{each['id']}_epoch_1.json", json.dumps(each))
-        archive.writestr("header.json", json.dumps(second))
+    write_chats(tmp_path / "logs")
     return tmp_path
 
 

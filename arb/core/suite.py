@@ -220,16 +220,22 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         )
     about = folder / "about.md"
     name = folder.resolve().name
-    trajectories = _trajectories(path)
+    trajectories, configuration = _trajectories(path), _configuration(folder, name)
+    has_labels = (folder / TEST_LABELS).is_file()
+    if has_labels and not configuration["labels_are_public"]:
+        raise SuiteError(
+            f"{TEST_LABELS}: the suite's labels are private; move the file out of its folder, and name it in "
+            "ARB_LABELS (csv:PATH)"
+        )
     return Suite(
         name=name,
         trajectories=trajectories,
         parts=_parts(folder / "items.csv", trajectories),
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
-        test_labels_path=folder / TEST_LABELS if (folder / TEST_LABELS).is_file() else None,
+        test_labels_path=folder / TEST_LABELS if has_labels else None,
         about=about.read_text(encoding="utf-8").strip() if about.is_file() else "",
-        **_configuration(folder, name),
+        **configuration,
     )
 
 
@@ -263,9 +269,22 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
             found |= read()
         except ValueError as error:
             problems.append(str(error))
+    problems += _unprotected(found)
     if problems:
         raise SuiteError(f"{path.name}, {'; '.join(problems)}")
     return found
+
+
+def _unprotected(found: Mapping[str, Any]) -> list[str]:
+    """Return a problem for each scored target of a suite with private labels whose figures get no noise."""
+    if found["labels_are_public"]:
+        return []
+    return [
+        f"target {target.name}: its figures cannot be protected yet, as noise is added only to success, "
+        'side_effect and repetition of whole runs; write labels = "public", or metrics = [] here'
+        for target in scored(found.get("targets", ()))
+        if target.is_own or (target.type, target.level, target.missing) != ("binary", "run", "negative")
+    ]
 
 
 def read_rows(path: Path, needed: Iterable[str] = ()) -> list[dict[str, str]]:

@@ -110,7 +110,7 @@ class Target:
         positive: The values that count as positive; only for a binary target.
         errors: The values that mean that a step is wrong, for the metrics that look for the first error.
         missing: How a judge's missing answer counts: as the negative class, as wrong, or not at all.
-        aggregate: How one label is made from the answers of several annotators.
+        aggregate: How one label is to be made from several answers; not applied yet.
         metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
             Without metrics, judges are not scored on the target.
         aliases: Older names of the target's column in prediction files.

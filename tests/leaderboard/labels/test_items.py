@@ -134,10 +134,30 @@ def test_a_wrong_row_of_items_is_named(suite, tmp_path, rows, problem):
         load_suite(folder)
 
 
+def test_a_suite_with_private_labels_scores_only_targets_that_noise_protects(tmp_path):
+    folder = tmp_path / "qa"
+    folder.mkdir()
+    (folder / "trajectories.csv").write_text("trajectory_id,split\na/b/1,test\n")
+    (folder / "suite.toml").write_text(SUITE.replace('"public"', '"private"'))
+    with pytest.raises(
+        SuiteError, match=r"target final: its figures cannot be protected yet.*target verdict"
+    ):
+        load_suite(folder)
+
+
+def test_test_labels_do_not_lie_in_the_folder_of_a_suite_that_hides_them(suite, tmp_path):
+    folder = tmp_path / "qa"
+    (folder / "test_labels.csv").write_text("trajectory_id,final\nqa/a/1,1\n")
+    assert load_suite(folder).test_labels_path == folder / "test_labels.csv"
+    (folder / "suite.toml").write_text('labels = "private"\n')
+    with pytest.raises(SuiteError, match=r"test_labels\.csv: the suite's labels are private; move the file"):
+        load_suite(folder)
+
+
 def test_a_suite_of_scores_reads_numbers(tmp_path):
     folder = tmp_path / "points"
     folder.mkdir()
-    (folder / "suite.toml").write_text('[[targets]]\nname = "points"\ntype = "score"\n')
+    (folder / "suite.toml").write_text('labels = "public"\n[[targets]]\nname = "points"\ntype = "score"\n')
     (folder / "trajectories.csv").write_text("trajectory_id,split\na/b/1,test\na/b/2,test\n")
     (tmp_path / "labels.csv").write_text("trajectory_id,points\na/b/1,2.5\na/b/2,unsure\n")
     found = load_labels(load_suite(folder), "test", Settings(labels=f"csv:{tmp_path / 'labels.csv'}"))
