@@ -1,5 +1,7 @@
-"""docs/own_agent.md, its five commands as they stand there: from chat messages to an interval. (`support/pages.py` follows
-them with logs of Inspect.)"""
+"""docs/own_agent.md, its five commands as they stand there: from chat messages to an interval.
+
+`support/pages.py` follows them with logs of Inspect.
+"""
 
 import csv
 import json
