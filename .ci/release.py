@@ -1,6 +1,7 @@
 """Print the notes of a release: the section of the version in CHANGELOG.md.
 
-With ``--version``, print the version alone. Exits with a message if the change log or the version is not ready.
+With ``--version``, print only the version. Exits with a message if the change log or the version is not
+ready.
 """
 
 import re

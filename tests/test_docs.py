@@ -72,6 +72,7 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
         "corrections.md": "test_corrections_guide.py",
         "new_suite.md": "test_new_suite_guide.py",
         "scale.md": "arb/judges/ray/test_run.py",
+        "hub_checklist.md": "arb/test_hub_checklist.py",
     }
     assert pages <= {*others, *(Path(name).name for name in FOLLOWED)}
     tests = Path(__file__).parent

@@ -18,7 +18,9 @@ def test_ruff_runs_in_a_fresh_clone_and_finds_a_fault(tmp_path):
 
     def run(*hook: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "pre_commit", "run", *hook, "--all-files"]
-        return subprocess.run(command, cwd=clone, env=environment, capture_output=True, text=True, timeout=600)
+        return subprocess.run(
+            command, cwd=clone, env=environment, capture_output=True, text=True, timeout=600
+        )
 
     for hook in ("lint", "format"):
         done = run(hook)

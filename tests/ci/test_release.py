@@ -12,7 +12,20 @@ _spec = importlib.util.spec_from_file_location("release", ROOT / ".ci" / "releas
 release = importlib.util.module_from_spec(_spec)
 _spec.loader.exec_module(release)
 
-CHANGELOG = "# Change log\n\n## 1.0.0 · 2026-12-01\n\n### Added\n\n- A judge.\n\n## 0.1.0 · 2026-11-20\n\n### Fixed\n\n- A bug.\n"
+CHANGELOG = """# Change log
+
+## 1.0.0 · 2026-12-01
+
+### Added
+
+- A judge.
+
+## 0.1.0 · 2026-11-20
+
+### Fixed
+
+- A bug.
+"""
 
 
 def test_the_notes_are_the_section_of_the_version():
