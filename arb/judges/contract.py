@@ -9,7 +9,7 @@ from __future__ import annotations
 import inspect
 import sys
 import traceback
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
@@ -150,6 +150,20 @@ def _problem_of_answer(answer: Any) -> str | None:
         return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
     if not isinstance(answer.reasoning, str | None):
         return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a string"
+    return None if answer.steps is None else _problem_of_steps(answer.steps)
+
+
+def _problem_of_steps(steps: Any) -> str | None:
+    if not isinstance(steps, Mapping):
+        return f"returns an Answer whose steps are {_described(steps)}: use a dict by step number"
+    for number, answers in steps.items():
+        if type(number) is not int or number < 0:
+            return f"returns an Answer with the step {_described(number)}: use a whole number from 0"
+        if not isinstance(answers, Mapping) or not all(isinstance(name, str) for name in answers):
+            return f"returns an Answer whose step {number} is {_described(answers)}: use a dict by target"
+        for value in answers.values():
+            if not isinstance(value, str | bool | int):
+                return f"returns an Answer whose step {number} has {_described(value)}: use an answer's value"
     return None
 
 

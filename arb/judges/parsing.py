@@ -3,9 +3,10 @@
 import math
 import re
 from collections.abc import Sequence
+from typing import Final
 
 from arb.core.replies import LEAST_REWARD, Form, Verdict, read_rating, read_verdict
-from arb.judges.types import Answer, Reply, TokenProbability
+from arb.judges.types import Answer, Reply, StepQuestion, TokenProbability
 
 _YES_WORDS = ("successful", "success", "succeeded", "yes", "true")
 _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
@@ -68,8 +69,26 @@ MAX_REASONING_CHARS = 1_200
 """The maximum length of the reasoning in a row, so that prediction files are small enough to upload."""
 
 
-def parse_answer(reply: Reply, form: Form) -> Answer:
+_STEP: Final = re.compile(
+    r"^[^\w\n]{0,9}step[^\w\n]{1,4}(\d{1,6})[^\w\n]{0,4}[:=][^\w\n]{0,5}?(-?\w[\w-]{0,39})", re.I | re.M
+)
+"""A line that answers a step, such as ``Step 3: wrong`` or ``**Step 3:** -1``."""
+
+
+def parse_steps(text: str | None, question: StepQuestion) -> dict[int, dict[str, str]]:
+    """Return the answers in lines such as ``Step 3: wrong``, by step; the last answer about a step counts."""
+    found: dict[int, dict[str, str]] = {}
+    for number, value in _STEP.findall(text or ""):
+        if value.casefold() in question.values:
+            found[int(number)] = {question.target: value.casefold()}
+    return found
+
+
+def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None) -> Answer:
     """Return the answer in a reply. If the call failed, the answer only has the state of the reply.
+
+    With a ``question``, answers about steps are read too (see `parse_steps`). A complete reply that has some
+    is ``ok`` even without a verdict.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
     with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.
@@ -78,14 +97,17 @@ def parse_answer(reply: Reply, form: Form) -> Answer:
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
     has_ended = verdict.state == "error" and reply.finish_reason is not None  # the model replied without text
+    is_complete = verdict.state in ("ok", "unsure", "unparsed")
+    steps = parse_steps(reply.text, question) if question is not None and is_complete else {}
     return Answer(
-        "unparsed" if has_ended else verdict.state,
+        "ok" if steps else "unparsed" if has_ended else verdict.state,
         verdict.success,
         verdict.side_effect,
         verdict.repetition,
         verdict.optimality,
         score_of(reply, form, verdict),
         shorten(reply.text),
+        steps or None,
     )
 
 

@@ -230,9 +230,23 @@ class Reply:
         return Usage(*(getattr(self, name) for name in Usage._fields))
 
 
+StepAnswers = Mapping[int, Mapping[str, str | bool | int]]
+"""Answers about single steps, by the step's number (`ViewStep.number`) and the name of the target."""
+
+
+class StepQuestion(NamedTuple):
+    """The name of a target about steps, and the answers to it that a judge may give, in lower case."""
+
+    target: str
+    values: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's answer for one trajectory. ``success`` is None unless the state is ``ok``."""
+    """A judge's answer for one trajectory, with a verdict or answers about steps only if its state is ``ok``.
+
+    ``success`` may be None if there are ``steps``.
+    """
 
     state: str
     success: bool | None = None
@@ -241,9 +255,10 @@ class Answer:
     optimality: int | None = None
     score: float | None = None
     reasoning: str | None = None
+    steps: StepAnswers | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        if (self.state == "ok") != (self.success is not None):
+        if (self.state == "ok") != (self.success is not None or bool(self.steps)):
             raise ValueError(f"the state {self.state!r} does not match success {self.success!r}")
 
 
@@ -327,6 +342,7 @@ class JudgeTraits:
         is_structured: Whether replies are JSON with a fixed schema.
         is_inverted: Whether the prompt asks about success last instead of first.
         form: The form of replies, which ``judges reparse`` needs to parse stored replies again.
+        steps: What the judge asks about steps, if its replies answer as `parsing.parse_steps` reads them.
         images: How to send pictures, or None to send them as recorded.
         output_tokens: The output limits by role, for roles that do not use the run's limit.
         response_formats: The ``response_format`` of requests, by role.
@@ -338,6 +354,7 @@ class JudgeTraits:
     is_structured: bool = False
     is_inverted: bool = False
     form: Form | None = None
+    steps: StepQuestion | None = None
     images: ImageOptions | None = None
     output_tokens: Mapping[str, int] = field(default_factory=dict)
     response_formats: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)

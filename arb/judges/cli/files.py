@@ -31,6 +31,7 @@ from arb.judges.types import ImageOptions, Wants
 
 if TYPE_CHECKING:
     from arb.core.replies import Form
+    from arb.core.suites.targets import Target
     from arb.judges.run.reparse import WholeReply
 
 with lazy_imports():
@@ -149,46 +150,60 @@ def reparse(
     """
     try:
         if (place / "run.json").is_file():
-            _refuse({"--judge": judge, "--split": split, "--suite": suite}, "a run folder")
-            rows, notes = _of_run(place, form, cache)
+            _refuse({"--judge": judge, "--split": split}, "a run folder")
+            rows, targets, notes = _of_run(place, form, cache, suite)
         else:
             _refuse({"--form": form, "--cache": cache}, "released judgments")
             rows, notes = _of_released(place, judge, split, suite)
+            targets = ()
         out.parent.mkdir(parents=True, exist_ok=True)
-        prediction_files.write_predictions(out, rows)
+        prediction_files.write_predictions(out, rows, targets)
     except ValueError as problem:
         stop(str(problem))
-    states = Counter(row["state"] for row in rows)
+    states = Counter(row["state"] for row in rows if "state" in row)  # further rows of a run have none
+    n = states.total()
     if as_json:
-        print_json({"predictions": str(out), "judgments": len(rows), "states": dict(states), "notes": notes})
+        print_json({"predictions": str(out), "judgments": n, "states": dict(states), "notes": notes})
         return
-    typer.echo(f"{len(rows):,} judgments: {', '.join(f'{n:,} {name}' for name, n in states.most_common())}")
+    typer.echo(f"{n:,} judgments: {', '.join(f'{k:,} {name}' for name, k in states.most_common())}")
     for line in notes:
         typer.echo(line)
     typer.echo(f"wrote {out}")
 
 
-def _of_run(folder: Path, form: Form | None, cache: Path | None) -> tuple[list[Row], list[str]]:
-    """Parse the replies of a run again, and return the prediction rows and notes to print."""
+def _of_run(
+    folder: Path, form: Form | None, cache: Path | None, suite_name: str | None
+) -> tuple[list[Row], tuple[Target, ...], list[str]]:
+    """Parse the replies of a run again, and return the prediction rows, their targets and notes to print."""
     configuration = run_folder.read_run(folder)["configuration"]
     judge = reparsing.reparsing_judge(configuration, form)
-    rows: list[Row] = []
+    judgments: list[Row] = []
     changed = unanswered = 0
     with _cached_replies(configuration, cache) as whole:
         for record in run_folder.read_judgments(folder):
             read = reparsing.reparse_record(record, judge, whole)
             unanswered += read is None
             read = read or {**record, "state": "error", "answer": {}}
-            row = records.prediction_row(read)
-            changed += (row["state"], row["success"]) != (record["state"], record["answer"].get("success"))
-            rows.append(row)
+            if form is not None and "steps" in record["answer"]:  # only an own judge's code can read them
+                answer = {**read["answer"], "steps": record["answer"]["steps"]}
+                read = {**read, "state": record["state"], "answer": answer}
+            changed += _verdict(read) != _verdict(record)
+            judgments.append(read)
+    has_steps = any("steps" in read["answer"] for read in judgments)
+    _refuse({"--suite": suite_name if not has_steps else None}, "a run without answers about steps")
+    suite = read_suite(suite_name or configuration["suite"], read_settings()) if has_steps else None
+    rows = list(records.prediction_rows(judgments, suite, has_steps=has_steps))
     notes = [f"{changed:,} of them have a different verdict or state than before"]
     if unanswered:
         notes.append(
             f"{unanswered:,} now need a call to the strong judge that was never made, so they have the state "
             "error; run the judge again with another --out to make these calls (the rest is in the cache)"
         )
-    return rows, notes
+    return rows, suite.targets if suite is not None else (), notes
+
+
+def _verdict(record: Row) -> tuple[object, ...]:
+    return record["state"], record["answer"].get("success"), record["answer"].get("steps")
 
 
 @contextlib.contextmanager

@@ -83,6 +83,7 @@ class Cascade(JudgeWrapper):
             side_effect=first.side_effect if second.side_effect is None else second.side_effect,
             repetition=first.repetition if second.repetition is None else second.repetition,
             optimality=first.optimality if second.optimality is None else second.optimality,
+            steps=first.steps if second.steps is None and second.state == "ok" else second.steps,
         )
 
     def _ask_part(self, prefix: str, view: View) -> JudgeSession:

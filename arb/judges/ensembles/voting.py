@@ -1,6 +1,6 @@
 """Ask a judge several times and take a vote over its answers."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
-from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, View
+from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, StepAnswers, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
 
 VoteRule = Literal["all", "majority", "any"]
@@ -20,11 +20,12 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
     If answers without a verdict could have changed the outcome, the result has no verdict either. Its score
     is the mean `probability` of the answers with a verdict. Side effect and repetition are decided by the
-    same rule. Optimality is the lower median. The reasoning is from the first answer with the same verdict.
+    same rule. Optimality is the lower median, and an answer about a step is the most frequent one. The
+    reasoning is from the first answer with the same verdict.
     """
-    success = outcome([answer.success for answer in answers], rule)
+    success, steps = outcome([answer.success for answer in answers], rule), _most_frequent(answers)
     if success is None:
-        return Answer(state_without_verdict(answers))
+        return Answer("ok", steps=steps) if steps else Answer(state_without_verdict(answers))
     known = [probability(answer) for answer in answers if answer.success is not None]
     agreeing = (answer for answer in answers if answer.success == success)
     grades = [answer.optimality for answer in answers if answer.optimality is not None]
@@ -36,7 +37,22 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
         optimality=median_low(grades) if grades else None,
         score=sum(known) / len(known),
         reasoning=next(agreeing, answers[0]).reasoning,
+        steps=steps,
     )
+
+
+def _most_frequent(answers: Sequence[Answer]) -> StepAnswers | None:
+    """Return the most frequent answer about each step, the earlier one of two, or None if there are none."""
+    votes: defaultdict[int, defaultdict[str, Counter[str | bool | int]]]
+    votes = defaultdict(lambda: defaultdict(Counter))
+    for answer in answers:
+        for number, by_target in (answer.steps or {}).items():
+            for target, value in by_target.items():
+                votes[number][target][value] += 1
+    return {
+        number: {target: counted.most_common(1)[0][0] for target, counted in by_target.items()}
+        for number, by_target in votes.items()
+    } or None
 
 
 def outcome(votes: Sequence[bool | None], rule: VoteRule) -> bool | None:

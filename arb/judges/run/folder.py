@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, nullcontext
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.files import atomic_write, atomic_writer
 from arb.core.predictions.write import write_predictions
@@ -31,12 +31,15 @@ from arb.judges.run.records import (
     JudgmentRecord,
     error_of,
     judgment_record,
-    prediction_row,
+    prediction_rows,
     prompts_changed,
     sent_prompts,
 )
 from arb.judges.run.scheduler import Judgment, RunSource
 from arb.judges.types import AnyJudge, ModelSettings
+
+if TYPE_CHECKING:
+    from arb.core.suite import Suite
 
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
@@ -97,6 +100,7 @@ class RunFolder:
         self._places: dict[str, tuple[int, int]] = {}
         self.states: dict[str, str] = {}
         """The state of every trajectory judged so far, by id."""
+        self._has_steps = False
         for start, line in complete_lines(folder / JUDGMENTS):
             self._note(json.loads(line), start, len(line))
 
@@ -127,8 +131,10 @@ class RunFolder:
         with storing(self.folder):
             atomic_write(self.folder / RUN, json.dumps(self.run, indent=2).encode("ascii") + b"\n")
 
-    def finalize(self, ids: Sequence[str]) -> None:
-        """Rewrite judgments.jsonl and predictions.jsonl with one line per id, in the order of ``ids``.
+    def finalize(self, ids: Sequence[str], suite: Suite | None = None) -> None:
+        """Rewrite judgments.jsonl with one line per id, in the order of ``ids``, and predictions.jsonl.
+
+        If the judge answered steps, predictions.jsonl has rows for the steps of the suite too.
 
         Raises StorageError if a file cannot be written; that file stays unchanged.
         """
@@ -136,7 +142,9 @@ class RunFolder:
         with storing(self.folder):
             with atomic_writer(self.folder / JUDGMENTS) as file:
                 file.writelines(map(self._line, order))
-            write_predictions(self.folder / PREDICTIONS, map(prediction_row, self.records(order)))
+            rows = prediction_rows(self.records(order), suite, has_steps=self._has_steps)
+            targets = suite.targets if suite is not None and self._has_steps else ()
+            write_predictions(self.folder / PREDICTIONS, rows, targets)
 
     def check_prompts(
         self, judge: AnyJudge, models: Mapping[str, ModelSettings], views: RunSource, there: Collection[str]
@@ -192,6 +200,7 @@ class RunFolder:
     def _note(self, record: JudgmentRecord, start: int, length: int) -> None:
         self._places[record["trajectory_id"]] = (start, length)
         self.states[record["trajectory_id"]] = record["state"]
+        self._has_steps |= "steps" in record["answer"]
 
 
 def read_run(folder: Path) -> dict[str, Any]:

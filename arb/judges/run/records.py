@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.predictions.columns import prediction_columns
+from arb.core.suites.targets import SUCCESS
 from arb.judges.engine.cache import key_of
 from arb.judges.engine.prompt_store import Prompt, prompt_of
 from arb.judges.run.progress import was_generated
@@ -18,6 +19,7 @@ from arb.judges.run.scheduler import Exchange, Judgment, drive_offline
 from arb.judges.types import Answer, AnyJudge, Call, Image, Message, ModelSettings, Reply, is_reward_judge
 
 if TYPE_CHECKING:
+    from arb.core.suite import Suite
     from arb.judges.engine.prompt_store import PromptReader
     from arb.judges.run.scheduler import RunSource
 
@@ -66,7 +68,10 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 def answer_facts(answer: Answer) -> dict[str, Any]:
     """Return the ``answer`` of a record: all fields of an answer that are not None, except its state."""
     values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
-    return {name: value for name, value in values if value is not None}
+    facts = {name: value for name, value in values if value is not None}
+    if answer.steps is not None:
+        facts["steps"] = {str(number): dict(answers) for number, answers in answer.steps.items()}
+    return facts
 
 
 def reply_of(call: JudgmentRecord) -> Reply:
@@ -80,6 +85,41 @@ def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
     known = {**record, **record["answer"]}
     row = {name: known[name] for name in prediction_columns() if known.get(name) is not None}
     return {**row, "success": known.get("success")}
+
+
+def prediction_rows(
+    records: Iterable[JudgmentRecord], suite: Suite | None, *, has_steps: bool
+) -> Iterator[JudgmentRecord]:
+    """Yield the rows of a prediction file: `prediction_row` of each record, and with ``has_steps`` its steps.
+
+    There is a row for every step that the suite asks about, also without an answer, so that the file is
+    complete. Answers about other steps or targets are only in judgments.jsonl. The verdict is written into
+    the suite's main target if that is not ``success`` but asks about whole runs with two classes. If no
+    target asks about whole runs, the row of the first step has the run's cost and other facts.
+    """
+    if suite is None or not has_steps:
+        yield from map(prediction_row, records)
+        return
+    columns, main = prediction_columns(suite.targets), suite.main_target
+    asks_runs = any(target.level == "run" for target in suite.targets)
+    asked = [target.name for target in suite.targets if target.level == "step"]
+    steps: defaultdict[str, list[str]] = defaultdict(list)
+    for item in suite.parts:
+        if item.step is not None:
+            steps[item.trajectory_id].append(item.step)
+    for record in records:
+        row = {name: value for name, value in prediction_row(record).items() if name in columns}
+        success = record["answer"].get(SUCCESS)
+        if success is not None and SUCCESS not in columns and (main.level, main.type) == ("run", "binary"):
+            row[main.name] = next(value for value in main.values if main.code(value) == success)
+        if asks_runs:
+            yield row
+            row = {"trajectory_id": record["trajectory_id"]}
+        answers = record["answer"].get("steps", {})
+        for step in steps[record["trajectory_id"]]:
+            found = answers.get(step, {})
+            yield row | {"step": step} | {name: found.get(name) for name in asked}
+            row = {"trajectory_id": record["trajectory_id"]}
 
 
 def error_of(record: JudgmentRecord) -> str:

@@ -19,7 +19,18 @@ from arb.judges.parsing import parse_answer, shorten
 from arb.judges.registry import UnknownJudgeError, find_judge
 from arb.judges.run.records import JudgmentRecord, answer_facts, reply_of
 from arb.judges.run.scheduler import drive_offline
-from arb.judges.types import JUDGE_ROLE, Call, Judge, JudgeSession, Reply, View, Wants, models_of, traits_of
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    Judge,
+    JudgeSession,
+    Reply,
+    StepQuestion,
+    View,
+    Wants,
+    models_of,
+    traits_of,
+)
 from dataset_script.sources.base import UnusableFileError
 from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
 
@@ -44,6 +55,7 @@ class VerdictOnly:
     """A judge that only asks for a verdict, and parses the reply in the form of the judge it replaces."""
 
     form: Form
+    steps: StepQuestion | None = None
     name: str = "stored verdicts"
     inputs: str = "a stored reply"
     calls: str = "1"
@@ -54,7 +66,7 @@ class VerdictOnly:
 
     def ask(self, view: View) -> JudgeSession:
         (reply,) = yield [Call(VERDICT, ())]
-        return parse_answer(reply, self.form)
+        return parse_answer(reply, self.form, self.steps)
 
 
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
@@ -64,15 +76,15 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
     """
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
-        cheap, strong = (form_of_judge(name.strip(), form) for name in configuration["cascade"].split(","))
+        cheap, strong = (_verdict_only(name.strip(), form) for name in configuration["cascade"].split(","))
         band = parse_band(configuration.get("cascade_band"))
         confirms = not configuration.get("cascade_trusts_yes")
-        judge: Judge = Cascade(VerdictOnly(cheap), VerdictOnly(strong), band, confirms)
+        judge: Judge = Cascade(cheap, strong, band, confirms)
     else:
         name = configuration["judge"]
         if samples > 1:
             name = name.removesuffix(samples_suffix(samples, configuration["vote"]))
-        judge = VerdictOnly(form_of_judge(name, form))
+        judge = _verdict_only(name, form)
     if samples > 1:
         judge = SampledJudge(judge, samples, configuration["vote"])
     if configuration.get("threshold") is not None:
@@ -80,10 +92,10 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
     return judge
 
 
-def form_of_judge(name: str, form: Form | None = None) -> Form:
-    """Return ``form``, or the form of the judge's replies if it is None. Raises ReparseError."""
+def _verdict_only(name: str, form: Form | None) -> VerdictOnly:
+    """Return a judge that parses replies in ``form``, or in the judge's own form. Raises ReparseError."""
     if form is not None:
-        return form
+        return VerdictOnly(form)
     try:
         judge = find_judge(name)
     except UnknownJudgeError:
@@ -92,9 +104,10 @@ def form_of_judge(name: str, form: Form | None = None) -> Form:
         ) from None
     if not models_of(judge):
         raise ReparseError(f"{judge.name} calls no model, so there are no replies to parse again")
-    if (known := traits_of(judge).form) is None:
+    traits = traits_of(judge)
+    if traits.form is None:
         raise ReparseError(f"{judge.name}: the form of its replies is unknown; set it with --form")
-    return known
+    return VerdictOnly(traits.form, traits.steps)
 
 
 def reparse_record(

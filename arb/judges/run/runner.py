@@ -224,7 +224,8 @@ def run_judge(
             except KeyboardInterrupt:  # raised only while the engine does not handle signals
                 pass
             finally:
-                folder.finalize([each.trajectory_id for each in config.suite.split(config.split)])
+                ids = [each.trajectory_id for each in config.suite.split(config.split)]
+                folder.finalize(ids, config.suite)
                 session["ended"] = ended.how
                 sums = totals(folder.records())
                 name = full_name(config.judge, config.models, sums["served_models"])

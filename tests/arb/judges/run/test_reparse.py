@@ -9,7 +9,7 @@ import pytest
 from arb.judges.ensembles.threshold import Threshold, score_settings, write_threshold
 from arb.judges.run.folder import read_run
 from arb.judges.run.records import judgment_record
-from arb.judges.run.reparse import ReparseError, VerdictOnly, form_of_judge, reparse_record, reparsing_judge
+from arb.judges.run.reparse import ReparseError, VerdictOnly, reparse_record, reparsing_judge
 from arb.judges.run.scheduler import Exchange, Judgment
 from arb.judges.types import Answer, Call, Message, Reply
 from tests.support import judge_runs
@@ -167,14 +167,14 @@ def test_a_judge_that_never_came_to_its_verdict_counts_as_it_did():
     [("GPT-4o (A)", "tags"), ("AER-V", "status"), ("nnetnav", "rating"), ("WebJudge-7B", "status")],
 )
 def test_the_registry_says_how_a_judge_answers(name, form):
-    assert form_of_judge(name) == form
+    assert reparsing_judge({"judge": name}).form == form
 
 
 @pytest.mark.parametrize(("name", "said"), [("my own", "--form"), ("Rule-based", "calls no model")])
 def test_a_judge_whose_form_is_not_known_is_refused(name, said):
     with pytest.raises(ReparseError, match=said):
-        form_of_judge(name)
-    assert form_of_judge("my own", "rating") == "rating"
+        reparsing_judge({"judge": name})
+    assert reparsing_judge({"judge": "my own"}, "rating").form == "rating"
 
 
 def test_released_judgments_become_a_prediction_file(server, tmp_path):
