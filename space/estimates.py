@@ -1,16 +1,24 @@
 """Estimates agents' success rates from uploaded files, for the REST API and the page ``/my-agent``."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Annotated, Final, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Annotated, Final, Literal, TypeVar
 
 import fastapi
 from fastapi import Request, UploadFile
 
+from arb.core.ids import reading_key
 from arb.core.predictions import read_predictions
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.parser_pool import ReadResult
 from arb.core.predictions.raw import ReadingLimits
-from leaderboard.success_rates.files import FilesDraw, FilesEstimate, draw_from_files, estimate_files
+from dataset_script.new_suite import source_facts
+from leaderboard.success_rates.files import (
+    CrashedRuns,
+    FilesDraw,
+    FilesEstimate,
+    draw_from_files,
+    estimate_files,
+)
 from leaderboard.success_rates.runs import (
     SUCCESS_LABELS,
     SUCCESS_VERDICTS,
@@ -52,6 +60,13 @@ TextsFile = Annotated[
     UploadFile | None,
     fastapi.File(description="Goals and answers of the runs, as ``inspect-source --json`` prints them."),
 ]
+CrashedChoice = Annotated[
+    Literal["failures", "apart"],
+    fastapi.Form(
+        description="Count crashed runs as failures, or list them and leave them out. Which runs crashed is "
+        "known only to a Space that was started with ``--source``."
+    ),
+]
 MOST_IN_PLACE: Final = 300
 """The most runs that can be labelled on the page. A form of their answers has about 35 kB."""
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
@@ -71,6 +86,9 @@ class FileEstimates:
     def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
         self._service, self._uploads, self._checks = service, uploads, checks
         self._on_space = service.settings.space_id is not None
+        source = source_facts(service.settings.data_dir)
+        self.crashed = None if source is None else source.crashed
+        """The runs of the served source that crashed, or None if no source is served."""
 
     async def make(
         self,
@@ -78,8 +96,9 @@ class FileEstimates:
         verdicts: Sequence[UploadFile],
         labels: UploadFile,
         draw: UploadFile | None = None,
+        crashed: CrashedChoice = "failures",
     ) -> FilesEstimate:
-        """Return the estimate from the files of a form.
+        """Return the estimate from the files of a form; ``crashed`` says how crashed runs count.
 
         Raises:
             TooManyChecks: The sender has reached its limit of checks per minute.
@@ -90,10 +109,13 @@ class FileEstimates:
             records = []
             if draw is not None and draw.filename:  # the page's form sends an empty part without a file
                 records = [(safe_file_name(draw.filename), draw.file.read())]
+            tables = list(self._tables(verdicts))
+            judged = [run for _, _, (table, _) in tables if table for run in table.trajectory_ids]
             return estimate_files(
-                self._tables(verdicts),
+                tables,
                 [(safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS))],
                 records,
+                crashed=self.crashed_among(judged, crashed),
             )
 
         return await self._run(request, verdicts, estimate)
@@ -114,6 +136,21 @@ class FileEstimates:
             return (FilesDraw(errors=(*found.errors, *errors)) if errors else found), known
 
         return await self._run(request, verdicts, draw)
+
+    def crashed_among(
+        self, judged: Iterable[str], count_as: Literal["failures", "apart"]
+    ) -> CrashedRuns | None:
+        """Return the crashed runs of agents all of whose other runs are judged, or None if none are known."""
+        if self.crashed is None:
+            return None
+        keys = set(map(reading_key, judged))
+        is_whole: dict[str, bool] = {}
+        for run in (each.trajectory_id for each in self._service.suite.trajectories):
+            agent = run.rpartition("/")[0]
+            is_whole[agent] = is_whole.get(agent, True) and reading_key(run) in keys
+        otherwise = all(is_whole.values())  # of agents of which every run crashed
+        runs = tuple(run for run in self.crashed if is_whole.get(run.rpartition("/")[0], otherwise))
+        return CrashedRuns(runs, count_as, len(self.crashed) - len(runs))
 
     def _read(self, file: UploadFile, reader: str) -> ReadResult:
         limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)

@@ -94,7 +94,7 @@ def estimate(  # noqa: PLR0913 - a command's options
     if agent_from and source is None:
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
     recorded, names = source_runs.recorded_source(verdicts), None
-    ended = recorded.crashed
+    ended, is_known = recorded.crashed, bool(recorded.crashed or recorded.files) and not recorded.is_part
     if source is None and recorded.files is not None:
         line = build_report.files_line(recorded.files)
         typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
@@ -103,6 +103,7 @@ def estimate(  # noqa: PLR0913 - a command's options
     if source is not None:
         built = dataset_commands.read_source(source, agent_from)
         ended = () if recorded.is_part else built.facts.crashed
+        is_known = not recorded.is_part
         facts = words(agent_from)
         names = partial(source_runs.other_names, source, facts) if facts else None
     made = rate_files.estimate_files(
@@ -111,7 +112,7 @@ def estimate(  # noqa: PLR0913 - a command's options
         [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
-        ended if crashed == "failures" else (),
+        rate_files.CrashedRuns(tuple(ended), crashed) if is_known else None,
         names,
     )
     if made.errors:
@@ -132,8 +133,7 @@ def estimate(  # noqa: PLR0913 - a command's options
             title = "draw more runs, into the file with your labels" if own else "draw runs to label"
             next_step(title, "leaderboard", "annotation-template", *chosen)
     elif as_json:
-        of_crashed = {"crashed": {"count_as": crashed, "runs": list(ended)}} if ended else {}
-        print_json({**made.to_json(), **of_crashed})
+        print_json(made.to_json())
     else:
         print_estimates(found, made.judges, plain_console())
         if made.difference is not None:

@@ -2,9 +2,9 @@
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 from arb.core.ids import reading_key
 from arb.core.predictions.findings import Finding, error
@@ -28,14 +28,35 @@ from leaderboard.success_rates.runs import (
 
 
 @dataclass(frozen=True)
+class CrashedRuns:
+    """Runs that ended before a judge could see them, and whether they count as failures or are left out.
+
+    ``not_counted`` is the number of further crashed runs, of agents of which only some runs were judged. It
+    is not known whether they belong to the judged ones.
+    """
+
+    runs: tuple[str, ...]
+    count_as: Literal["failures", "apart"] = "failures"
+    not_counted: int = 0
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        return self.runs if self.count_as == "failures" else ()
+
+
+@dataclass(frozen=True)
 class FilesEstimate:
-    """The estimate from files of verdicts and labels: agents and warnings, or errors in the files."""
+    """The estimate from files of verdicts and labels: agents and warnings, or errors in the files.
+
+    ``crashed`` is None if it is not known which runs crashed.
+    """
 
     judges: tuple[str, ...] = ()
     agents: tuple[AgentEstimate, ...] = ()
     warnings: tuple[str, ...] = ()
     errors: tuple[Finding, ...] = ()
     difference: AgentDifference | None = None
+    crashed: CrashedRuns | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return what ``leaderboard estimate --json`` prints, or the findings as in ``/api/check``."""
@@ -44,7 +65,8 @@ class FilesEstimate:
             return {"acceptable": False, "findings": findings}
         compared = {} if self.difference is None else {"difference": self.difference.to_json()}
         agents = [each.to_json() for each in self.agents]
-        return {"agents": agents, **compared, "warnings": list(self.warnings)}
+        crashed = self.crashed and asdict(self.crashed)
+        return {"agents": agents, **compared, "warnings": list(self.warnings), "crashed": crashed}
 
 
 def estimate_files(
@@ -53,15 +75,15 @@ def estimate_files(
     draws: Sequence[tuple[str, bytes]] = (),
     agent: str | None = None,
     compare: tuple[str, str] | None = None,
-    crashed: Iterable[str] = (),
+    crashed: CrashedRuns | None = None,
     names: Callable[[Iterable[str]], Mapping[str, str]] | None = None,
 ) -> FilesEstimate:
     """Estimate the success rate of each agent, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
     ``labels`` have no judge, and those of several files add up. ``draws`` have the names and the contents of
-    draws' records, which add up as well. ``crashed`` are the ids of runs without a verdict that count as
-    failures. ``names`` returns other ids of runs by reading key, or none if the runs have the right ids.
+    draws' records, which add up as well. ``crashed`` is None if it is not known which runs crashed. ``names``
+    returns other ids of runs by reading key, or none if the runs have the right ids.
     """
     runs, findings = read_runs(verdicts)
     read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
@@ -75,7 +97,7 @@ def estimate_files(
                 "was drawn under other names of agents. Leave out --agent-from, or judge and draw with it."
             )
             errors = [*errors, replace(error("other_agents", message), file=draws[0][0])]
-    runs = runs and runs.with_failures(crashed)
+    runs = runs and runs.with_failures(crashed.failures if crashed else ())
     strata = None
     if draws:
         files = runs.files if runs is not None else None
@@ -112,9 +134,8 @@ def estimate_files(
         return FilesEstimate(errors=(replace(absent, file=draws[0][0] if draws else None),))
     difference = compare_agents(runs, known, *compare, strata) if compare else None
     on_files = tuple(finding.message for finding in findings)
-    return FilesEstimate(
-        tuple(runs.verdicts), agents, (*on_files, *(warnings if labels else ())), difference=difference
-    )
+    said = (*on_files, *(warnings if labels else ()))
+    return FilesEstimate(tuple(runs.verdicts), agents, said, difference=difference, crashed=crashed)
 
 
 @dataclass(frozen=True)
@@ -136,12 +157,13 @@ class FilesDraw:
         """A short hash of the drawn ids, by which two draws can be compared."""
         return hashlib.sha256("\n".join(self.drawn).encode()).hexdigest()[:16]
 
-    def estimate(self, labels: Mapping[str, bool]) -> FilesEstimate:
+    def estimate(self, labels: Mapping[str, bool], crashed: CrashedRuns | None = None) -> FilesEstimate:
         """Return the estimate from labels of drawn runs by trajectory id."""
         if self.runs is None:
             return FilesEstimate(errors=self.errors)
-        agents, warnings = estimate_agents(self.runs, labels, self.strata)
-        return FilesEstimate(tuple(self.runs.verdicts), agents, (*self.warnings, *warnings))
+        runs = self.runs.with_failures(crashed.failures if crashed else ())
+        agents, warnings = estimate_agents(runs, labels, self.strata)
+        return FilesEstimate(tuple(runs.verdicts), agents, (*self.warnings, *warnings), crashed=crashed)
 
 
 def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: int, most: int) -> FilesDraw:

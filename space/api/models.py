@@ -17,6 +17,7 @@ from arb.core.predictions.check import BenchmarkSummary
 from leaderboard.board import rows
 from leaderboard.labels.agreement import Agreement
 from leaderboard.score import Ends, Noise, Score
+from leaderboard.success_rates.files import CrashedRuns
 from submissions.records.statuses import SubmissionStatus
 from submissions.scoring.rescore import JudgeEffect, Rescoring
 
@@ -212,10 +213,11 @@ class EstimatedAgent(BaseModel):
 
 
 class Estimates(BaseModel):
-    """Agents' success rates, estimated from files."""
+    """Agents' success rates, estimated from files; ``crashed`` is null if crashed runs are not known."""
 
     agents: list[EstimatedAgent]
     warnings: list[str]
+    crashed: CrashedRuns | None
 
 
 class Report(TypedDict):

@@ -13,7 +13,14 @@ from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
-from space.estimates import ESTIMATE_LIMITS, DrawFile, FileEstimates, LabelsFile, VerdictFiles
+from space.estimates import (
+    ESTIMATE_LIMITS,
+    CrashedChoice,
+    DrawFile,
+    FileEstimates,
+    LabelsFile,
+    VerdictFiles,
+)
 from space.operations.limits import sender_of
 from space.operations.upload_queue import reads_apart
 from space.services import Services
@@ -127,14 +134,21 @@ def build_submission_router(services: Services) -> APIRouter:
         form_limits=ESTIMATE_LIMITS,
     )
     async def estimate(
-        request: Request, verdicts: VerdictFiles, labels: LabelsFile, draw: DrawFile = None
+        request: Request,
+        verdicts: VerdictFiles,
+        labels: LabelsFile,
+        draw: DrawFile = None,
+        crashed: CrashedChoice = "failures",
     ) -> JSONResponse:
         """The response is the same as the output of ``leaderboard estimate --json``.
 
         It has an estimate from the verdicts of each judge, one from the labels, and one from both (assisted).
         Rates and their 95 % intervals are from 0 to 1. Findings name the file, the rows and the column.
+
+        A Space that serves a folder of runs (``--source``) knows which of them crashed before a judge could
+        see them. On other Spaces ``crashed`` is null, and such runs are missing from the rates.
         """
-        found = await estimates.make(request, verdicts, labels, draw)
+        found = await estimates.make(request, verdicts, labels, draw, crashed)
         return JSONResponse(found.to_json(), 422 if found.errors else 200, NO_STORE)
 
     @router.post(

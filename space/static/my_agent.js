@@ -84,6 +84,20 @@
     count();
   });
 
+  form.addEventListener("toggle", async (event) => { // the steps of a run are loaded when they are opened
+    const list = event.target.querySelector(".run-steps-list");
+    if (!list || !event.target.open || list.childElementCount) return;
+    list.setAttribute("aria-busy", "true");
+    try {
+      const answer = await fetch(event.target.dataset.steps, { credentials: "same-origin" });
+      if (answer.ok) list.innerHTML = await answer.text();
+      else list.textContent = await answer.text();
+    } catch {
+      list.textContent = "The steps could not be loaded. Close and open this to try again.";
+    }
+    list.removeAttribute("aria-busy");
+  }, true);
+
   form.addEventListener("click", (event) => {
     if (!event.target.closest(".clear-labels")) return;
     for (const field of form.querySelectorAll(".drawn-run input:checked")) field.checked = false;

@@ -62,6 +62,7 @@ def addresses(service: SubmissionsApp) -> list[str]:
     found = [path for path in plain if path not in ("/gradio_api/queue/data", "/gradio_api/upload_progress")]
     for name in ids:
         found += [f"/trajectories?id={name}", f"/disputes?trajectory_id={name}", f"/discuss?id={name}"]
+        found.append(f"/trajectories/steps?trajectory_id={name}")
         for judge in judges:
             found.append(f"/trajectories?id={name}&judge={judge}")
             found.append(f"/trajectories/reasoning?trajectory_id={name}&judge={judge}")

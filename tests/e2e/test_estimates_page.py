@@ -8,6 +8,7 @@ import httpx
 import pytest
 from playwright.sync_api import expect
 
+from arb.core.suite import load_suite
 from tests.support.browsing import GRAVE, WIDTHS, faults
 
 pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
@@ -99,7 +100,7 @@ def draw(page, space, verdicts: Path, n_labels: int) -> None:
     """Open the page, choose the file, and draw runs."""
     page.goto(f"{space.url}/my-agent")
     page.locator("input[name=verdicts]").set_input_files(verdicts)
-    page.locator("#n_labels").select_option(str(n_labels))
+    page.locator("#n_labels").select_option(str(max(10, n_labels)))
     page.get_by_role("button", name="Draw runs to label").click()
     expect(page.locator(".drawn-run")).to_have_count(n_labels)
 
@@ -149,6 +150,22 @@ def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_togethe
     expect(page.locator(".labelled-count")).to_have_text("0 of 10 labelled")
     draw(page, judged_space, verdicts, 10)
     expect(page.locator(".labelled-count")).to_have_text("0 of 10 labelled")
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_steps_of_a_served_run_open_below_its_choices(judged_space, page, tmp_path, width):
+    page.set_viewport_size({"width": WIDTHS[width], "height": 900})
+    run = load_suite("sample").split("test")[0].trajectory_id
+    verdicts = tmp_path / "judge.csv"
+    verdicts.write_text(f"trajectory_id,success\n{run},yes\n")
+    draw(page, judged_space, verdicts, 1)
+    steps = page.locator(".run-steps")
+    steps.locator("summary").click()
+    expect(steps.get_by_role("heading", name=re.compile("^Step 1"))).to_be_visible()
+    page.locator(".drawn-run").get_by_role("radio", name="Yes").check(force=True)  # still in view
+    expect(page.locator(".labelled-count")).to_have_text("1 of 1 labelled")
+    assert faults(page, (*GRAVE, "moderate")) == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= WIDTHS[width]
 
 
 def test_without_scripts_the_runs_are_labelled_and_the_files_chosen_again(judged_space, browser, tmp_path):

@@ -181,8 +181,9 @@ def test_a_page_that_is_switched_off_is_not_found_and_nothing_leads_to_it(tmp_pa
     submission = send(service, verdicts(service.suite, misses=2, false_alarms=4)).submission_id
     closed = {f"/{name}" for name in OPTIONAL_PAGES}
     headers = {**signed_in(service, MAINTAINER), "accept": "text/html"}
+    parts = ("/trajectories/reasoning", "/trajectories/steps")
     with TestClient(create_app(settings), base_url=f"http://{HOST}", headers=headers) as client:
-        for path in (*sorted(closed), "/trajectories?id=x", "/trajectories/reasoning", "/submit/"):
+        for path in (*sorted(closed), "/trajectories?id=x", *parts, "/submit/"):
             answer = client.get(path)
             assert answer.status_code == 404 and "There is no such page" in answer.text, path
         assert client.get("/paper", headers={"accept": "application/json"}).json() == {"detail": "Not Found"}

@@ -37,6 +37,7 @@ GET  /api/screenshot                                   422 =
 GET  /api/goal_image                                   422 =
 GET  /api/tree                                         422 =
 GET  /trajectories/reasoning                           422 =
+GET  /trajectories/steps                               422 =
 GET  /bundles/{name}                                      404 =
 READ /healthz                                          200 =
 READ /readyz                                           200 =

@@ -20,6 +20,7 @@ from leaderboard.success_rates.runs import RunTexts
 from space.estimates import (
     LABELLING_LIMITS,
     MOST_IN_PLACE,
+    CrashedChoice,
     DrawFile,
     FileEstimates,
     LabelsFile,
@@ -31,6 +32,7 @@ from space.pages.agent.success_rates import agent_title, view_estimates
 from space.pages.labels.access import BlindItems
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import PATH as TRAJECTORIES
+from space.pages.trajectories.page import STEPS
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.query import link_to
@@ -107,7 +109,8 @@ def view_sheet(draw: FilesDraw, runs: Sequence[DrawnRun], problem: str = "") -> 
 
 
 def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
-    return found.errors or view_estimates(found.judges, found.agents, {}, found.warnings)
+    estimates = view_estimates(found.judges, found.agents, {}, found.warnings)
+    return found.errors or {**estimates, "crashed": found.crashed}
 
 
 def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
@@ -120,8 +123,10 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
         "answers": ANSWERS,
         "least": LEAST_LABELS,
         "most": MOST_IN_PLACE,
+        "steps_path": STEPS,
+        "n_crashed": None if files.crashed is None else len(files.crashed),
     }
-    empty = {**fixed, "n_labels": N_LABELS, "sheet": None, "own": None}
+    empty = {**fixed, "n_labels": N_LABELS, "count_crashed": "failures", "sheet": None, "own": None}
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def own_agent_page(request: Request) -> Response:
@@ -129,7 +134,7 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
 
     @router.post(RATES, include_in_schema=False, form_limits=LABELLING_LIMITS)  # where the form was before
     @router.post(PATH, include_in_schema=False, form_limits=LABELLING_LIMITS)
-    async def own_agent(
+    async def own_agent(  # noqa: PLR0913 - the fields of a form
         request: Request,
         verdicts: VerdictFiles,
         labels: LabelsFile | None = None,
@@ -138,32 +143,35 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
         n_labels: Annotated[int, fastapi.Form(ge=LEAST_LABELS, le=MOST_IN_PLACE)] = N_LABELS,
         step: Annotated[str, fastapi.Form()] = "file",
         drawn: Annotated[str, fastapi.Form()] = "",
+        crashed: CrashedChoice = "failures",
     ) -> Response:
         """Draw runs (``step=draw``), or estimate from labels on the page (``labels``) or in a file."""
+        chosen = {"n_labels": n_labels, "count_crashed": crashed}
         if step == "file":
-            found = await _from_file(files, request, verdicts, labels, draw)
-            return await run_in_threadpool(answer, {"own": view_results(found)}, n_labels)
+            found = await _from_file(files, request, verdicts, labels, draw, crashed)
+            return await run_in_threadpool(answer, {**chosen, "own": view_results(found)})
         made, known = await files.draw(request, verdicts, n_labels, texts)
         form = await request.form()
 
         def labelled() -> Response:
             if made.errors:
-                return answer({"own": made.errors}, n_labels)
+                return answer({**chosen, "own": made.errors})
             is_same = drawn == made.key
             sent = (
                 {run: str(form.get(f"label-{i}", "")) for i, run in enumerate(made.drawn)} if is_same else {}
             )
             runs = drawn_runs.describe(made, known, sent, services.access.blind_items(request))
             if step != "labels" or not is_same:
-                return answer({"sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")}, n_labels)
-            own = view_results(made.estimate(labels_of(sent)))
-            return answer({"sheet": view_sheet(made, runs), "own": own}, n_labels)
+                return answer({**chosen, "sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")})
+            ended = files.crashed_among(made.runs.ids if made.runs else (), crashed)
+            own = view_results(made.estimate(labels_of(sent), ended))
+            return answer({**chosen, "sheet": view_sheet(made, runs), "own": own})
 
         return await run_in_threadpool(labelled)
 
-    def answer(values: Mapping[str, Any], n_labels: int) -> Response:
+    def answer(values: Mapping[str, Any]) -> Response:
         status = 422 if isinstance(values.get("own"), tuple) else 200
-        return pages.answer(TEMPLATE, TITLE, PATH, status, **{**empty, "n_labels": n_labels, **values})
+        return pages.answer(TEMPLATE, TITLE, PATH, status, **{**empty, **values})
 
     return router
 
@@ -174,7 +182,8 @@ async def _from_file(
     verdicts: Sequence[UploadFile],
     labels: UploadFile | None,
     draw: UploadFile | None,
+    crashed: CrashedChoice,
 ) -> FilesEstimate:
     if labels is None or not labels.filename:  # a browser sends an empty part if no file was chosen
         return FilesEstimate(errors=(error("no_labels", NO_LABELS),))
-    return await files.make(request, verdicts, labels, draw)
+    return await files.make(request, verdicts, labels, draw, crashed)

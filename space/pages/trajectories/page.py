@@ -4,7 +4,7 @@ The URL determines everything that the page shows; ``static/trajectories.js`` mo
 """
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
 
@@ -34,6 +34,7 @@ from space.pages.trajectories.filters import (
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import Index, TrajectoryEntry
+from space.pages.trajectories.story import StoryStep
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.web.frame import PageFrame, render
 from space.web.query import link_to
@@ -50,6 +51,10 @@ _SAFE = {"X-Content-Type-Options": "nosniff"}
 SMALLEST_LARGE: Final = 640
 """Pictures narrower than this, in pixels, are thumbnails and are never shown large."""
 
+MOST_STEPS_SHOWN: Final = 40
+LONGEST_SHOWN: Final = 3_000
+"""The most steps of a run on another page, and the most characters of each of their texts."""
+STEPS: Final = "/trajectories/steps"
 SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
 TEMPLATE: Final = "trajectories/page.html"
@@ -228,6 +233,21 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
     router = APIRouter()
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
+    @router.get(STEPS, include_in_schema=False)
+    def steps(request: Request, trajectory_id: Id) -> Response:
+        """Return the steps of a run, without verdicts and labels, to be shown on another page."""
+        if blind_items(request).hides(trajectory_id):
+            return PlainTextResponse(IN_YOUR_QUEUE, 403, {"Cache-Control": "no-store"})
+        try:
+            story = explorer.blind_story(trajectory_id)
+        except KeyError:
+            return PlainTextResponse("There is no such trajectory.", status_code=404)
+        except TrajectoriesUnavailable:
+            return PlainTextResponse("The dataset cannot be read now.", status_code=503)
+        values = story_values(story, "/api", "", trajectory_id=trajectory_id)
+        html = render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_SHOWN)
+        return CachedResponse.of(html.encode(), HTML).answer(request)
+
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
         if blind_items(request).hides(trajectory_id):
@@ -242,6 +262,14 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
         return CachedResponse.of(html.encode(), HTML).answer(request)
 
     return router
+
+
+def _ends(steps: Sequence[StoryStep]) -> Sequence[StoryStep]:
+    """Return all steps of a short run; of a long run, the first and the last ones."""
+    if len(steps) <= MOST_STEPS_SHOWN:
+        return steps
+    half = MOST_STEPS_SHOWN // 2
+    return [*steps[:half], *steps[-half:]]
 
 
 def add_story_routes(

@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from arb.core.files import atomic_write
 from leaderboard.__main__ import app
+from tests.support.crashing_logs import write_crashing_logs
 
 
 @pytest.fixture
@@ -356,30 +357,12 @@ def test_the_file_to_label_carries_goal_answer_and_a_link(run, tmp_path):
     assert "logs: contains none of the drawn runs, such as own/a/" in done.stderr
 
 
-def judged_logs(folder: Path, crashed: int) -> Path:
-    """Write logs of 20 tasks under two temperatures; the first ``crashed`` of the warm ones have no turn."""
-    for name, temperature in (("cold", 0.0), ("warm", 0.7)):
-        samples = []
-        for number in range(20):
-            asked = {"role": "user", "content": "Do it.", "source": "input"}
-            messages = [asked, {"role": "assistant", "content": name}]
-            failed = {"messages": [asked], "error": {"message": "no container"}}
-            has_crashed = name == "warm" and number < crashed
-            more = failed if has_crashed else {"messages": messages}
-            samples.append({"id": number, "epoch": 1, "input": "Do it.", **more})
-        spec = {"task": "t", "task_id": name, "created": "2026-01-01T00:00:00+00:00", "model": "m"}
-        spec["model_generate_config"] = {"temperature": temperature}
-        log = {"version": 2, "status": "success", "eval": spec, "plan": {}, "samples": samples}
-        atomic_write(folder / f"{name}.json", json.dumps(log))
-    return folder
-
-
 @pytest.fixture
 def logs(run, tmp_path, monkeypatch):
     """Logs in a folder, and verdicts and labels of all runs that can be judged: the warm ones succeed."""
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
     (tmp_path / "logs").mkdir()
-    judged_logs(tmp_path / "logs", crashed=5)
+    write_crashing_logs(tmp_path / "logs", crashed=5)
     (tmp_path / "logs" / "notes.txt").write_text("n")
     ids = [f"t/m_temperature=0/{number}" for number in range(20)]
     ids += [f"t/m_temperature=0.7/{number}" for number in range(5, 20)]

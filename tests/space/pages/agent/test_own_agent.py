@@ -5,13 +5,17 @@ import re
 
 import pytest
 
+from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from leaderboard.success_rates.files import labels_of
 from leaderboard.success_rates.runs import RunTexts, read_texts
+from space.__main__ import _settings_of_source
 from space.estimates import MOST_IN_PLACE
+from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.space.pages.agent.test_success_rates import estimates_in
 from tests.space.pages.conftest import page_at
+from tests.support.crashing_logs import write_crashing_logs
 from tests.support.space_app import local_client
 from tests.support.submissions import assert_nothing_was_written
 
@@ -146,6 +150,78 @@ def test_a_run_that_is_served_has_its_goal_answer_and_link_and_others_take_them_
     goal = page_at(service, "/trajectories", id=served[0]).partition('class="goal-text"')[2][1:30]
     sample = sample.partition("</li>")[0]
     assert goal in sample and f'href="/trajectories?id={served[0]}"' in sample
+
+
+def test_a_run_that_is_served_loads_its_steps_next_to_its_goal_and_answer(service):
+    (run,) = (each.trajectory_id for each in load_suite("sample").split("test")[:1])
+    client = local_client(service)
+    files = {"verdicts": ("judge.csv", f"trajectory_id,success\n{run},yes\nown/x/1,yes\n".encode())}
+    html = client.post("/my-agent", files=files, data={"step": "draw", "n_labels": 10}).text
+    address = f"/trajectories/steps?trajectory_id={run}"
+    assert re.findall(r'data-steps="([^"]*)"', html) == [address]  # the other run is not served
+    assert "<h4>Step 1" in client.get(address).text
+
+
+@pytest.fixture
+def of_logs(tmp_path, monkeypatch):
+    """A client of a Space that serves logs with 5 crashed runs, and a judge's verdicts on the other runs."""
+    monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "cache"))
+    (tmp_path / "logs").mkdir()
+    settings = _settings_of_source(write_crashing_logs(tmp_path / "logs", crashed=5), Settings())
+    service = SubmissionsApp(settings)
+    ids = [each.trajectory_id for each in service.suite.trajectories]
+    return local_client(service), [f"{run},{'yes' if '=0.7' in run else 'no'}" for run in ids]
+
+
+def form_of(rows: list[str]) -> dict:
+    table = "\n".join(["trajectory_id,success", *rows]).encode()
+    return {"verdicts": ("judge.csv", table), "labels": ("labels.csv", table)}
+
+
+def test_crashed_runs_of_the_served_folder_are_failures_unless_they_are_left_out(of_logs):
+    client, rows = of_logs
+    # 20 runs without a success; 15 successes of 15 runs, and 5 crashed runs: 15/20 = 75 %
+    for choice, (n, rate) in {"failures": (20, 0.75), "apart": (15, 1.0)}.items():
+        form = {"crashed": choice}
+        found = client.post("/api/estimate", files=form_of(rows), data=form).json()
+        rates = [(each["n"], each["labels_only"]["rate"]) for each in found["agents"]]
+        assert rates == [(20, 0.0), (n, rate)]
+        ids = [f"t/m_temperature=0.7/{number}" for number in range(5)]
+        assert found["crashed"] == {"runs": ids, "count_as": choice, "not_counted": 0}
+        page = client.post("/my-agent", files=form_of(rows), data=form).text
+        assert estimates_in(page)["m_temperature=0.7"][0] == f"15 of {n}"
+        words = "count as failures" if choice == "failures" else "are left out"
+        assert f"5 runs crashed before a judge could see them. They {words}." in shown_text(page)
+        assert all(run in page for run in ids)
+
+
+def test_crashed_runs_are_failures_for_runs_that_are_labelled_on_the_page_too(of_logs):
+    client, rows = of_logs
+    files = {"verdicts": form_of(rows)["verdicts"]}
+    page = client.post("/my-agent", files=files, data={"step": "draw", "n_labels": 30}).text
+    assert len(drawn_in(page)) == 35 and 'name="crashed"' in page
+    answers = {f"label-{i}": "yes" if "=0.7" in run else "no" for i, run in enumerate(drawn_in(page))}
+    form = {"step": "labels", "n_labels": 30, "drawn": key_in(page), **answers}
+    found = estimates_in(client.post("/my-agent", files=files, data=form).text)
+    assert found["m_temperature=0.7"][0] == "15 of 20" and found["m_temperature=0.7"][2][:4] == "75.0"
+
+
+def test_crashed_runs_of_an_agent_that_was_judged_in_part_are_not_counted_which_is_said(of_logs):
+    client, rows = of_logs
+    rows = [row for row in rows if row != "t/m_temperature=0.7/9,yes"]
+    found = client.post("/api/estimate", files=form_of(rows)).json()
+    assert [each["n"] for each in found["agents"]] == [20, 14]
+    assert found["crashed"] == {"runs": [], "count_as": "failures", "not_counted": 5}
+    page = client.post("/my-agent", files=form_of(rows)).text
+    assert "5 other crashed runs are not counted, because the files have verdicts on only some" in page
+
+
+def test_without_a_served_folder_the_page_and_the_api_say_that_crashed_runs_are_not_known(service):
+    client = local_client(service)
+    page = client.post("/my-agent", files=own_files()).text
+    assert "Runs that crashed before a judge could see them are not known here" in shown_text(page)
+    assert "they are missing from the rates here" in shown_text(page) and 'name="crashed"' not in page
+    assert client.post("/api/estimate", files=own_files()).json()["crashed"] is None
 
 
 def test_more_runs_than_the_page_takes_are_one_finding_that_says_what_to_do(service):

@@ -241,7 +241,7 @@ def whole_site(world: World, account: str | None, names: Sequence[str]) -> dict[
         for path in (
             "/trajectories?id={}", "/annotate?id={}", "/disputes?trajectory_id={}",
             "/trajectories/reasoning?trajectory_id={}&judge=" + synthetic.JUDGES[0][0],
-            "/api/disputes?trajectory_id={}",
+            "/api/disputes?trajectory_id={}", "/trajectories/steps?trajectory_id={}",
         )
     ]  # fmt: skip
     found = {}

@@ -1,6 +1,8 @@
 """The explorer's answers over HTTP."""
 
 import io
+import re
+from dataclasses import replace
 
 import pytest
 from fastapi import FastAPI
@@ -146,6 +148,28 @@ def test_reasoning_is_that_of_the_judge_and_escaped(client, entries, explorer, m
     )
     monkeypatch.setattr(explorer, "reasoning", lambda *_: "<script>x</script>")
     assert "<script>" not in ask(client, "/trajectories/reasoning", entry, judge="aerv").text
+
+
+def test_the_steps_of_a_run_are_shown_without_verdicts_and_in_full_only_if_they_are_few(
+    client, entries, explorer, monkeypatch
+):
+    entry = entries[0]
+    steps = explorer.blind_story(entry.trajectory_id).steps
+    assert client.get("/trajectories/steps?trajectory_id=none").status_code == 404
+    answer = ask(client, "/trajectories/steps", entry)
+    assert re.findall(r"<h4>Step (\d+)", answer.text) == [str(each.place) for each in steps]
+    assert answer.text.count("<img loading=") == sum(each.size is not None for each in steps)
+    assert "aerv" not in answer.text and "verdict" not in answer.text
+    text = "<script>x</script>" + 5_000 * "y"
+    many = tuple(replace(steps[0], place=place, text=text) for place in range(1, 101))
+    monkeypatch.setattr(
+        explorer, "blind_story", lambda _: replace(explorer.story(entry.trajectory_id), steps=many)
+    )
+    long = ask(client, "/trajectories/steps", entry).text
+    # 100 steps: the first 20, a line on 60 steps, and the last 20
+    assert re.findall(r"<h4>Step (\d+)", long) == [*map(str, range(1, 21)), *map(str, range(81, 101))]
+    assert "60 steps are left out here" in long and "<script>" not in long and "… (cut)" in long
+    assert len(long) < 40 * 5_000  # a text of 5,018 characters would be longer
 
 
 def test_a_dataset_that_cannot_be_read_answers_503_without_its_place(built, tmp_path):
