@@ -7,13 +7,14 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final
 
-from fastapi import FastAPI, Request
+from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import RedirectResponse
+from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
 
 from arb.core import __version__
 from arb.core.files import project_file
+from arb.core.hub import CommitRateLimiter
 from arb.core.memory import resident_bytes, return_memory
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL
@@ -25,6 +26,7 @@ from space.auth.oauth import build_auth_router, build_login
 from space.gradio_app.app import mount_gradio
 from space.gradio_app.limits import OpenStreams, StreamLimits, UnreadResults
 from space.gradio_app.mcp_server import MCP_BODY_BYTES, MCP_PATH
+from space.gradio_app.submit_page import build_submit_router
 from space.gradio_app.uploads import UploadStore, build_upload_router
 from space.operations.health import build_health_router
 from space.operations.limits import CheckLimit, client_address, count_file, sender_of
@@ -56,11 +58,13 @@ from space.pages.maintain.page import build_maintain_pages
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
+from space.suites import SuiteRoutes, SuiteServices
 from space.web.body_limits import ALL_OTHERS, FORM_ROUTES, JSON_BYTES, PAGE_UPLOAD, BodyLimits
 from space.web.frame import PageFrame
-from space.web.http_errors import add_error_handlers
+from space.web.http_errors import RenderError, add_error_handlers
 from space.web.responses import StaticAssets
-from submissions.app import SubmissionsApp
+from space.web.suite_path import SuitePath, root_of, suite_root
+from submissions.served_suites import served_suites
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
@@ -69,8 +73,8 @@ TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
 
-def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
-    """Add the routes of the pages and of the REST API, which ``/api`` lists in this order."""
+def add_routes(app: FastAPI | APIRouter, services: Services, pages: PageFrame) -> None:
+    """Add the pages and the REST API of a suite, whose routes ``/api`` lists in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     rest = (
@@ -114,16 +118,35 @@ def add_routes(app: FastAPI, services: Services, pages: PageFrame) -> None:
 def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> FastAPI:
     """Open the labels and the records, finish unfinished scoring, and return the application.
 
+    Suites other than the default one are opened at their first use (``app.state.services_by_suite``).
+
     Call ``app.state.end_streams()`` before stopping the server, which otherwise waits for open event streams.
-    ``wait_s`` is how long to wait for the Hub; see `open_service`. Raises RecordsUnavailable.
+    ``wait_s`` is how long to wait for the Hub; see `open_service`. Raises SuiteError, RecordsUnavailable.
     """
-    metrics = Metrics()
-    service = open_service(settings, wait_s=wait_s)
-    metrics.watch(service)
+    served = served_suites(settings)
+    default, *further = served
+    settings = served[default].settings
+    metrics, limiter = Metrics(), CommitRateLimiter()
     uploads, streams = UploadStore(settings), OpenStreams()
     sweeps: list[Callable[[], object]] = [uploads.sweep]
+    counts = RequestCounts(settings, metrics, uploads)
+    queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
+
+    def open_suite(name: str) -> Services:
+        suite, own = served[name]
+        main = None if name == default else suites.default.submissions
+        service = open_service(own, limiter, 0 if main else wait_s, main)
+        service.suite = suite
+        metrics.watch(service)
+        services = Services(service, Explorer(own, service), counts.files, queue, suites)
+        service.records.known_verdicts = services.verdicts  # so that the board ranks as Compare compares
+        return services
+
+    suites = SuiteServices(tuple(served), open_suite)
+    services = suites.default
+    service = services.submissions
     app = FastAPI(
-        lifespan=partial(lifespan, service, uploads, sweeps),
+        lifespan=partial(lifespan, suites, uploads, sweeps),
         title=service.suite.profile.title,
         description=ABOUT_REST,
         version=__version__,
@@ -132,14 +155,31 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         openapi_url=OPENAPI_PATH,
         generate_unique_id_function=operation_id,
     )
-    app.state.end_streams = streams.end
+    app.state.end_streams, app.state.services_by_suite = streams.end, suites
     on_space = settings.space_id is not None
-    counts = RequestCounts(settings, metrics, uploads)
-    queue = UploadQueue(AT_ONCE_SMALL if settings.has_little_memory else AT_ONCE)
-    services = Services(service, Explorer(settings, service), counts.files, queue)
-    service.records.known_verdicts = services.verdicts  # so that the board ranks by them, as Compare compares
-    has_docs = (site := project_file("site")).is_dir() and service.suite.name == OFFICIAL
-    pages = PageFrame(StaticAssets(), on_space, service.suite.profile, has_docs)
+    has_docs = (site := project_file("site")).is_dir() and default == OFFICIAL
+    static, titles = StaticAssets(), {name: each.suite.profile.title for name, each in served.items()}
+    frames = {
+        name: PageFrame(static, on_space, each.suite.profile, has_docs, titles if further else {}, name)
+        for name, each in served.items()
+    }
+    pages = frames[default]
+    by_root = {root_of(name): frames[name] for name in further} | {"": pages}
+
+    def problem(heading: str, message: str, status: int) -> Response:
+        return by_root[suite_root()].problem(heading, message, status)
+
+    def serves(path: str) -> bool:
+        return by_root[suite_root()].profile.serves(path)
+
+    def build_suite(name: str, opened: Services) -> APIRouter:
+        router = APIRouter(redirect_slashes=False)
+        add_routes(router, opened, frames[name])
+        router.include_router(build_submit_router(opened, frames[name]))
+        return router
+
+    if further:
+        app.router.routes.append(SuiteRoutes(suites, build_suite))
     add_routes(app, services, pages)
     add_api_page(app, on_space)
     describe_responses(app)
@@ -150,7 +190,8 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     app.include_router(build_metrics_router(metrics, settings.metrics_token, services.auth.is_maintainer))
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, pages))
-    _add_middleware(app, settings, services, pages, counts, streams)
+    _add_middleware(app, settings, services, serves, problem, counts, streams)
+    app.add_middleware(SuitePath, default=default, further=frozenset(further))
     app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost middleware
     gradio_app = mount_gradio(app, services, settings, pages)
     add_error_handlers(gradio_app, service, pages.problem)  # Gradio answers every address that is not ours
@@ -194,11 +235,12 @@ def _add_middleware(
     app: FastAPI,
     settings: Settings,
     services: Services,
-    pages: PageFrame,
+    serves: Callable[[str], bool],
+    problem: RenderError,
     counts: RequestCounts,
     streams: OpenStreams,
 ) -> None:
-    """Add all middleware except `RequestLog`, from the innermost to the outermost."""
+    """Add all middleware inside of `SuitePath`, from the innermost to the outermost."""
     on_space = settings.space_id is not None
 
     def count_submitter(request: Request) -> None:
@@ -215,8 +257,8 @@ def _add_middleware(
     app.add_middleware(
         CORSMiddleware, allow_origins=(HUB,) if on_space else (), allow_methods=("GET", "POST")
     )
-    app.add_middleware(ClosedRoutes, serves=pages.profile.serves, render_error=pages.problem)
-    add_error_handlers(app, services.submissions, pages.problem)
+    app.add_middleware(ClosedRoutes, serves=serves, render_error=problem)
+    add_error_handlers(app, services.submissions, problem)
     app.add_middleware(
         BodyLimits,
         upload_bytes=settings.max_upload_bytes,
@@ -224,7 +266,7 @@ def _add_middleware(
         gates={"/api/submissions": count_submitter, ANSWERS_PATH: services.auth.require_actor},
         sender=counts.sender,
         larger={ANSWERS_PATH: MOST_ANSWER_BYTES, MCP_PATH: MCP_BODY_BYTES},
-        render_error=pages.problem,
+        render_error=problem,
     )
     app.add_middleware(SecurityHeaders, on_space=on_space)
 
@@ -236,14 +278,15 @@ def is_expensive(path: str) -> bool:
 
 @asynccontextmanager
 async def lifespan(
-    service: SubmissionsApp, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
+    suites: SuiteServices, uploads: UploadStore, sweeps: Sequence[Callable[[], object]], _app: FastAPI
 ) -> AsyncIterator[None]:
     """Call the sweeps regularly; at shutdown, delete all uploads and send waiting records to the Hub."""
     tidying = asyncio.create_task(tidy(sweeps))
     yield
     tidying.cancel()
     uploads.clear()
-    await run_in_threadpool(service.close)
+    for services in suites.opened:
+        await run_in_threadpool(services.submissions.close)
 
 
 async def tidy(sweeps: Sequence[Callable[[], object]]) -> None:

@@ -1,5 +1,6 @@
-"""The services that routes and pages of the Space share, each built once."""
+"""The services that routes and pages of a suite share, each built once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,15 +18,23 @@ from submissions.moderation.reader_actions import ReaderActions
 
 @dataclass(frozen=True)
 class Services:
-    """The services of one application. If ``checks`` is None, the number of checks is not limited."""
+    """The services of one suite. If ``checks`` is None, the number of checks is not limited.
+
+    ``suites`` has the services of all suites of the Space by name; the default suite, which has the accounts,
+    is first.
+    """
 
     submissions: SubmissionsApp
     trajectories: Explorer
     checks: CheckLimit | None = None
     uploads: UploadQueue = field(default_factory=UploadQueue)
+    suites: Mapping[str, "Services"] = field(default_factory=dict, repr=False)
 
     @cached_property
     def auth(self) -> Auth:
+        main = next(iter(self.suites), None)
+        if main is not None and self.suites[main] is not self:
+            return self.suites[main].auth
         service = self.submissions
         return Auth(service.settings, service.engine, service.moderation.identify)
 

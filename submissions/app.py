@@ -13,8 +13,14 @@ from submissions.resources import Resources, utc_now
 class SubmissionsApp(Resources):
     """The shared resources of one suite, and the services that use them: records, moderation and intake."""
 
-    def __init__(self, settings: Settings, clock: Callable[[], datetime] = utc_now) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        clock: Callable[[], datetime] = utc_now,
+        main: "SubmissionsApp | None" = None,
+    ) -> None:
+        """Build the services. ``main`` is the application of the default suite if this is a further one."""
         super().__init__(settings, clock)
         self.records = RecordsService(self)
-        self.moderation = ModerationService(self)
+        self.moderation = ModerationService(self, main.moderation if main else None)
         self.intake = IntakeService(self, self.records, self.moderation)

@@ -59,7 +59,7 @@ class Durability:
 class Resources:
     """The database, files, labels and keys of one suite, each opened at first use. Thread-safe.
 
-    A process has one instance.
+    A process has one instance per suite.
     """
 
     def __init__(self, settings: Settings, clock: Callable[[], datetime]) -> None:

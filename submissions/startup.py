@@ -28,20 +28,24 @@ class InvalidRepositoryName(RecordsUnavailable):
 
 
 def open_service(
-    settings: Settings, limiter: CommitRateLimiter | None = None, wait_s: float = STARTUP_WAIT_SECONDS
+    settings: Settings,
+    limiter: CommitRateLimiter | None = None,
+    wait_s: float = STARTUP_WAIT_SECONDS,
+    main: SubmissionsApp | None = None,
 ) -> SubmissionsApp:
     """Restore the records, score submissions that have no score yet, and return the services.
 
     Records are restored from the Hub if ARB_RECORDS_REPO is set. If the Hub does not answer within ``wait_s``
     seconds, the services start with the local records, and a thread continues once the Hub answers. If
-    ``wait_s`` is 0, a thread does all of this work. Call ``close`` at the end. Raises RecordsUnavailable.
+    ``wait_s`` is 0, a thread does all of this work. ``main`` is the application of the Space's default suite
+    if this is a further suite. Call ``close`` at the end. Raises RecordsUnavailable.
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
             raise InvalidRepositoryName(
                 f"{variable_of(field)}: write a repository as OWNER/NAME, not {name!r}"
             )
-    service = SubmissionsApp(settings)
+    service = SubmissionsApp(settings, main=main)
     with suppress(SecretUnavailable):
         service.secret  # noqa: B018 - a secret that cannot be used is reported at the start
     with service.snapshot() as session:

@@ -3,7 +3,7 @@
 import ipaddress
 from pathlib import Path
 
-from pydantic import Field, SecretStr
+from pydantic import Field, PrivateAttr, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from arb.core.memory import container_memory
@@ -25,6 +25,11 @@ class Settings(BaseSettings):
     )
 
     suite: str = Field("agent-reward-bench", description="name of a shipped suite to serve, or a folder")
+    suites: str = Field(
+        "",
+        description="suites that one Space serves, comma-separated; the first is the default suite. Without "
+        "this and `ARB_SUITE`, the shipped suites with public labels",
+    )
     labels: str = Field(
         "wheel",
         description="source of labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]` or "
@@ -81,6 +86,31 @@ class Settings(BaseSettings):
     hf_token: SecretStr | None = Field(
         None, description="Hub token for the repositories of labels and records"
     )
+
+    _main: "Settings | None" = PrivateAttr(None)
+
+    @model_validator(mode="after")
+    def _take_first_suite(self) -> "Settings":
+        """Make commands that know only one suite use the first one in ARB_SUITES, unless ARB_SUITE is set."""
+        if (places := self.suite_places) and "suite" not in self.model_fields_set:
+            self.__dict__["suite"] = places[0]
+        return self
+
+    @property
+    def suite_places(self) -> tuple[str, ...]:
+        """The names and folders in ARB_SUITES."""
+        return tuple(place.strip() for place in self.suites.split(",") if place.strip())
+
+    @property
+    def main(self) -> "Settings":
+        """The settings of the Space's default suite, which has the secret and the accounts."""
+        return self._main or self
+
+    def under(self, main: "Settings") -> "Settings":
+        """Return these settings as those of a further suite of a Space with the settings ``main``."""
+        found = self.model_copy()
+        found._main = main
+        return found
 
     @property
     def maintainer_names(self) -> frozenset[str]:

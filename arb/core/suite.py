@@ -103,6 +103,8 @@ def _problem(value: Any, default: Any) -> str | None:
 
 SHIPPED = Path(__file__).parent / "suites"
 OFFICIAL = "agent-reward-bench"
+EXAMPLES = ("localshop", "sample")
+"""Shipped suites that guides use; a Space serves them only if it is asked to."""
 TEST_LABELS = "test_labels.csv"
 _KEYS = ("labels", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""

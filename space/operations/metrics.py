@@ -48,11 +48,13 @@ class Metrics:
             buckets=SECONDS, registry=self.registry,
         )  # fmt: skip
         self._routes: set[str] = set()
+        self._watched: list[SubmissionsApp] = []
 
     def watch(self, service: SubmissionsApp) -> None:
         """Count everything that ``service`` checks and submits from now on."""
         service.intake.listeners.append(self._count)
-        self._waiting.set_function(service.durability.waiting)
+        self._watched.append(service)
+        self._waiting.set_function(lambda: sum(each.durability.waiting() for each in self._watched))
 
     def _count(self, result: Upload | SubmissionView | Exception) -> None:
         outcome: str

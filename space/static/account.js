@@ -17,13 +17,15 @@
   }, true);
   form?.addEventListener("submit", () => { form.elements.next.value = here(); });
 
-  // A click elsewhere or Escape closes the menu.
-  document.addEventListener("pointerdown", (event) => { if (menu?.open && !menu.contains(event.target)) menu.open = false; });
-  menu?.addEventListener("keydown", (event) => {
-    if (event.key !== "Escape") return;
-    menu.open = false;
-    menu.querySelector("summary").focus();
-  });
+  // A click elsewhere or Escape closes a menu.
+  for (const each of document.querySelectorAll(".account-menu, .suite-menu")) {
+    document.addEventListener("pointerdown", (event) => { if (each.open && !each.contains(event.target)) each.open = false; });
+    each.addEventListener("keydown", (event) => {
+      if (event.key !== "Escape") return;
+      each.open = false;
+      each.querySelector("summary").focus();
+    });
+  }
 
   function show() {
     if (account === null) return;
@@ -48,7 +50,7 @@
   async function ask() {
     const nobody = { name: null, is_maintainer: false };
     try {
-      const answer = await fetch("/api/me", { credentials: "same-origin", cache: "no-store" });
+      const answer = await fetch(arbPath("/api/me"), { credentials: "same-origin", cache: "no-store" });
       account = answer.ok ? await answer.json() : nobody;
     } catch {
       account = nobody;

@@ -1,7 +1,7 @@
 // Annotating by keyboard. Every change is stored in this browser immediately and sent to REST a moment later.
 // Changes that the server has not acknowledged are sent again, even after a reload or a restart.
 (() => {
-  const ADDRESS = "/api/annotate/answers";
+  const ADDRESS = arbPath("/api/annotate/answers");
   const IDLE_MS = 60_000; // after a minute without input the annotator is considered away
   const KEPT = "arb-draft:"; // prefix of keys in localStorage; the item's token follows
   const is_bare = (event) => !(event.metaKey || event.ctrlKey || event.altKey || event.shiftKey);
@@ -143,7 +143,7 @@
       if (changed) return;
       forget();
       say(found.lasts ? "Saved" : "Saved, and waiting to be stored permanently");
-      if (saves_to_leave) window.location.assign(found.next === token ? "/annotate" : found.next_address ?? "/annotate");
+      if (saves_to_leave) window.location.assign(arbPath(found.next === token ? "/annotate" : found.next_address ?? "/annotate"));
       return;
     }
     stopped = status >= 400 && status < 500 && status !== 429;

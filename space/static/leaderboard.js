@@ -7,7 +7,7 @@ document.addEventListener("click", (event) => {
 
 // The address of this server, in the lines of Python.
 function showOrigin() {
-  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin;
+  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin + arbPath("");
 }
 showOrigin();
 document.addEventListener("htmx:afterSettle", showOrigin);
@@ -105,7 +105,7 @@ document.addEventListener("htmx:afterSettle", showOrigin);
     bar.querySelector(".pick-names").textContent =
       picked.size === 1 ? `${names}: choose another judge to compare` : picked.size === MOST ? `${names} (at most ${MOST})` : names;
     link.hidden = picked.size < 2;
-    link.href = `/compare?judges=${ids.join(",")}`;
+    link.href = arbPath(`/compare?judges=${ids.join(",")}`);
   }
 
   function tick() {

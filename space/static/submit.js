@@ -1,7 +1,7 @@
 // Supports the form that Gradio draws: starts it, keeps the split in the URL, checks a file's size before the
 // upload, shows the outcome next to the file, and shows the account's remaining quota.
 (() => {
-  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin;
+  for (const place of document.querySelectorAll("[data-origin]")) place.textContent = window.location.origin + (place.dataset.origin ? "" : arbPath(""));
   const form = document.getElementById("submit-form");
   if (!form) return;
   const splitInAddress = () => (new URLSearchParams(window.location.search).get("split") === "dev" ? "dev" : "test");
@@ -81,7 +81,7 @@
     let text = "";
     if (address) {
       try {
-        const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+        const answer = await fetch(arbPath(address), { credentials: "same-origin", cache: "no-store" });
         if (answer.ok) text = (await answer.json()).message;
       } catch { /* then only the rules are shown */ }
     }
@@ -129,7 +129,7 @@
   async function fillInName() {
     const field = form.querySelector("#account :is(input, textarea)");
     if (!field || !isSignedIn()) return;
-    const answer = await fetch("/api/me", { credentials: "same-origin", cache: "no-store" });
+    const answer = await fetch(arbPath("/api/me"), { credentials: "same-origin", cache: "no-store" });
     const name = answer.ok ? (await answer.json()).name : null;
     if (!name || field.value) return;
     field.value = name;

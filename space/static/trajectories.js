@@ -1,7 +1,7 @@
 // Reading a trajectory by keyboard: steps, tree and verdicts. Lists and other trajectories are plain links.
 (() => {
   const here = () => document.querySelector(".trajectories");
-  const PATH = here()?.dataset.path ?? "/trajectories"; // differs on the annotators' page
+  const PATH = here()?.dataset.path ?? arbPath("/trajectories"); // differs on the annotators' page
   const story = () => document.querySelector(".trajectories .story");
   const steps = () => [...document.querySelectorAll(".story .step")];
   const trees = new Map();

@@ -6,13 +6,17 @@ the filters ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interva
 ``{{ labels.success | outcome }}`` and ``{{ row.benchmark | benchmark_title }}``.
 
 Templates of whole pages also have the suite's ``profile``, the function ``serves("/paper")``, which returns
-whether that page exists, and ``has_docs``, which says whether ``/docs`` serves the documentation.
+whether that page exists, ``has_docs``, which says whether ``/docs`` serves the documentation, ``suites`` (the
+suites of the Space: address, title, and whether it is the current one) and ``suite_root``.
+
+Templates write addresses without the prefix of a suite (``/judge``); `render` adds it.
 """
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
 from fastapi import HTTPException, Request, Response
@@ -30,6 +34,7 @@ from space.web.cells import short_name
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse, StaticAssets
+from space.web.suite_path import in_suite, root_of, suite_root
 
 T = TypeVar("T")
 FOLDER = Path(__file__).parents[1] / "templates"
@@ -68,8 +73,8 @@ def markdown(text: str) -> Markup:
 
 
 def render(template: str, **values: Any) -> str:
-    """Return the HTML of a template in ``templates/``."""
-    return _environment().get_template(template).render(**values)
+    """Return the HTML of a template in ``templates/``, with the addresses of the request's suite."""
+    return in_suite(_environment().get_template(template).render(**values))
 
 
 UNNAMED: Final = SuiteProfile()
@@ -120,7 +125,11 @@ class PageFrame:
         on_space: bool = False,
         profile: SuiteProfile = UNNAMED,
         has_docs: bool = False,
+        suites: Mapping[str, str] = MappingProxyType({}),
+        suite: str = "",
     ) -> None:
+        """Build the frame. ``suites`` are the titles by name of the suites to choose from, if any."""
+        self._suites = [(root_of(name), title, name == suite) for name, title in suites.items()]
         self.static, self.profile, self._on_space, self._has_docs = static, profile, on_space, has_docs
         self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)
 
@@ -136,6 +145,8 @@ class PageFrame:
             "profile": self.profile,
             "serves": serves,
             "has_docs": self._has_docs,
+            "suites": self._suites,
+            "suite_root": suite_root(),
         }
         return render(template, **{**frame, **values})
 

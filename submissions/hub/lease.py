@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import zlib
 from pathlib import Path
 from typing import BinaryIO, Final, Literal
 
@@ -43,6 +44,8 @@ class DatabaseLease:
 
     def __init__(self, engine: Engine, what: str) -> None:
         self._engine, self._lock = engine, _LOCKS[what]
+        if "search_path=" in (options := str(engine.url.query.get("options", ""))):
+            self._lock += zlib.crc32(options.encode()) << 30  # each suite of a Space has its own lease
         self._connection: Connection | None = None
 
     def acquire(self) -> bool:

@@ -86,11 +86,18 @@ class ModerationService(Actions):
     PermissionDenied if the actor is not allowed to act, and SubmissionError if the status does not allow it.
     """
 
+    def __init__(self, app: Resources, accounts: "ModerationService | None" = None) -> None:
+        """``accounts`` is the service of the Space's default suite, which knows the accounts, if not this."""
+        super().__init__(app)
+        self._accounts = accounts
+
     def identify(self, actor: Actor, for_good: bool = False) -> Actor:
         """Return the actor under the name that its account has in the records (`queries.account_of`).
 
         With ``for_good``, the account's id and current name on the Hub are recorded as well.
         """
+        if self._accounts is not None:
+            return self._accounts.identify(actor, for_good)
         subject = actor.subject
         if subject is None:
             return actor

@@ -103,7 +103,7 @@ class ServerSecret:
             SecretUnavailable: There is no secret, and ``may_make`` is false or the file would not last.
             SecretTooWeak: The secret has less than `LEAST_BITS` of entropy.
         """
-        path = settings.state_dir / FILE_NAME
+        path = settings.main.state_dir / FILE_NAME  # all suites of a Space have one secret
         try:
             if settings.secret is not None:
                 source, value = "ARB_SECRET", settings.secret.get_secret_value().strip().encode()

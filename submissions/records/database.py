@@ -114,6 +114,9 @@ def migrate(engine: Engine) -> None:
         with connection.begin():
             if engine.dialect.name == "postgresql":
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(20250411)")
+                if connection.exec_driver_sql("SELECT current_schema()").scalar() is None:
+                    schema = connection.exec_driver_sql("SHOW search_path").scalar_one()  # of one suite
+                    connection.exec_driver_sql(f"CREATE SCHEMA IF NOT EXISTS {schema}")
             config.attributes["connection"] = connection
             command.upgrade(config, "head")
         if engine.dialect.name == "sqlite":

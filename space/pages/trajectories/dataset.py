@@ -135,15 +135,18 @@ class Folder:
         return OpenedDataset(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
 
 
-def dataset_folders(data_dir: Path, suite: Suite) -> tuple[Folder, ...]:
+def dataset_folders(settings: Settings, suite: Suite) -> tuple[Folder, ...]:
     """Return the folders of the built dataset, if there is one, and of the shipped sample.
 
-    `make demo` copies the sample into ``data_dir``; such a copy does not count as a built dataset.
+    `make demo` copies the sample into ``data_dir``; such a copy does not count as a built dataset. Further
+    suites of a Space do not show the sample: annotators of the default suite must not see it there.
     """
-    manifest = data_dir / MANIFEST
+    manifest = settings.data_dir / MANIFEST
     is_other = manifest.is_file() and manifest.read_bytes() != (SAMPLE_DATA / MANIFEST).read_bytes()
-    paths = [data_dir] if is_other else []
-    return tuple(Folder(path, suite) for path in (*paths, SAMPLE_DATA))
+    paths = [settings.data_dir] if is_other else []
+    if settings.main is settings:
+        paths.append(SAMPLE_DATA)
+    return tuple(Folder(path, suite) for path in paths)
 
 
 PictureKind = Literal["step", "goal"]
@@ -179,7 +182,7 @@ class Explorer:
 
     def __init__(self, settings: Settings, service: SubmissionsApp) -> None:
         self._service = service
-        self._folders = dataset_folders(settings.data_dir, service.suite)
+        self._folders = dataset_folders(settings, service.suite)
         self._submitted = SubmittedJudges(service)
         self.labels = VisibleLabels(service)
         self._labelled: tuple[object, object, OpenedDataset] | None = None
@@ -222,6 +225,8 @@ class Explorer:
     def of_suite(self, suite: str = "") -> OpenedDataset:
         """Return the dataset of a suite, or the first dataset if no such suite is shown."""
         datasets = self.datasets()
+        if not datasets:
+            raise TrajectoriesUnavailable("this suite has no trajectories here")
         return next((opened for opened in datasets if opened.suite == suite), datasets[0])
 
     def holding(self, trajectory_id: str) -> OpenedDataset:
