@@ -134,8 +134,8 @@ def estimate_files(
         return FilesEstimate(errors=(replace(absent, file=draws[0][0] if draws else None),))
     difference = compare_agents(runs, known, *compare, strata) if compare else None
     on_files = tuple(finding.message for finding in findings)
-    said = (*on_files, *(warnings if labels else ()))
-    return FilesEstimate(tuple(runs.verdicts), agents, said, difference=difference, crashed=crashed)
+    notes = (*on_files, *(warnings if labels else ()))
+    return FilesEstimate(tuple(runs.verdicts), agents, notes, difference=difference, crashed=crashed)
 
 
 @dataclass(frozen=True)
