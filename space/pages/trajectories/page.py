@@ -51,8 +51,8 @@ _SAFE = {"X-Content-Type-Options": "nosniff"}
 SMALLEST_LARGE: Final = 640
 """Pictures narrower than this, in pixels, are thumbnails and are never shown large."""
 
-MOST_STEPS_SHOWN: Final = 40
-LONGEST_SHOWN: Final = 3_000
+MOST_STEPS: Final = 40
+LONGEST_TEXT: Final = 3_000
 """The most steps of a run on another page, and the most characters of each of their texts."""
 STEPS: Final = "/trajectories/steps"
 SEES_ALL: Final = BlindItems()
@@ -245,7 +245,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
         values = story_values(story, "/api", "", trajectory_id=trajectory_id)
-        html = render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_SHOWN)
+        html = render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_TEXT)
         return CachedResponse.of(html.encode(), HTML).answer(request)
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
@@ -266,9 +266,9 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
 def _ends(steps: Sequence[StoryStep]) -> Sequence[StoryStep]:
     """Return all steps of a short run; of a long run, the first and the last ones."""
-    if len(steps) <= MOST_STEPS_SHOWN:
+    if len(steps) <= MOST_STEPS:
         return steps
-    half = MOST_STEPS_SHOWN // 2
+    half = MOST_STEPS // 2
     return [*steps[:half], *steps[-half:]]
 
 
