@@ -12,8 +12,8 @@ from arb.core.predictions.parser_pool import ReadResult
 from arb.core.predictions.raw import ReadingLimits
 from leaderboard.success_rates.files import FilesDraw, FilesEstimate, draw_from_files, estimate_files
 from leaderboard.success_rates.runs import (
-    SUCCESS_LABELS,
-    SUCCESS_VERDICTS,
+    OUTCOME_LABELS,
+    OUTCOME_VERDICTS,
     RunTexts,
     read_texts,
     stem_of,
@@ -92,7 +92,7 @@ class FileEstimates:
                 records = [(safe_file_name(draw.filename), draw.file.read())]
             return estimate_files(
                 self._tables(verdicts),
-                [(safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS))],
+                [(safe_file_name(labels.filename or "labels"), self._read(labels, OUTCOME_LABELS))],
                 records,
             )
 
@@ -123,7 +123,7 @@ class FileEstimates:
         """Yield each file's name, its judge's name and its table."""
         for file in verdicts:
             name = safe_file_name(file.filename or "")
-            yield name, stem_of(name), self._read(file, SUCCESS_VERDICTS)
+            yield name, stem_of(name), self._read(file, OUTCOME_VERDICTS)
 
     async def _run(self, request: Request, verdicts: Sequence[UploadFile], work: Callable[[], T]) -> T:
         if self._checks is not None:
