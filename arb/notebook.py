@@ -220,8 +220,9 @@ def compare(
     """Return the difference in a metric between every two prediction files, on the same tasks.
 
     ``low`` and ``high`` are the bounds of the difference's 95 % interval over tasks. ``p_accuracy`` is the
-    p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers). ``first`` and ``second`` are the judges: from the run's run.json,
-    else the name of the folder or file, or the index in ``files`` for a DataFrame.
+    p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers). ``first`` and ``second``
+    are the judges: from the run's run.json, else the name of the folder or file, or the index in ``files``
+    for a DataFrame.
 
     Args:
         files: At least two prediction files.

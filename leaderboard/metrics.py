@@ -54,6 +54,7 @@ class TargetMetric:
         is_lower_better: Whether lower values are better.
         is_share: Whether it is a share of items or runs, from 0 to 1.
         lowest: The lowest possible value.
+        highest: The highest possible value, or None if it depends on the answers.
     """
 
     title: str
@@ -63,6 +64,7 @@ class TargetMetric:
     is_lower_better: bool = False
     is_share: bool = False
     lowest: float = 0.0
+    highest: float | None = 1.0
 
 
 def _confusion(answers: LabelledAnswers) -> np.ndarray:
@@ -234,7 +236,9 @@ OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
         "weighted_kappa": TargetMetric(
             "Weighted kappa", "kappa with quadratic weights", _table, _weighted_kappa, lowest=-1.0
         ),
-        "mae": TargetMetric("MAE", "mean distance in grades", _table, _grade_error, is_lower_better=True),
+        "mae": TargetMetric(
+            "MAE", "mean distance in grades", _table, _grade_error, is_lower_better=True, highest=None
+        ),
         "spearman": TargetMetric("Spearman", "correlation of ranks", _table, _grade_spearman, lowest=-1.0),
         "first_error_accuracy": TargetMetric(
             "First error",
@@ -248,7 +252,7 @@ OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
 """The metrics of targets with classes or grades, by name."""
 OF_SCORES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
     {
-        "mae": TargetMetric("MAE", "mean distance", _distances, _share, is_lower_better=True),
+        "mae": TargetMetric("MAE", "mean distance", _distances, _share, is_lower_better=True, highest=None),
         "spearman": TargetMetric(
             "Spearman", "correlation of ranks", _rank_moments, _correlation, lowest=-1.0
         ),

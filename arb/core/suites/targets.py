@@ -28,6 +28,7 @@ RELEASED_ANSWERS: Final = MappingProxyType(
     }
 )
 """The targets of AgentRewardBench (section 3.1), columns of the released format, and their answers."""
+RELEASED_YES_NO: Final = tuple(name for name, values in RELEASED_ANSWERS.items() if "yes" in values)
 RELEASED_COLUMNS: Final = MappingProxyType(
     {
         SUCCESS: "trajectory_success",
