@@ -20,22 +20,23 @@ from arb.core.predictions import read_predictions
 from arb.core.predictions.check import check
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.parser_pool import ReadResult
+from arb.core.predictions.raw import ReadingLimits
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import OFFICIAL, Suite, load_suite
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import Target, main_target, outcome_target
 from leaderboard.board.board import Board, make_board
 from leaderboard.board.export import board_to_csv
 from leaderboard.compare import columns_of, compare_verdicts
 from leaderboard.judge_names import judge_names
-from leaderboard.judge_precision.confusion import FORMULAS
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_labels
 from leaderboard.labels.source import LabelsUnavailable
+from leaderboard.metrics import known_metrics
 from leaderboard.paper.published import load_published_rows
 from leaderboard.report import score_report
 from leaderboard.success_rates.estimate import RateEstimate
 from leaderboard.success_rates.files import estimate_files
-from leaderboard.success_rates.runs import SUCCESS_LABELS, SUCCESS_VERDICTS
+from leaderboard.success_rates.runs import OUTCOME_LABELS, OUTCOME_VERDICTS
 from leaderboard.validation.labelled import align_tables
 from leaderboard.validation.parsing import is_annotations, read_table
 from leaderboard.validation.report import validate_table
@@ -171,7 +172,7 @@ def score(
     policy: str = "strict",
     labels: File | None = None,
 ) -> pd.DataFrame:
-    """Return precision, recall, F1 and kappa of a prediction file, with 95 % intervals over tasks.
+    """Return the metrics of a prediction file with 95 % intervals, such as precision, recall and F1.
 
     The result is that of ``arb leaderboard score``: for each label, one row for all trajectories together,
     one per benchmark and one per agent.
@@ -212,22 +213,24 @@ def compare(
     *files: File,
     split: str = "dev",
     suite: str | None = None,
-    label: str = "success",
-    metric: str = "precision",
+    label: str | None = None,
+    metric: str | None = None,
     labels: File | None = None,
 ) -> pd.DataFrame:
     """Return the difference in a metric between every two prediction files, on the same tasks.
 
-    ``low`` and ``high`` are the bounds of the difference's 95 % interval. ``p_accuracy`` is the p-value of
-    McNemar's exact test of equal accuracy. ``first`` and ``second`` are the judges: from the run's run.json,
-    else the name of the folder or file, or the index in ``files`` for a DataFrame.
+    ``low`` and ``high`` are the bounds of the difference's 95 % interval over tasks. ``p_accuracy`` is the
+    p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers). ``first`` and ``second``
+    are the judges: from the run's run.json, else the name of the folder or file, or the index in ``files``
+    for a DataFrame.
 
     Args:
         files: At least two prediction files.
         split: The split that the files are for.
         suite: The suite, as in `score`.
-        label: The label to compare the judges on.
-        metric: A metric of the score report, such as ``precision``.
+        label: The target to compare the judges on. The default is the suite's main target.
+        metric: A metric of the score report. The default is precision, or the target's main metric if it is
+            not binary.
         labels: The source of the labels, as in `score`.
 
     Raises:
@@ -235,10 +238,12 @@ def compare(
     """
     if len(files) < 2:
         raise ValueError("compare needs at least two prediction files")
-    for option, value, choices in (("label", label, LABELS), ("metric", metric, tuple(FORMULAS))):
-        if value not in choices:
-            raise ValueError(f"{option} {value!r} does not exist; use one of {', '.join(choices)}")
     known, judges = _labelled(files, split, suite, labels)
+    target = known.target(label or main_target(known.targets).name)
+    label, choices = target.name, known_metrics(target)
+    metric = metric or ("precision" if target.type == "binary" else target.main_metric)
+    if metric not in choices:
+        raise ValueError(f"metric {metric!r} does not exist; use one of {', '.join(choices)}")
     columns = columns_of(judges, label)
     rows = []
     for pair in compare_verdicts(columns, known, label, [metric]):
@@ -261,8 +266,9 @@ def estimate(
     labels: Sequence[File] | File,
     draw: str | Path | None = None,
     agent: str | None = None,
+    suite: str | None = None,
 ) -> pd.DataFrame:
-    """Estimate agents' success rates from judges' verdicts on all runs and labels on some of them.
+    """Estimate how often agents succeed, from judges' verdicts on all runs and labels on some of them.
 
     Each agent has one row with three kinds of estimate: from each judge alone, from the labels only, and from
     both (``assisted``). The last two have 95 % intervals. ``saved`` is the share of labels that you save by
@@ -273,18 +279,21 @@ def estimate(
         labels: One or more files with labels of some runs, which add up.
         draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
         agent: The only agent to estimate. By default, all agents are estimated.
+        suite: The suite, as in `score`. The estimate is about its main target, or else its first binary one.
 
     Raises:
-        ValueError: The files have errors. The message lists all of them.
+        ValueError: The files have errors, of which the message lists all, or the suite has no such target.
     """
+    targets = load_suite(suite or Settings().suite).targets
+    outcome_target(targets)
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
     found = estimate_files(
         [
-            (_name(file, judge), judge, _read(file, SUCCESS_VERDICTS))
+            (_name(file, judge), judge, _read(file, targets, OUTCOME_VERDICTS))
             for file, judge in zip(files, _judges(files), strict=True)
         ],
         [
-            (_name(file, "labels"), _read(file, SUCCESS_LABELS))
+            (_name(file, "labels"), _read(file, targets, OUTCOME_LABELS))
             for file in ([labels] if isinstance(labels, File) else labels)
         ],
         [(Path(draw).name, Path(draw).read_bytes())] if draw else [],
@@ -319,7 +328,7 @@ def _rate(name: str, found: RateEstimate) -> dict[str, float | None]:
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name in _CELL:
+    for name in (*_CELL, *(key.removesuffix("_ci") for key in cell if key.endswith("_ci"))):
         found[name] = cell.get(name)
         if f"{name}_ci" in cell:
             found[f"{name}_low"], found[f"{name}_high"] = cell[f"{name}_ci"] or (None, None)
@@ -345,18 +354,19 @@ def _labelled(
 
 
 def _aligned(file: File, suite: Suite, split: str) -> Predictions:
-    table, findings = _read(file)
+    table, findings = _read(file, suite.targets)
     result = check(table, findings, suite, split)
     if result.aligned is None:
         raise _errors(result.findings, _name(file, "the predictions"))
     return result.aligned
 
 
-def _read(file: File, reader: str | None = None) -> ReadResult:
+def _read(file: File, targets: tuple[Target, ...], reader: str | None = None) -> ReadResult:
     if isinstance(file, str | Path):
-        return read_predictions(Path(file).read_bytes(), reader=reader)
-    content = file.reset_index(drop=True).to_json(orient="records", lines=True)
-    return read_predictions(content.encode(), reader=reader)
+        content = Path(file).read_bytes()
+    else:
+        content = file.reset_index(drop=True).to_json(orient="records", lines=True).encode()
+    return read_predictions(content, ReadingLimits(targets=targets), reader=reader)
 
 
 def _judges(files: Sequence[File]) -> list[str]:

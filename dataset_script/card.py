@@ -5,7 +5,7 @@ dataset with an eval.yaml (`eval.yaml.j2`) as a benchmark.
 """
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -15,8 +15,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
-from arb.core.suites.targets import Target
-from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, SPLITS
+from arb.core.suites.targets import Target, default_targets, scored
+from arb.core.vocabulary import BENCHMARK_TITLES, SPLITS
 from dataset_script.build.output import MARKER
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column, columns_of
 
@@ -107,16 +107,27 @@ def size_category(rows: int) -> str:
     return names[min(max(len(str(rows)) - 3, 0), len(names) - 1)]
 
 
-def render_eval_yaml(suite: str, title: str, splits: Collection[str], config: str = "trajectories") -> str:
-    """Return the text of eval.yaml, with one task for each label that judges are scored on.
+def render_eval_yaml(
+    suite: str,
+    title: str,
+    splits: Collection[str],
+    config: str = "trajectories",
+    targets: Sequence[Target] = (),
+) -> str:
+    """Return the text of eval.yaml, with one task for each target about runs that judges are scored on.
 
-    ``splits`` are the splits with rows. The tasks use test, or dev if test has no rows. Raises ValueError if
-    neither has rows.
+    ``targets`` are those of the suite, by default AgentRewardBench's. ``splits`` are the splits with rows.
+    The tasks use test, or dev if test has no rows. Raises ValueError if neither has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)
     if split is None:
         raise ValueError(f"{suite}: neither dev nor test has trajectories, so judges cannot be evaluated")
-    return _render("eval.yaml.j2", suite=suite, title=title, labels=LABELS, config=config, split=split)
+    of_runs = [target for target in scored(targets or default_targets()) if target.level == "run"]
+    is_default = not targets or tuple(targets) == default_targets()
+    return _render(
+        "eval.yaml.j2", suite=suite, title=title, targets=of_runs, is_default=is_default, config=config,
+        split=split,
+    )  # fmt: skip
 
 
 def _yaml_line(value: str, name: str) -> str:

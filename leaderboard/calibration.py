@@ -1,4 +1,4 @@
-"""Calibration of a judge's ``score`` (its probability of success): reliability, Brier score, thresholds."""
+"""Calibration of a judge's ``score`` (the probability of a "yes"): reliability, Brier score, thresholds."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

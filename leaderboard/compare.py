@@ -13,11 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from arb.core.predictions.table import Predictions
+from arb.core.suites.targets import Target
 from leaderboard import paired
 from leaderboard.board.rows import BoardRow, parts_of
 from leaderboard.judge_precision.intervals import N_RESAMPLES
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.labels import LabelSet
+from leaderboard.metrics import LabelledAnswers, answers_of, known_metrics
 from leaderboard.report import SEED, score_verdicts, task_names, verdicts_of
 from leaderboard.score import Cell, Score
 
@@ -68,12 +70,15 @@ def score_votes(
 
 @dataclass(frozen=True)
 class JudgeDifference:
-    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p of accuracy."""
+    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p of accuracy.
+
+    The p is None if answers are numbers, which are neither right nor wrong.
+    """
 
     first: str
     second: str
     metrics: Mapping[str, paired.Difference]
-    p_accuracy: float
+    p_accuracy: float | None
 
     def to_json(self) -> dict[str, Any]:
         metrics = {
@@ -100,22 +105,43 @@ def compare_verdicts(
     judges: Mapping[str, np.ndarray],
     labels: LabelSet,
     label: str,
-    metrics: Sequence[str] = paired.COMPARED_METRICS,
+    metrics: Sequence[str] = (),
     n_resamples: int = N_RESAMPLES,
 ) -> list[JudgeDifference]:
-    """Compare every two judges on the same resamples of tasks; verdicts are in the order of the labels."""
+    """Compare every two judges on the same resamples of tasks; verdicts are in the order of the labels.
+
+    ``metrics`` are by default those of `paired.compared_metrics`.
+    """
     truth, columns = labels.primary[label], list(judges.values())
-    tasks, _ = cluster_codes(task_names(labels), len(truth))
-    everywhere = [np.ones(len(truth), dtype=bool)]
-    resampled = paired.resample_judges(columns, truth, tasks, everywhere, n_resamples, SEED)
+    target = labels.target(label)
+    known = {name: known_metrics(target)[name] for name in metrics or paired.compared_metrics(target)}
+    answers, n_tasks = _answers(columns, labels, target, [np.ones(len(truth), dtype=bool)])
+    of_sums = {
+        sums: paired.resample_judges(metric, answers, n_tasks, n_resamples, SEED)
+        for sums, metric in {metric.sums: metric for metric in known.values()}.items()
+    }
     found = []
     for (first, name), (second, other) in combinations(enumerate(judges), 2):
         differences = {
-            metric: paired.paired_difference_of(resampled, first, second, 0, metric) for metric in metrics
+            metric: paired.paired_difference_of(of_sums[formula.sums], first, second, 0, formula)
+            for metric, formula in known.items()
         }
-        p_accuracy = paired.mcnemar(columns[first], columns[second], truth).p
+        p_accuracy = None
+        if target.type != "score":
+            p_accuracy = paired.mcnemar(columns[first], columns[second], truth, target.missing).p
         found.append(JudgeDifference(name, other, differences, p_accuracy))
     return found
+
+
+def _answers(
+    columns: Sequence[np.ndarray], labels: LabelSet, target: Target, cells: Sequence[np.ndarray]
+) -> tuple[list[list[LabelledAnswers]], int]:
+    """Return each judge's answers in every cell (a mask of items), and the number of tasks."""
+    tasks, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
+    truth, runs = labels.primary[target.name], [item.trajectory_id for item in labels.trajectories]
+    return [
+        [answers_of(target, truth, column, tasks, runs, cell) for cell in cells] for column in columns
+    ], n_tasks
 
 
 FEWEST: Final = 2
@@ -144,7 +170,8 @@ class PairedVerdicts:
 class Pair:
     """The difference of two entrants, overall and by group; ``first`` and ``second`` are their indexes.
 
-    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None.
+    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None. The latter exists only for
+    binary targets.
     """
 
     first: int
@@ -164,8 +191,8 @@ class Pair:
 class Comparison:
     """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
 
-    ``voters`` are the indexes of the entrants with verdicts. If these are fewer than two, ``votes`` is empty
-    and ``fooled`` is None.
+    ``voters`` are the indexes of the entrants with verdicts. If these are fewer than two, or the target is
+    not binary, ``votes`` is empty and ``fooled`` is None.
     """
 
     label: str
@@ -192,13 +219,13 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants on ``label`` by a metric in `COMPARED_METRICS`.
+    """Compare two to five entrants on ``label`` by one of the target's `paired.compared_metrics`.
 
     If ``labels`` is None, every pair is compared by the intervals in its rows. A pair with a row that cannot
     be compared has no differences. Raises ValueError for too few or too many entrants, an unknown metric, or
     an entrant that does not answer the label.
     """
-    _check(entrants, label, figure)
+    _check(entrants, labels, label, figure)
     verdicts: dict[int, np.ndarray] = {}
     if labels is not None:
         verdicts = {i: each.verdicts for i, each in enumerate(entrants) if each.verdicts is not None}
@@ -207,13 +234,14 @@ def compare(
     how_many_fooled: paired.JointErrors | None = None
     if labels is not None and len(verdicts) > 1:
         columns = list(verdicts.values())
-        paired_cells = _resample(verdicts, labels, label, n_resamples)
-        votes = score_votes(columns, labels, label, n_resamples)
-        how_many_fooled = paired.joint_errors(columns, paired_cells.truth)
+        paired_cells = _resample(verdicts, labels, label, figure, n_resamples)
+        if paired_cells.target.type == "binary":
+            votes = score_votes(columns, labels, label, n_resamples)
+            how_many_fooled = paired.joint_errors(columns, labels.primary[label])
     pairs = []
     for first, second in combinations(range(len(entrants)), 2):
         if paired_cells is not None and {first, second} <= verdicts.keys():
-            pair = _paired(entrants, (first, second), label, figure, paired_cells)
+            pair = _paired(entrants, (first, second), paired_cells)
         else:
             pair = _approximate(entrants, (first, second), label, figure)
         can_be = entrants[first].row.is_comparable and entrants[second].row.is_comparable
@@ -221,23 +249,32 @@ def compare(
     return Comparison(label, figure, tuple(entrants), tuple(pairs), tuple(verdicts), votes, how_many_fooled)
 
 
-def _check(entrants: Sequence[Entrant], label: str, figure: str) -> None:
+def _check(entrants: Sequence[Entrant], labels: LabelSet | None, label: str, figure: str) -> None:
     if not FEWEST <= len(entrants) <= MOST:
         raise ValueError(f"entrants: got {len(entrants)}; compare {FEWEST} to {MOST}")
-    if figure not in paired.COMPARED_METRICS:
-        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(paired.COMPARED_METRICS)}")
-    if silent := [entrant.row.id for entrant in entrants if not entrant.row.labels.get(label)]:
+    scores = {entrant.row.id: entrant.row.labels.get(label) for entrant in entrants}
+    if silent := [row_id for row_id, score in scores.items() if not score]:
         raise ValueError(f"label {label}: {', '.join(silent)} have no verdicts on it; leave them out")
+    if labels is not None:
+        known = paired.compared_metrics(labels.target(label))
+    else:
+        in_rows = (name for score in scores.values() if score for name in score["overall"])
+        with_interval = (name.removesuffix("_ci") for name in in_rows if name.endswith("_ci"))
+        known = tuple(dict.fromkeys((*paired.COMPARED_METRICS, *with_interval)))
+    if figure not in known:
+        raise ValueError(f"figure: there is no {figure!r}; use one of {', '.join(known)}")
 
 
 @dataclass(frozen=True, eq=False)
 class _PairedCells:
-    """Counts of the entrants with verdicts, over the same resamples of tasks.
+    """Sums of a metric over the verdicts of entrants, on the same resamples of tasks.
 
     ``verdicts`` are by the entrant's index, in the order of the judges in ``resampled``. ``cells`` has
     (group, name) for each cell, overall first.
     """
 
+    target: Target
+    figure: str
     verdicts: Mapping[int, np.ndarray]
     truth: np.ndarray
     cells: Sequence[tuple[str, str]]
@@ -245,18 +282,17 @@ class _PairedCells:
 
 
 def _resample(
-    verdicts: Mapping[int, np.ndarray], labels: LabelSet, label: str, n_resamples: int
+    verdicts: Mapping[int, np.ndarray], labels: LabelSet, label: str, figure: str, n_resamples: int
 ) -> _PairedCells:
+    target = labels.target(label)
     cells = {("overall", ""): np.ones(len(labels.trajectories), dtype=bool)}
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     agents = np.array([t.agent for t in labels.trajectories])
     for group, values in (("by_benchmark", benchmarks), ("by_agent", agents)):
         cells |= {(group, str(name)): values == name for name in np.unique(values)}
-    tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
-    truth = labels.primary[label]
-    masks = list(cells.values())
-    resampled = paired.resample_judges(list(verdicts.values()), truth, tasks, masks, n_resamples, SEED)
-    return _PairedCells(verdicts, truth, list(cells), resampled)
+    answers, n_tasks = _answers(list(verdicts.values()), labels, target, list(cells.values()))
+    resampled = paired.resample_judges(known_metrics(target)[figure], answers, n_tasks, n_resamples, SEED)
+    return _PairedCells(target, figure, verdicts, labels.primary[label], list(cells), resampled)
 
 
 def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
@@ -271,26 +307,28 @@ def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: st
     return Pair(*places, overall, by_benchmark, {}, None)
 
 
-def _paired(
-    entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str, paired_cells: _PairedCells
-) -> Pair:
+def _paired(entrants: Sequence[Entrant], places: tuple[int, int], paired_cells: _PairedCells) -> Pair:
     """Compare two entrants over the same tasks. Cells that cannot be are compared by the rows' intervals."""
+    target, figure = paired_cells.target, paired_cells.figure
+    metric = known_metrics(target)[figure]
     voters = list(paired_cells.verdicts)
     judges = voters.index(places[0]), voters.index(places[1])
     rows = [entrants[place].row for place in places]
     found: dict[str, dict[str, paired.Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
     for number, (group, name) in enumerate(paired_cells.cells):
-        difference = paired.paired_difference_of(paired_cells.resampled, *judges, number, figure)
+        difference = paired.paired_difference_of(paired_cells.resampled, *judges, number, metric)
         if difference.interval is None:
-            cells = [_cell(row, label, group, name) for row in rows]
+            cells = [_cell(row, target.name, group, name) for row in rows]
             difference = paired.approximate_difference(cells[0], cells[1], figure)
         found[group][name] = difference
     first, second = (paired_cells.verdicts[place] for place in places)
-    runs = PairedVerdicts(
-        paired.mcnemar(first, second, paired_cells.truth),
-        paired.verdict_agreement(first, second),
-        paired.shared_errors(first, second, paired_cells.truth),
-    )
+    runs = None
+    if target.type == "binary":
+        runs = PairedVerdicts(
+            paired.mcnemar(first, second, paired_cells.truth),
+            paired.verdict_agreement(first, second),
+            paired.shared_errors(first, second, paired_cells.truth),
+        )
     return Pair(*places, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
 
 

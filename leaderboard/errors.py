@@ -43,7 +43,7 @@ CATEGORIES: Final = MappingProxyType(
         ),
         "misleading_reasoning": Category(
             "Misleading agent reasoning",
-            "The agent claims a step or a success that did not happen, and the judge repeats the claim.",
+            "The agent claims a step or a result that did not happen, and the judge repeats the claim.",
         ),
         "missed_instruction": Category(
             "Missed instruction details",

@@ -1,18 +1,21 @@
-"""The metrics of targets that are not binary, with 95 % intervals over tasks.
+"""The metrics of targets of every type, with 95 % intervals over tasks.
 
 A metric is a function of sums over items, such as the counts of a confusion matrix. So its value on a
-resample of tasks follows from the sums of the tasks that are drawn. The metrics of binary targets are in
+resample of tasks follows from the sums of the tasks that are drawn. The formulas of binary targets are in
 `leaderboard.judge_precision`, which is also published on its own.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from arb.core.suites.targets import NO_ANSWER, Target
+from arb.core.suites.targets import NO_ANSWER, STEP_METRICS, Target
+from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
+from leaderboard.judge_precision.confusion import FORMULAS
 from leaderboard.judge_precision.intervals import percentile_intervals, resampled_counts
 
 
@@ -50,6 +53,8 @@ class TargetMetric:
         value: Return the metric of sums, (..., k) to (...), nan if undefined.
         is_lower_better: Whether lower values are better.
         is_share: Whether it is a share of items or runs, from 0 to 1.
+        lowest: The lowest possible value.
+        highest: The highest possible value, or None if it depends on the answers.
     """
 
     title: str
@@ -58,6 +63,23 @@ class TargetMetric:
     value: Callable[[np.ndarray], np.ndarray]
     is_lower_better: bool = False
     is_share: bool = False
+    lowest: float = 0.0
+    highest: float | None = 1.0
+
+
+def _confusion(answers: LabelledAnswers) -> np.ndarray:
+    """Return each item's row of TP, FP, FN and TN: three zeros and a one.
+
+    A missing verdict is a "no", or the wrong answer if the target says so.
+    """
+    truth, said_yes = answers.labels == 1, answers.verdicts == 1
+    if answers.target.missing == "wrong":
+        said_yes = np.where(answers.has_verdict, said_yes, ~truth)
+    return np.stack([truth & said_yes, ~truth & said_yes, truth & ~said_yes, ~truth & ~said_yes], axis=1)
+
+
+def _of_counts(name: str, sums: np.ndarray) -> np.ndarray:
+    return FORMULAS[name](*np.moveaxis(sums.astype(np.float64), -1, 0))
 
 
 def _table(answers: LabelledAnswers) -> np.ndarray:
@@ -196,16 +218,28 @@ def _correlation(sums: np.ndarray) -> np.ndarray:
     return (n * xy - x * y) / np.sqrt((n * xx - x * x) * (n * yy - y * y))
 
 
+OF_BINARY: Final[Mapping[str, TargetMetric]] = MappingProxyType(
+    {
+        name: TargetMetric(
+            title, "a formula of TP, FP, FN and TN", _confusion, partial(_of_counts, name),
+            name in LOWER_IS_BETTER, name != "kappa", -1.0 if name == "kappa" else 0.0,
+        )
+        for name, title in METRIC_TITLES.items()
+    }
+)  # fmt: skip
+"""The metrics of binary targets, by name."""
 OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
     {
         "accuracy": TargetMetric("Accuracy", "right answers / all items", _table, _accuracy, is_share=True),
         "macro_f1": TargetMetric("Macro F1", "mean of the classes' F1", _table, _macro_f1, is_share=True),
-        "kappa": TargetMetric("Kappa", "agreement beyond chance", _table, _kappa),
+        "kappa": TargetMetric("Kappa", "agreement beyond chance", _table, _kappa, lowest=-1.0),
         "weighted_kappa": TargetMetric(
-            "Weighted kappa", "kappa with quadratic weights", _table, _weighted_kappa
+            "Weighted kappa", "kappa with quadratic weights", _table, _weighted_kappa, lowest=-1.0
         ),
-        "mae": TargetMetric("MAE", "mean distance in grades", _table, _grade_error, is_lower_better=True),
-        "spearman": TargetMetric("Spearman", "correlation of ranks", _table, _grade_spearman),
+        "mae": TargetMetric(
+            "MAE", "mean distance in grades", _table, _grade_error, is_lower_better=True, highest=None
+        ),
+        "spearman": TargetMetric("Spearman", "correlation of ranks", _table, _grade_spearman, lowest=-1.0),
         "first_error_accuracy": TargetMetric(
             "First error",
             "runs whose first wrong step is named correctly / all runs",
@@ -218,16 +252,25 @@ OF_CLASSES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
 """The metrics of targets with classes or grades, by name."""
 OF_SCORES: Final[Mapping[str, TargetMetric]] = MappingProxyType(
     {
-        "mae": TargetMetric("MAE", "mean distance", _distances, _share, is_lower_better=True),
-        "spearman": TargetMetric("Spearman", "correlation of ranks", _rank_moments, _correlation),
+        "mae": TargetMetric("MAE", "mean distance", _distances, _share, is_lower_better=True, highest=None),
+        "spearman": TargetMetric(
+            "Spearman", "correlation of ranks", _rank_moments, _correlation, lowest=-1.0
+        ),
     }
 )
 """The metrics of targets whose answers are numbers, by name."""
 
 
+def known_metrics(target: Target) -> Mapping[str, TargetMetric]:
+    """Return all metrics of targets of this type, by name."""
+    if target.type == "binary":
+        return {**OF_BINARY, **{name: OF_CLASSES[name] for name in STEP_METRICS}}
+    return OF_SCORES if target.type == "score" else OF_CLASSES
+
+
 def metrics_of(target: Target) -> Mapping[str, TargetMetric]:
-    """Return the metrics of a target that is not binary, by name, with the main one first."""
-    known = OF_SCORES if target.type == "score" else OF_CLASSES
+    """Return the metrics that a target declares, by name, with the main one first."""
+    known = known_metrics(target)
     return {name: known[name] for name in target.metrics}
 
 

@@ -13,12 +13,23 @@ from typing import Final, Literal
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import confusion_counts, figures, metric_values, ratio
+from arb.core.suites.targets import MissingRule, Target
+from leaderboard.judge_precision.confusion import confusion_counts, figures, ratio
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
+from leaderboard.metrics import LabelledAnswers, TargetMetric, by_cluster
 from leaderboard.score import Cell, interval_of, metric_of
 
 COMPARED_METRICS: Final = ("precision", "recall", "f1", "accuracy", "kappa")
-"""Metrics that can be compared. Rows without verdicts have intervals only for the first three."""
+"""Metrics of binary targets that can be compared. Rows without verdicts have intervals only for the first
+three."""
+
+
+def compared_metrics(target: Target) -> tuple[str, ...]:
+    """Return the metrics by which judges can be compared on a target."""
+    if target.type != "binary":
+        return target.metrics
+    return tuple(dict.fromkeys((*COMPARED_METRICS, target.main_metric)))
+
 
 Basis = Literal["paired", "approximate"]
 
@@ -49,10 +60,10 @@ class Difference:
 
 @dataclass(frozen=True)
 class Resampled:
-    """Counts of several judges in several cells, over all tasks and over each resample of them.
+    """A metric's sums of several judges in several cells, over all tasks and over each resample of them.
 
-    ``counts`` is (judges, cells, 4) with TP, FP, FN, TN. ``totals`` is (n_resamples, judges, cells, 4), with
-    the same resamples for every judge and cell. ``n_tasks`` (cells,) is the number of tasks in a cell.
+    ``counts`` is (judges, cells, k), such as TP, FP, FN, TN. ``totals`` is (n_resamples, judges, cells, k),
+    with the same resamples for every judge and cell. ``n_tasks`` (cells,) is the number of tasks in a cell.
     """
 
     counts: np.ndarray
@@ -61,34 +72,27 @@ class Resampled:
 
 
 def resample_judges(
-    verdicts: Sequence[np.ndarray],
-    labels: np.ndarray,
-    tasks: np.ndarray,
-    cells: Sequence[np.ndarray],
+    metric: TargetMetric,
+    judges: Sequence[Sequence[LabelledAnswers]],
+    n_tasks: int,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Resampled:
-    """Count judges' verdicts (int8 of shape (n,): 1, 0, -1) against labels, under the policy ``strict``.
+    """Sum what the answers of judges add to a metric. ``judges`` has each judge's answers in every cell.
 
-    ``tasks`` has the task of each row as a number from 0; ``cells`` are masks of rows, bool of shape (n,).
     With the board's seed and tasks, the resamples are those of the board's intervals.
     """
-    n_tasks = int(tasks.max(initial=0)) + 1
-    parts = []
-    for column in verdicts:
-        for cell in cells:
-            counts = confusion_counts(column[cell], labels[cell], tasks[cell], n_tasks)
-            parts.append(counts[:, :4])
-    by_task = np.stack(parts, axis=1).reshape(n_tasks, len(verdicts), len(cells), 4)
+    parts = [by_cluster(metric.sums(each), each.clusters, n_tasks) for cells in judges for each in cells]
+    by_task = np.stack(parts, axis=1).reshape(n_tasks, len(judges), len(judges[0]), -1)
     totals = resampled_counts(by_task.reshape(n_tasks, -1), n_resamples, seed)
-    rests_on = (by_task[:, 0].sum(axis=2) > 0).sum(axis=0)
+    rests_on = (by_task[:, 0] != 0).any(axis=2).sum(axis=0)
     return Resampled(
-        by_task.sum(axis=0), totals.reshape(n_resamples, len(verdicts), len(cells), 4), np.asarray(rests_on)
+        by_task.sum(axis=0), totals.reshape(n_resamples, *by_task.shape[1:]), np.asarray(rests_on)
     )
 
 
 def paired_difference_of(
-    resampled: Resampled, first: int, second: int, cell: int, figure: str = "precision"
+    resampled: Resampled, first: int, second: int, cell: int, metric: TargetMetric
 ) -> Difference:
     """Return the difference of two judges (their indexes in ``resampled``) in one cell.
 
@@ -96,11 +100,12 @@ def paired_difference_of(
     a judge is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
     equal verdicts), because resamples that do not vary cannot measure an error.
     """
-    one: float | None = figures(*resampled.counts[first, cell])[figure]
-    other: float | None = figures(*resampled.counts[second, cell])[figure]
+    with np.errstate(invalid="ignore", divide="ignore"):
+        values = [float(metric.value(resampled.counts[judge, cell])) for judge in (first, second)]
+        samples = [metric.value(resampled.totals[:, judge, cell]) for judge in (first, second)]
+    one, other = (None if np.isnan(value) else value for value in values)
     if one is None or other is None:
         return Difference(one, other)
-    samples = [metric_values(figure, *resampled.totals[:, judge, cell].T) for judge in (first, second)]
     apart = samples[0] - samples[1]
     ends = percentile_intervals(apart[:, None])[0]
     varies = all(_varies(found) for found in (*samples, apart))
@@ -192,13 +197,17 @@ class JointErrors:
     positives: tuple[int, ...]
 
 
-def mcnemar(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> McNemar:
-    """Return McNemar's counts and exact p of two judges. The arguments are int8 of shape (n,): 1, 0, -1.
+def mcnemar(
+    first: np.ndarray, second: np.ndarray, labels: np.ndarray, missing: MissingRule = "negative"
+) -> McNemar:
+    """Return McNemar's counts and exact p of two judges. The arrays are codes of answers, int8 of shape (n,).
 
-    Rows whose label is -1 are left out; a missing verdict counts as "no" (policy ``strict``).
+    Rows whose label is -1 are left out; ``missing`` says how missing verdicts count, by default as "no".
     """
-    right_first, right_second = (~is_wrong(verdicts, labels) for verdicts in (first, second))
     labelled = labels >= 0
+    if missing == "left out":
+        labelled &= (first >= 0) & (second >= 0)
+    right_first, right_second = (~is_wrong(verdicts, labels, missing) for verdicts in (first, second))
     only_first = int((labelled & right_first & ~right_second).sum())
     only_second = int((labelled & ~right_first & right_second).sum())
     both_right = int((labelled & right_first & right_second).sum())
@@ -249,6 +258,12 @@ def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointError
     return JointErrors(*(tuple(found.tolist()) for found in counts))
 
 
-def is_wrong(verdicts: np.ndarray, labels: np.ndarray) -> np.ndarray:
-    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong. No verdict counts as "no"."""
-    return (labels >= 0) & ((verdicts == 1) != (labels == 1))
+def is_wrong(verdicts: np.ndarray, labels: np.ndarray, missing: MissingRule = "negative") -> np.ndarray:
+    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong.
+
+    If missing verdicts are "negative", as they can be on a binary target, they count as "no"; else they are
+    wrong.
+    """
+    if missing == "negative":
+        verdicts = np.where(verdicts < 0, 0, verdicts)
+    return (labels >= 0) & (verdicts != labels)

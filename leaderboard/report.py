@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from arb.core.predictions.table import Predictions, is_answered
-from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored
+from arb.core.suites.targets import NO_ANSWER, STEP_METRICS, Target, main_target, scored
 from leaderboard.judge_precision.confusion import confusion_counts
 from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
@@ -65,9 +65,10 @@ def score_verdicts(
 
     If ``by_agent`` is false, the score has no cells by agent.
     """
-    asked = next(each for each in labels.targets if each.name == target)
+    asked = labels.target(target)
+    others = [name for name in asked.metrics if asked.type != "binary" or name in STEP_METRICS]
     if asked.type != "binary":
-        return _score_of_classes(column, labels, asked, n_resamples, by_agent)
+        return _score_by(others, column, labels, asked, n_resamples, by_agent)
     scores = judge_scores(
         _with_rule(column, labels.primary[target], asked),
         labels.primary[target],
@@ -78,7 +79,13 @@ def score_verdicts(
         n_resamples=n_resamples,
         seed=SEED,
     )
-    return score_from(scores)
+    found = score_from(scores)
+    if others:
+        more = _score_by(others, column, labels, asked, n_resamples, by_agent)
+        found["overall"] = cast(Cell, {**more["overall"], **found["overall"]})
+        for group, cells in (("by_benchmark", found["by_benchmark"]), ("by_agent", found["by_agent"])):
+            found[group] = {name: {**more[group][name], **cell} for name, cell in cells.items()}
+    return found
 
 
 def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.ndarray:
@@ -88,11 +95,16 @@ def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.nda
     return np.where((column == NO_ANSWER) & (labels != NO_ANSWER), 1 - labels, column).astype(np.int8)
 
 
-def _score_of_classes(
-    column: np.ndarray, labels: LabelSet, target: Target, n_resamples: int, by_agent: bool
+def _score_by(
+    metrics: Sequence[str],
+    column: np.ndarray,
+    labels: LabelSet,
+    target: Target,
+    n_resamples: int,
+    by_agent: bool,
 ) -> Score:
-    """Return the score on a target that is not binary, by its own metrics."""
-    metrics, items = metrics_of(target), labels.trajectories
+    """Return the score on a target by some of its metrics."""
+    formulas, items = {name: metrics_of(target)[name] for name in metrics}, labels.trajectories
     clusters, _ = cluster_codes(task_names(labels), len(items))
     runs = [item.trajectory_id for item in items]
 
@@ -100,7 +112,7 @@ def _score_of_classes(
         answers = answers_of(target, labels.primary[target.name], column, clusters, runs, chosen)
         n, known = len(answers.labels), int(answers.has_verdict.sum())
         counts = {"n": n, "no_verdict": n - known, "coverage": known / n if n else None}
-        return cast(Cell, {**counts, **measure(metrics, answers, n_resamples, SEED)})
+        return cast(Cell, {**counts, **measure(formulas, answers, n_resamples, SEED)})
 
     def cells(names: list[str]) -> dict[str, Cell]:
         of_items = np.array(names)
@@ -144,15 +156,16 @@ def task_names(labels: LabelSet) -> list[str]:
 def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequence[Sequence[float]]]:
     """Return the counts of every task in sorted order, for each target with verdicts.
 
-    They are [TP, FP] for a binary target, else the sums of the main metric (`leaderboard.metrics`). Paired
-    comparisons need these counts. They reveal much about labels, so they must not leave the server.
+    They are [TP, FP] if the target is ranked by counts, else the sums of its main metric
+    (`leaderboard.metrics`). Paired comparisons need these counts. They reveal much about labels, so they must
+    not leave the server.
     """
     codes, n_tasks = cluster_codes(task_names(labels), len(labels.trajectories))
     found: dict[str, Any] = {}
     for target in scored(labels.targets):
         column = verdicts_of(verdicts, target.name)
         truth = labels.primary[target.name]
-        if column is not None and target.type != "binary":
+        if column is not None and not target.is_ranked_by_counts:
             runs = [item.trajectory_id for item in labels.trajectories]
             answers = answers_of(target, truth, column, codes, runs)
             sums = metrics_of(target)[target.main_metric].sums(answers)
@@ -170,5 +183,5 @@ def labels_by_task(labels: LabelSet) -> Mapping[str, Sequence[Sequence[int]]]:
     return {
         target.name: confusion_counts(every_yes, labels.primary[target.name], codes, n_tasks)[:, :2].tolist()
         for target in scored(labels.targets)
-        if target.type == "binary"
+        if target.is_ranked_by_counts
     }

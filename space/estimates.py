@@ -20,8 +20,8 @@ from leaderboard.success_rates.files import (
     estimate_files,
 )
 from leaderboard.success_rates.runs import (
-    SUCCESS_LABELS,
-    SUCCESS_VERDICTS,
+    OUTCOME_LABELS,
+    OUTCOME_VERDICTS,
     RunTexts,
     read_texts,
     stem_of,
@@ -113,7 +113,7 @@ class FileEstimates:
             judged = [run for _, _, (table, _) in tables if table for run in table.trajectory_ids]
             return estimate_files(
                 tables,
-                [(safe_file_name(labels.filename or "labels"), self._read(labels, SUCCESS_LABELS))],
+                [(safe_file_name(labels.filename or "labels"), self._read(labels, OUTCOME_LABELS))],
                 records,
                 crashed=self.crashed_among(judged, crashed),
             )
@@ -160,7 +160,7 @@ class FileEstimates:
         """Yield each file's name, its judge's name and its table."""
         for file in verdicts:
             name = safe_file_name(file.filename or "")
-            yield name, stem_of(name), self._read(file, SUCCESS_VERDICTS)
+            yield name, stem_of(name), self._read(file, OUTCOME_VERDICTS)
 
     async def _run(self, request: Request, verdicts: Sequence[UploadFile], work: Callable[[], T]) -> T:
         if self._checks is not None:

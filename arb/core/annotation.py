@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Final
+from typing import Final, Literal
 
 DECISION: Final = "decision"
 """The annotator's name in a row with maintainers' decisions, which take precedence over people's answers."""
@@ -19,7 +19,7 @@ class Annotation:
         at: The time of the answers, with a time zone.
         seconds: The time that the answers took.
         experiment: The value of ``exp_name`` in a released file.
-        step: The number of the step that decided success.
+        step: The number of the step that decided the outcome.
         annotation: The annotation's number among those of the same item, from 1.
         of_step: The number of the step that the answers are about, as text, or None.
         of_part: The name of another part of the run that the answers are about, or None.
@@ -41,6 +41,16 @@ class Annotation:
         """Return a copy with other ``answers`` to some questions. None removes the answer to a question."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
+
+    @property
+    def level(self) -> Literal["run", "step", "part"]:
+        """What the answers are about."""
+        return "step" if self.of_step is not None else "run" if self.of_part is None else "part"
+
+    @property
+    def item(self) -> tuple[str, str | None, str | None]:
+        """The run, and the step or part of it, that the answers are about."""
+        return self.trajectory_id, self.of_step, self.of_part
 
     @property
     def person(self) -> str | None:

@@ -282,10 +282,10 @@ def _unprotected(found: Mapping[str, Any]) -> list[str]:
     if found["labels_are_public"]:
         return []
     return [
-        f"target {target.name}: its figures cannot be protected yet, as noise is added only to success, "
-        'side_effect and repetition of whole runs; write labels = "public", or metrics = [] here'
+        f"target {target.name}: its figures cannot be protected yet, as noise is added only to binary "
+        'targets of level run with missing = "negative"; write labels = "public", or metrics = [] here'
         for target in scored(found.get("targets", ()))
-        if target.is_own or (target.type, target.level, target.missing) != ("binary", "run", "negative")
+        if not target.is_outcome or target.missing != "negative"
     ]
 
 

@@ -9,9 +9,8 @@ from typing import Any, Final
 
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory, TrajectoryId
-from arb.core.suites.targets import Target
+from arb.core.suites.targets import RELEASED_YES_NO, Target
 from arb.core.trajectory import Recording, RunUsage, Step
-from arb.core.vocabulary import LABELS
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import Note, RecordedJudgment
@@ -146,7 +145,7 @@ ROWS_OF_A_RUN: Final[Mapping[str, Callable[[Run], Iterator[Row]]]] = MappingProx
 
 
 def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
-    answers = {name: getattr(judgment, name) for name in LABELS}
+    answers = {name: getattr(judgment, name) for name in RELEASED_YES_NO}
     return {
         "trajectory_id": trajectory.trajectory_id,
         "judge": judgment.judge,
@@ -216,6 +215,6 @@ def notes_on(run: Run) -> Iterator[Note]:
 def _label_cells(labels: Annotation | None) -> dict[str, int | None]:
     if labels is None:
         return dict.fromkeys(LABEL_COLUMNS)
-    indexes = {name: {"yes": 1, "no": 0}.get(labels.answers.get(name, "")) for name in LABELS}
+    indexes = {name: {"yes": 1, "no": 0}.get(labels.answers.get(name, "")) for name in RELEASED_YES_NO}
     grade = labels.answers.get("optimality", "")
     return {**indexes, "optimality": int(grade) if grade.isdigit() else None}

@@ -18,8 +18,9 @@ import msgspec
 from msgspec import structs
 
 from arb.core.lazy import lazy_imports
+from arb.core.suites.targets import RELEASED_YES_NO
 from arb.core.trajectory import Recording, RunUsage, Step
-from arb.core.vocabulary import LABELS, SPLITS
+from arb.core.vocabulary import SPLITS
 from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_folder
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
@@ -300,7 +301,7 @@ class PublishedSource(TrajectorySource):
             raise UnusableFileError("not_a_judgment", "the dataset has no such judgment")
         same = ("judge", "has_screenshot", "has_axtree", "state", "optimality", "reply")
         values: dict[str, Any] = {name: row[name] for name in same}
-        values |= {name: None if row[name] is None else bool(row[name]) for name in LABELS}
+        values |= {name: None if row[name] is None else bool(row[name]) for name in RELEASED_YES_NO}
         return RecordedJudgment(**values, model=row["judge_model"])
 
     def _list(self, configuration: str, *columns: str) -> tuple[PublishedRun, ...]:

@@ -149,7 +149,7 @@ class Board:
         seconds. Raises ValueError for an unknown metric.
         """
         target = self.target(label)
-        known = RANKED_METRICS if target.type == "binary" else target.metrics
+        known = dict.fromkeys((*(RANKED_METRICS if target.type == "binary" else ()), *target.metrics))
         metric = metric or target.main_metric
         if metric not in known:
             raise ValueError(f"metric: cannot rank by {metric!r}; use one of {', '.join(known)}")

@@ -14,10 +14,11 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
-from arb.core.suites.targets import scored
-from arb.core.vocabulary import BENCHMARK_TITLES, LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.suites.targets import Target, scored
+from arb.core.vocabulary import BENCHMARK_TITLES, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.judge_precision.intervals import FIGURES, N_RESAMPLES
+from leaderboard.metrics import known_metrics
 from leaderboard.score import Cell, interval_of, metric_of
 
 SCHEMA_VERSION: Final = "0.3.0"
@@ -32,7 +33,6 @@ INTERVAL_METHODS: Final = MappingProxyType(
         "approximate": "Wilson interval of the counts, widened by the design effect of tasks",
     }
 )
-LOWEST: Final = MappingProxyType({"kappa": -1.0})
 
 
 def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
@@ -88,8 +88,7 @@ def evaluation(board: Board, row: BoardRow, retrieved: int) -> dict[str, Any]:
         "evaluation_results": [
             result
             for target in scored(board.targets)
-            if target.type == "binary"
-            for result in _results(board, row, target.name)
+            for result in _results(board, row, target)
         ],
     }  # fmt: skip
 
@@ -100,22 +99,27 @@ def model_id(row: BoardRow) -> str:
     return f"{_plain(developer) or 'unknown'}/{_plain(name) or _plain(row.judge) or 'judge'}"
 
 
-def _results(board: Board, row: BoardRow, label: str) -> Iterator[dict[str, Any]]:
-    score = row.labels.get(label)
+def _results(board: Board, row: BoardRow, target: Target) -> Iterator[dict[str, Any]]:
+    score = row.labels.get(target.name)
     if not score:
         return
-    parts = [("overall", score["overall"], tuple(METRIC_TITLES))]
-    parts += [(name, cell, FIGURES) for name, cell in score["by_benchmark"].items()]
+    overall = of_parts = target.metrics
+    if target.type == "binary":
+        own = [name for name in target.metrics if name not in METRIC_TITLES]
+        overall, of_parts = (*METRIC_TITLES, *own), (*FIGURES, *own)
+    parts = [("overall", score["overall"], overall)]
+    parts += [(name, cell, of_parts) for name, cell in score["by_benchmark"].items()]
     for part, cell, metrics in parts:
         for metric in metrics:
             if metric_of(cell, metric) is not None:
-                yield _result(board, row, (label, part, metric), cell, score["intervals"])
+                yield _result(board, row, (target, part, metric), cell, score["intervals"])
 
 
 def _result(
-    board: Board, row: BoardRow, name: tuple[str, str, str], cell: Cell, intervals: str | None
+    board: Board, row: BoardRow, name: tuple[Target, str, str], cell: Cell, intervals: str | None
 ) -> dict[str, Any]:
-    label, part, metric = name
+    target, part, metric = name
+    label, formula = target.name, known_metrics(target)[metric]
     where = "" if part == "overall" else f" on {BENCHMARK_TITLES.get(part, part)}"
     counts = {each: cell.get(each) for each in ("tp", "fp", "fn", "tn", "no_verdict", "audit", "note")}
     details: dict[str, Any] = {"score": metric_of(cell, metric), "details": _texts(**counts)}
@@ -135,16 +139,16 @@ def _result(
         "evaluation_name": f"{board.suite}: {label}{where}",
         "source_data": _source_data(board, row, cell["n"]),
         "metric_config": {
-            "evaluation_description": f"{METRIC_TITLES[metric]} of a judge's verdicts on {label}{where}, "
+            "evaluation_description": f"{formula.title} of a judge's verdicts on {label}{where}, "
             "against expert labels",
             "metric_id": f"{board.suite}.{label}.{metric}",
-            "metric_name": METRIC_TITLES[metric],
+            "metric_name": formula.title,
             "metric_kind": metric,
-            "metric_unit": "proportion",
-            "lower_is_better": metric in LOWER_IS_BETTER,
+            "metric_unit": "points" if formula.highest is None else "proportion",
+            "lower_is_better": formula.is_lower_better,
             "score_type": "continuous",
-            "min_score": LOWEST.get(metric, 0.0),
-            "max_score": 1.0,
+            "min_score": formula.lowest,
+            "max_score": "Infinity" if formula.highest is None else formula.highest,
         },
         "score_details": details,
     }

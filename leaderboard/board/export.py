@@ -10,20 +10,21 @@ import io
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from arb.core.console import interval, percent
+from arb.core.console import coefficient, interval, percent
 from arb.core.files import new_folder
-from arb.core.suites.targets import scored
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.suites.targets import Target, default_targets, scored
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import rank_in, why_not_ranked
 from leaderboard.judge_precision import intervals
+from leaderboard.metrics import TargetMetric, known_metrics
 from leaderboard.score import interval_of, metric_of
 
 FORMULA_SIGNS: Final = ("=", "+", "-", "@", "＝", "＋", "－", "＠")
@@ -60,28 +61,40 @@ FIGURES = (
 def board_to_csv(board: Board) -> str:
     """Return the board as CSV, with one line per label and row, the best rows first.
 
-    A line has the rank, the description, overall figures, intervals, precision by benchmark, and the ids of
-    the rows from which the row is separated, with semicolons between. Metrics are fractions. Unknown values
-    are empty.
+    A line has the rank, the description, overall figures, intervals, the target's main metric by benchmark,
+    and the ids of the rows from which the row is separated, with semicolons between. Shares are fractions.
+    Unknown values are empty.
     """
+    targets = scored(board.targets)
+    metrics = dict.fromkeys(name for target in targets for name in target.metrics if name not in FIGURES)
+    others = (name for target in targets if target.type != "binary" for name in target.metrics)
+    with_ends = tuple(dict.fromkeys((*intervals.FIGURES, *others, *metrics)))
+    by_benchmark = dict.fromkeys(target.main_metric for target in targets)
     scores = (score for row in board.rows for score in row.labels.values() if score)
     ordered = sorted({name for score in scores for name in score["by_benchmark"]})
     output = io.StringIO()
     writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
-    ends = [f"{metric}_ci_{end}" for metric in intervals.FIGURES for end in ("low", "high")]
-    writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *ends,
-                     *(f"precision_{name}" for name in ordered), "usd_per_1000", "usd_is_at_least",
+    ends = [f"{metric}_ci_{end}" for metric in with_ends for end in ("low", "high")]
+    parts = [(metric, name) for metric in by_benchmark for name in ordered]
+    writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *metrics, *ends,
+                     *(f"{metric}_{name}" for metric, name in parts), "usd_per_1000", "usd_is_at_least",
                      "note", *SEPARATED])  # fmt: skip
-    for label in (target.name for target in scored(board.targets)):
+    for target in targets:
+        label = target.name
         for row in board.ranking(label):
             score = row.score(label)
             overall, rank = score["overall"], score["rank"] or {}
             cells: list[Any] = [label, *(rank.get(name) for name in RANK)]
             cells += [inert(getattr(row, name)) for name in DESCRIPTION]
-            cells += [metric_of(overall, name) for name in FIGURES]
-            for metric in intervals.FIGURES:
+            cells += [metric_of(overall, name) for name in (*FIGURES, *metrics)]
+            for metric in with_ends:
                 cells += interval_of(overall, metric) or (None, None)
-            cells += [metric_of(score["by_benchmark"].get(name, {}), "precision") for name in ordered]
+            cells += [
+                metric_of(score["by_benchmark"].get(name, {}), metric)
+                if metric == target.main_metric
+                else None
+                for metric, name in parts
+            ]
             cost = row.cost or {}
             cells += [cost.get("usd_per_1000"), bool(cost.get("is_at_least")) if cost else None]
             note = inert("; ".join(filter(None, (row.note, score["note"]))))
@@ -104,9 +117,11 @@ FEW_POSITIVES: Final = 20
 def site_files(board: Board) -> dict[str, bytes]:
     """Return the content of each file of the site, by its path."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
-    files = {"index.html": _render("index.html", board=board, root="", pages=pages)}
+    values = {"board": board, "targets": scored(board.targets), "pages": pages}
+    is_default = board.targets == default_targets()
+    files = {"index.html": _render("index.html", root="", is_default=is_default, **values)}
     for row in board.rows:
-        files[pages[row.id]] = _render("judge.html", board=board, root="../", row=row, pages=pages)
+        files[pages[row.id]] = _render("judge.html", root="../", row=row, **values)
     return {
         **{path: html.encode() for path, html in files.items()},
         "site.css": (FOLDER / "site.css").read_bytes(),
@@ -119,6 +134,22 @@ def page_name(row_id: str) -> str:
     """Return the name of a row's page without suffix: the row id, or a hash if it is not a plain name."""
     is_plain = row_id.replace("-", "").isalnum() and row_id.isascii()
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
+
+
+def shown_metrics(target: Target) -> dict[str, TargetMetric]:
+    """Return the metrics of a target that the site shows, by name, with the main one first."""
+    others = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
+    return {name: known_metrics(target)[name] for name in (target.main_metric, *others)}
+
+
+def figure(metric: TargetMetric, value: float | None) -> str:
+    """Return a metric as text, in percent if it is a share."""
+    return percent(value) if metric.is_share else coefficient(value)
+
+
+def ends(metric: TargetMetric, bounds: Sequence[float] | None) -> str:
+    """Return an interval as text, in percent if the metric is a share."""
+    return interval(bounds) if metric.is_share else " to ".join(map(coefficient, bounds or ()))
 
 
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
@@ -135,7 +166,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals.update(
-        percent=percent, interval=interval, benchmarks_in=benchmarks_in, label_titles=LABEL_TITLES,
+        figure=figure, ends=ends, shown_metrics=shown_metrics, benchmarks_in=benchmarks_in,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
         few=FEW_POSITIVES, rank_in=rank_in, why_not_ranked=why_not_ranked,
     )  # fmt: skip

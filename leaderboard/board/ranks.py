@@ -50,7 +50,7 @@ from leaderboard.judge_precision.intervals import (
     approximate_interval,
     resampled_counts,
 )
-from leaderboard.metrics import metrics_of
+from leaderboard.metrics import known_metrics
 from leaderboard.score import Cell, interval_of, metric_of
 
 DESIGN_EFFECTS: Final = MappingProxyType(
@@ -443,14 +443,14 @@ class RankingData:
 def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:
     """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric.
 
-    Rows on a target that is not binary are resampled by its main metric only. If rows are ranked by a hidden
-    half of the tasks, the ranks do not list which rows are separated, because that would reveal more about
-    the half.
+    Rows on a target that is not ranked by counts are resampled by its main metric only. If rows are ranked by
+    a hidden half of the tasks, the ranks do not list which rows are separated, because that would reveal more
+    about the half.
     """
     size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     ids = None if data.hidden else list(cells)
     known = {name: data.counts_by_task.get(name, {}).get(target.name) for name in cells}
-    if target.type != "binary":
+    if not target.is_ranked_by_counts or metric not in RANKED_METRICS:
         others = [_other_contender(cell, target, metric, known[name], size) for name, cell in cells.items()]
         return dict(zip(cells, rank_contenders(others, ids), strict=True))
     labelled = data.labels_by_task.get(target.name)
@@ -470,11 +470,11 @@ def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: Ran
 
 
 def _other_contender(cell: Cell, target: Target, metric: str, by_task: Any, n_resamples: int) -> Contender:
-    """Return a row on a target that is not binary, compared by the metric itself."""
+    """Return a row on a target that is not ranked by counts, compared by the metric itself."""
     measured = metric_of(cell, metric)
     if measured is None:
         raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
-    formula, samples = metrics_of(target)[metric], None
+    formula, samples = known_metrics(target)[metric], None
     if by_task is not None and metric == target.main_metric:
         with np.errstate(invalid="ignore", divide="ignore"):
             samples = formula.value(resampled_counts(np.asarray(by_task), n_resamples, seed=0))

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, TypedDict
 
 from arb.core.judge_info import JudgeInfo
 from arb.core.suites.targets import Target
-from arb.core.vocabulary import EVIDENCE, LABELS, is_low, metric_name
+from arb.core.vocabulary import EVIDENCE, is_low, metric_name
 from leaderboard.board.ranks import Rank
 from leaderboard.paper.models import model_fields, read_costs
 from leaderboard.paper.published import SPLIT_TITLES, published_label
@@ -214,7 +214,7 @@ def published_row(row: PublishedRow) -> BoardRow:
         date=row.date.isoformat(), provenance=row.provenance, source=row.source,
         note="; ".join(filter(None, (row.group and f"{row.group} judge in the paper", row.note))),
         protocol=row.protocol, split=row.split, n=row.n, evidence=row.evidence,
-        labels={label: published_label(row.labels.get(label)) for label in LABELS},
+        labels={label: published_label(found) for label, found in row.labels.items()},
         cost=cost.as_cost() if cost else None, **model_fields(row.model or ""),
     )  # fmt: skip
 
@@ -254,10 +254,13 @@ def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
     return score["by_agent"] if group == "by_agent" else score["by_benchmark"]
 
 
-def why_not_ranked(row: BoardRow, label: str, metric: str, is_best: bool) -> str:
+def why_not_ranked(
+    row: BoardRow, label: str, metric: str, is_best: bool, main_metric: str = "precision"
+) -> str:
     """Return why a row has no rank by a metric, in words that fit after "not ranked: ".
 
-    ``is_best`` is whether the row represents its judge, so that it is one of `Board.ranks`.
+    ``is_best`` is whether the row represents its judge, so that it is one of `Board.ranks`. ``main_metric``
+    is that of the target.
     """
     if row.provenance == "reference":
         return "a reference, not a judge"
@@ -265,13 +268,13 @@ def why_not_ranked(row: BoardRow, label: str, metric: str, is_best: bool) -> str
         return row.why_not_comparable
     if row.provenance == "scored" and not is_best:
         return "another submission of the judge is ranked"
-    if is_ranked_by_half(row, label) and metric != "precision":
-        return "ranked only by precision, on a hidden half of the tasks"
+    if is_ranked_by_half(row, label) and metric != main_metric:
+        return f"ranked only by {metric_name(main_metric)}, on a hidden half of the tasks"
     if not is_rankable(row):
         no_split = "its source names no split, although its metrics fit only test"
         no_verdicts = "reported by its authors, and its verdicts are not known here"
         return no_split if row.split != "test" else no_verdicts
-    is_known = row.score(label)["overall"]["tp"] is not None
+    is_known = row.score(label)["overall"].get("tp", 0) is not None  # without TP if it is not binary
     return f"its {metric_name(metric)} is {'undefined' if is_known else 'not known'}"
 
 

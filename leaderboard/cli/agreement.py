@@ -20,9 +20,10 @@ from arb.core.cli import (
 )
 from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS
+from arb.core.suites.targets import Target
+from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
-from leaderboard.cli.score import metric_cells
+from leaderboard.cli.score import metric_cells, metric_headings
 
 with lazy_imports():
     from arb.core import suite as suites
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
     from leaderboard.score import Cell, Score
 
-ANSWER_CODES = (("yes", 1), ("no", 0))
 FileOption = Annotated[
     Path | None,
     file_option("--annotations", help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on)."),
@@ -78,6 +78,9 @@ def agreement(
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
     print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
+    for target in chosen.targets:
+        if target.type == "score":
+            typer.echo(f"{target.title}: its answers are numbers, and agreement on numbers is not measured.")
     if split != "dev" and not chosen.shows_labels("test"):
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
 
@@ -103,15 +106,19 @@ def ceiling(
     label_sets, missing = read_label_sets(chosen, settings)
     if not label_sets:
         stop("; ".join(f"no labels of {reason}" for reason in missing), code=1)
+    main = chosen.main_target
+    if verdicts and main.type != "binary":
+        stop(f"files are scored by precision, but the main target {main.name} is not binary; leave them out")
     scored = _scored(verdicts or [], chosen, split, label_sets, settings)
     for reason in missing:
         typer.echo(f"warning: no labels of {reason}", err=True)
     scores = quality.second_annotator_scores(list(label_sets.values()))
     if not any(scores.values()):
         stop(f"no trajectory of {chosen.name} has two annotators; have some annotated a second time", code=1)
-    rates = {label: quality.disagreement_rates(list(label_sets.values()), label) for label in LABELS}
+    asked = {target.name: target for target in chosen.scored_targets if target.type != "score"}
+    rates = {label: quality.disagreement_rates(list(label_sets.values()), label) for label in asked}
     judges = {**_published_judges(chosen), **scored}
-    bands = {name: quality.noise_band(found, rates["success"]) for name, found in judges.items()}
+    bands = {name: quality.noise_band(found, rates[main.name]) for name, found in judges.items()}
     if as_json:
         content = {
             "suite": chosen.name,
@@ -120,30 +127,36 @@ def ceiling(
                 label: score and {"by_benchmark": score["by_benchmark"], "overall": score["overall"]}
                 for label, score in scores.items()
             },
-            "disagreement": {label: _rates_json(rate) for label, rate in rates.items()},
+            "disagreement": {label: _rates_json(rate, asked[label]) for label, rate in rates.items()},
             "bands": {name: band and asdict(band) for name, band in bands.items()},
         }
         print_json(content)
         return
     console = plain_console()
-    print_ceiling(scores, rates, console)
+    print_ceiling(scores, rates, chosen.scored_targets, console)
     if bands:
-        print_bands(bands, console)
+        print_bands(bands, main.title.lower(), console)
 
 
-def _rates_json(rates: DisagreementRates) -> dict[str, Any]:
+def _rates_json(rates: DisagreementRates, target: Target) -> dict[str, Any]:
     return {
         "overall": asdict(rates.overall),
         "by_benchmark": {name: asdict(own) for name, own in rates.by_benchmark.items()},
-        "by_answer": {name: asdict(rates.of(None, answer)) for name, answer in ANSWER_CODES},
+        "by_answer": {name: asdict(rates.of(None, code)) for name, code in _answer_codes(target)},
     }
 
 
+def _answer_codes(target: Target) -> list[tuple[str, int]]:
+    if target.type == "binary":
+        return [("yes", 1), ("no", 0)]
+    return [(value, code) for code, value in enumerate(target.values)]
+
+
 def _published_judges(suite: Suite) -> dict[str, Score | None]:
-    """Return each published judge's score on success, by row id; only the official suite has any."""
+    """Return each published judge's score on the main target, by row id; only the official suite has any."""
     rows = published.load_published_rows() if suite.name == suites.OFFICIAL else ()
     return {
-        row.row_id: published.published_label(row.labels["success"])
+        row.row_id: published.published_label(row.labels[suite.main_target.name])
         for row in rows
         if row.provenance != "reference"
     }
@@ -152,7 +165,7 @@ def _published_judges(suite: Suite) -> dict[str, Score | None]:
 def _scored(
     files: list[Path], suite: Suite, split: str, label_sets: dict[str, LabelSet], settings: Settings
 ) -> dict[str, Score | None]:
-    """Return each file's score on success; stop with all errors if files cannot be scored."""
+    """Return each file's score on the main target; stop with all errors if files cannot be scored."""
     if files and split not in label_sets:
         stop(f"the files cannot be scored on {split}, because its labels cannot be read", code=1)
     names = [file.name for file in files]
@@ -164,7 +177,9 @@ def _scored(
     except verdict_files.VerdictFileError as problems:
         stop(str(problems), code=1)
     return {
-        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"]["success"]
+        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"][
+            suite.main_target.name
+        ]
         for name, verdicts in found.items()
     }
 
@@ -269,38 +284,48 @@ def _items(items: Sequence[OpenItem]) -> Table:
     table = text_table("trajectories on which annotators differ", "question: answers in order")
     for item in items:
         parts = [f"{name}: {' / '.join(map(str, item.answers[name]))}" for name in item.disagreeing]
-        table.add_row(item.trajectory_id, "; ".join(parts))
+        place = "".join(
+            f", {name} {value}" for name, value in (("step", item.step), ("part", item.part)) if value
+        )
+        table.add_row(f"{item.trajectory_id}{place}", "; ".join(parts))
     return table
 
 
 def print_ceiling(
-    scores: Mapping[str, Score | None], rates: Mapping[str, DisagreementRates], console: Console
+    scores: Mapping[str, Score | None],
+    rates: Mapping[str, DisagreementRates],
+    targets: Sequence[Target],
+    console: Console,
 ) -> None:
-    """Print the second annotators' metrics for each label, and how often they disagree with the first."""
-    figures = ("doubles", "differ", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN")
-    for label, found in scores.items():
+    """Print the second annotators' metrics for each target, and how often they disagree with the first."""
+    for target in targets:
+        label, found = target.name, scores[target.name]
         if found is None:
-            console.print(f"{LABEL_TITLES[label]}: no trajectory has answers of two annotators")
+            console.print(f"{target.title}: no trajectory has answers of two annotators")
             continue
-        table = text_table(LABEL_TITLES[label], figures=figures)
-        table.add_row("overall", *_ceiling_cells(found["overall"], rates[label].overall.rate))
+        differ = rates.get(label)  # of numbers, none
+        table = text_table(target.title, figures=("doubles", "differ", *metric_headings(target)))
+        rate = differ and differ.overall.rate
+        table.add_row("overall", *_ceiling_cells(found["overall"], rate, target))
         table.add_section()
         for name, cell in found["by_benchmark"].items():
-            rate = rates[label].by_benchmark[name].rate
-            table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate))
+            rate = differ and differ.by_benchmark[name].rate
+            table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate, target))
         console.print(table)
-        turned = [(rates[label].of(None, answer), name) for name, answer in ANSWER_CODES]
-        parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
-        console.print(f"The second annotator disagreed with the first on {' and '.join(parts)}.")
+        if differ:
+            turned = [(differ.of(None, code), name) for name, code in _answer_codes(target)]
+            parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
+            console.print(f"The second annotator disagreed with the first on {' and '.join(parts)}.")
 
 
-def _ceiling_cells(cell: Cell, rate: float | None) -> list[str]:
-    return [f"{cell['n']:,}", percent(rate), *metric_cells(cell)]
+def _ceiling_cells(cell: Cell, rate: float | None, target: Target) -> list[str]:
+    return [f"{cell['n']:,}", percent(rate), *metric_cells(cell, target)]
 
 
-def print_bands(bands: Mapping[str, NoiseBand | None], console: Console) -> None:
+def print_bands(bands: Mapping[str, NoiseBand | None], label: str, console: Console) -> None:
     table = text_table(
-        "precision on success if another person had given the labels", figures=("as labelled", "mean", "95 %")
+        f"precision on {label} if another person had given the labels",
+        figures=("as labelled", "mean", "95 %"),
     )
     for judge, band in bands.items():
         if band is None:

@@ -9,14 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from arb.core.cli import JsonOption, new_folder_option, plain_console, stop, write_file
-from arb.core.console import interval, percent, printable, text_table
+from arb.core.console import printable, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import EVIDENCE, LABEL_TITLES, METRIC_TITLES, metric_name
+from arb.core.vocabulary import EVIDENCE, metric_name
+from leaderboard.cli.score import metric_texts
 
 with lazy_imports():
     from rich import box
 
     from arb.core import suite as suites
+    from leaderboard import metrics
     from leaderboard import score as scores
     from leaderboard.board import board as boards
     from leaderboard.board import every_eval_ever
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
+    from arb.core.suites.targets import Target
     from leaderboard.board.board import Board
     from leaderboard.board.ranks import Rank
     from leaderboard.board.rows import BoardRow
@@ -48,12 +51,11 @@ WIDE = 110
 def board(
     file: FileArgument = None,
     label: Annotated[
-        Literal["success", "side_effect", "repetition"], typer.Option(help="Show the board for this label.")
-    ] = "success",
+        str | None, typer.Option(help="Show the board for this label (default: the main target).")
+    ] = None,
     metric: Annotated[
-        Literal["precision", "recall", "f1", "kappa", "accuracy", "balanced_accuracy", "npv", "tnr", "fpr"],
-        typer.Option(help="Order and rank judges by this metric."),
-    ] = "precision",
+        str | None, typer.Option(help="Order and rank judges by this metric (default: the label's main one).")
+    ] = None,
     as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, with all labels.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -69,6 +71,12 @@ def board(
     elif as_csv:
         typer.echo(exports.board_to_csv(found), nl=False)
     else:
+        try:
+            label = label or found.main.name
+            metric = metric or found.target(label).main_metric
+            found.ranks(label, metric)
+        except ValueError as problem:
+            stop(f"--{problem}")
         print_board(found, label, metric, plain_console())
 
 
@@ -107,17 +115,20 @@ def _read_board(file: Path | None) -> Board:
 
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:
+    target = board.target(label)
+    formulas = metrics.known_metrics(target)
     rows = board.ranking(label, metric)
     if not rows:
-        stop(f"the board has no rows on {LABEL_TITLES[label].lower()}; use another --label", code=1)
-    others = tuple(name for name in ("precision", "recall", "f1") if name != metric)
+        stop(f"the board has no rows on {target.title.lower()}; use another --label", code=1)
+    shown = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
+    others = tuple(name for name in shown if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
-    title = f"{LABEL_TITLES[label]} on {board.suite}{version}"
+    title = f"{target.title} on {board.suite}{version}"
     table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
     table.add_column("", no_wrap=True)
     table.add_column("judge", overflow="fold")  # the column that shrinks in a narrow terminal
     is_wide = console.width >= WIDE
-    headings = (METRIC_TITLES[metric], "95 %", *(METRIC_TITLES[name] for name in others))
+    headings = (formulas[metric].title, "95 %", *(formulas[name].title for name in others))
     for heading in (*headings, "n") if is_wide else headings:
         table.add_column(heading, justify="right", no_wrap=True)
     if is_wide:
@@ -126,8 +137,8 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     for row in rows:
         cell, rank = row.score(label)["overall"], ranks.get(row.id)
         texts = ["not ranked" if rank is None else rank.range_text(), printable(_name(row))]
-        texts += [percent(scores.metric_of(cell, metric)), interval(row.interval(cell, metric))]
-        texts += [percent(scores.metric_of(cell, name)) for name in others]
+        texts += metric_texts(formulas[metric], scores.metric_of(cell, metric), row.interval(cell, metric))
+        texts += [metric_texts(formulas[name], scores.metric_of(cell, name), None)[0] for name in others]
         if is_wide:
             texts += ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence]
         table.add_row(*texts)
@@ -136,7 +147,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
         f"Judges are ranked by {metric_name(metric)}. A range covers every rank that the data allow. Two "
         "judges whose ranges overlap can still be separated: see separated_from in --json and --csv."
     )
-    for line in (*_evidence(rows, is_wide), *_needs(rows), *_unranked(rows, label, metric, ranks)):
+    for line in (*_evidence(rows, is_wide), *_needs(rows), *_unranked(rows, target, metric, ranks)):
         console.print(line)
 
 
@@ -156,13 +167,14 @@ def _needs(rows: Sequence[BoardRow]) -> Iterator[str]:
 
 
 def _unranked(
-    rows: Sequence[BoardRow], label: str, metric: str, ranks: Mapping[str, Rank | None]
+    rows: Sequence[BoardRow], target: Target, metric: str, ranks: Mapping[str, Rank | None]
 ) -> Iterator[str]:
     """Yield a line for each reason why rows have no rank, with the judges concerned."""
     reasons: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None:
-            reason = board_rows.why_not_ranked(row, label, metric, row.id in ranks)
+            is_best = row.id in ranks
+            reason = board_rows.why_not_ranked(row, target.name, metric, is_best, target.main_metric)
             reasons.setdefault(reason, []).append(row.judge)
     for reason, judges in reasons.items():
         yield f"Not ranked ({reason}): {printable(', '.join(judges))}."

@@ -1,4 +1,4 @@
-"""``arb leaderboard estimate``: agents' success rates from judges' verdicts and a few labels."""
+"""``arb leaderboard estimate``: how often agents succeed, from judges' verdicts and a few labels."""
 
 from __future__ import annotations
 
@@ -11,12 +11,14 @@ import typer
 from arb.core.cli import (
     AgentFromOption,
     JsonOption,
+    SuiteOption,
     file_option,
     flags,
     next_step,
     plain_console,
     print_json,
     read_settings,
+    read_suite,
     stop,
     words,
 )
@@ -28,6 +30,7 @@ with lazy_imports():
     from arb.core import predictions
     from arb.core.predictions import findings as file_findings
     from arb.core.predictions import raw
+    from arb.core.suites import targets as suite_targets
     from dataset_script import commands as dataset_commands
     from dataset_script.build import report as build_report
     from leaderboard import judge_names
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
 
     from arb.core.predictions.findings import Finding
     from arb.core.predictions.parser_pool import ReadResult
+    from arb.core.suites.targets import Target
     from leaderboard.success_rates.estimate import AgentDifference, AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
@@ -78,9 +82,12 @@ def estimate(  # noqa: PLR0913 - a command's options
         Literal["failures", "apart"],
         typer.Option(help="Count crashed runs as failures, or list them apart and leave them out."),
     ] = "failures",
+    suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Estimate agents' success rates from verdicts and a few labels.
+    """Estimate how often agents succeed from verdicts and a few labels.
+
+    The verdicts are those on the suite's outcome: its main target, or else its first binary one about runs.
 
     The rate according to a judge can be wrong by many percentage points. Labels of a random sample of the
     runs correct this error. Every estimate has a 95 % interval.
@@ -93,6 +100,7 @@ def estimate(  # noqa: PLR0913 - a command's options
         stop("an estimate needs labels of some runs; add --labels, or use --plan to see how many you need")
     if agent_from and source is None:
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
+    targets = outcome_targets(suite)
     recorded, names = source_runs.recorded_source(verdicts), None
     ended, is_known = recorded.crashed, bool(recorded.crashed or recorded.files) and not recorded.is_part
     if source is None and recorded.files is not None:
@@ -107,8 +115,8 @@ def estimate(  # noqa: PLR0913 - a command's options
         facts = words(agent_from)
         names = partial(source_runs.other_names, source, facts) if facts else None
     made = rate_files.estimate_files(
-        _read_all(verdicts),
-        [(str(file), _read(file, agent_runs.SUCCESS_LABELS)) for file in labels],
+        _read_all(verdicts, targets),
+        [(str(file), _read(file, agent_runs.OUTCOME_LABELS, targets)) for file in labels],
         [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
@@ -124,11 +132,13 @@ def estimate(  # noqa: PLR0913 - a command's options
         if as_json:
             print_json({"half_width": half_width / 100, "agents": rows, "warnings": warnings})
         else:
-            print_plan(rows, half_width, plain_console())
+            print_plan(rows, half_width, targets, plain_console())
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
             first = most if labels else min(most, 30)  # 30 labels are enough to see what the judges save
             own = [file for file in labels if file.with_suffix(".draw.json") in draw]
-            chosen = flags(for_estimate=first, verdicts=verdicts, out=own[0] if own else "to-label.csv")
+            chosen = flags(
+                for_estimate=first, verdicts=verdicts, out=own[0] if own else "to-label.csv", suite=suite
+            )
             _print_warnings(warnings)
             title = "draw more runs, into the file with your labels" if own else "draw runs to label"
             next_step(title, "leaderboard", "annotation-template", *chosen)
@@ -138,7 +148,7 @@ def estimate(  # noqa: PLR0913 - a command's options
         print_estimates(found, made.judges, plain_console())
         if made.difference is not None:
             print_difference(made.difference, plain_console())
-        chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True)
+        chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True, suite=suite)
         _print_warnings(warnings)
         next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
 
@@ -162,21 +172,31 @@ def _print_warnings(warnings: Sequence[str]) -> None:
         typer.echo(f"warning: {printable(warning)}", err=True)
 
 
-def read_runs(files: Sequence[Path]) -> AgentRuns:
+def outcome_targets(suite: str | None) -> tuple[Target, ...]:
+    """Return the targets of a suite; stop if agents cannot be rated by any of them."""
+    targets = read_suite(suite, read_settings()).targets
+    try:
+        suite_targets.outcome_target(targets)
+    except ValueError as problem:
+        stop(str(problem))
+    return targets
+
+
+def read_runs(files: Sequence[Path], targets: tuple[Target, ...]) -> AgentRuns:
     """Return the runs and verdicts of prediction files, one judge per file; stop if a file has problems."""
-    runs, findings = agent_runs.read_runs(_read_all(files))
+    runs, findings = agent_runs.read_runs(_read_all(files, targets))
     if runs is None:
         _stop_with(findings)
     return runs
 
 
-def _read_all(files: Sequence[Path]) -> Iterator[tuple[str, str, ReadResult]]:
+def _read_all(files: Sequence[Path], targets: tuple[Target, ...]) -> Iterator[tuple[str, str, ReadResult]]:
     for file, name in zip(files, judge_names.judge_names(files), strict=True):
-        yield str(file), name, _read(file, agent_runs.SUCCESS_VERDICTS)
+        yield str(file), name, _read(file, agent_runs.OUTCOME_VERDICTS, targets)
 
 
-def _read(file: Path, reader: str) -> ReadResult:
-    limits = raw.ReadingLimits(max_bytes=read_settings().max_upload_bytes)
+def _read(file: Path, reader: str, targets: tuple[Target, ...]) -> ReadResult:
+    limits = raw.ReadingLimits(max_bytes=read_settings().max_upload_bytes, targets=targets)
     try:
         with file.open("rb") as opened:
             content = opened.read(limits.max_bytes + 1)
@@ -206,7 +226,9 @@ def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
     }
 
 
-def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Console) -> None:
+def print_plan(
+    rows: Sequence[Mapping[str, Any]], half_width: float, targets: Sequence[Target], console: Console
+) -> None:
     table = text_table("agent", figures=("runs", "labelled", "labels only", "assisted"))
     for row in rows:
         assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"
@@ -217,12 +239,13 @@ def print_plan(rows: Sequence[Mapping[str, Any]], half_width: float, console: Co
     if any(row["assisted"] is None for row in rows):
         console.print(
             "To see how many labels the judges save, label 30 runs or more and add --labels. "
-            'Until then, "labels only" assumes a success rate of 50 %.'
+            'Until then, "labels only" assumes a '
+            f"{suite_targets.outcome_target(targets).title.lower()} rate of 50 %."
         )
 
 
 def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], console: Console) -> None:
-    """Print each agent's success rates in percent: by each judge, from labels only, and assisted."""
+    """Print each agent's rates in percent: by each judge, from labels only, and assisted."""
     intervals = ("these runs, 95 %", "such tasks, 95 %")
     figures = (
         *("runs", "labelled", *judges, "labels only", *intervals),

@@ -24,12 +24,13 @@ from arb.core.cli import (
 from arb.core.console import coefficient, text_table
 from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, read_runs
+from arb.core.vocabulary import BENCHMARK_TITLES, SPLITS
+from leaderboard.cli.estimate import VERDICTS_HELP, outcome_targets, read_runs
 
 with lazy_imports():
     from arb.core import files as core_files
     from arb.core import suite as suites
+    from arb.core.suites import targets as suite_targets
     from leaderboard.labels import annotations as annotation_files
     from leaderboard.labels import labels as labels_module
     from leaderboard.labels import quality, source
@@ -37,11 +38,14 @@ with lazy_imports():
     from leaderboard.success_rates import sheet
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rich.console import Console
 
     from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
+    from arb.core.suites.targets import Target
     from leaderboard.labels.labels import LabelSet
 
 ANNOTATIONS_HELP = "Read annotations from this CSV (released format) or Parquet file"
@@ -57,12 +61,13 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     not on this machine yet.
     """
     settings = read_settings()
-    found, missing = read_label_sets(read_suite(suite, settings), settings)
+    chosen = read_suite(suite, settings)
+    found, missing = read_label_sets(chosen, settings)
     summaries = [quality.summarise(label_set) for label_set in found.values()]
     if as_json:
         print_json({"splits": summaries, "missing": missing})
     else:
-        print_summaries(summaries, plain_console())
+        print_summaries(summaries, chosen.scored_targets, plain_console())
     for message in missing:
         typer.echo(f"error: no labels of {message}", err=True)
     raise typer.Exit(1 if missing else 0)
@@ -170,12 +175,13 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     The file has the released format: one row per trajectory, with all runs on a task together. Delete rows
     that you do not want to annotate.
 
-    With --for-estimate it has the columns trajectory_id and success, with --source also goal, answer and a
-    link, and a record of the draw is written next to it. If both files exist, more runs are added to them,
-    and your answers are kept.
+    With --for-estimate it has the columns trajectory_id and the suite's outcome, with --source also goal,
+    answer and a link, and a record of the draw is written next to it. If both files exist, more runs are
+    added to them, and your answers are kept.
     """
     if for_estimate is not None:
-        _template_for_estimate(verdicts or [], for_estimate, seed, stratified, out, runs_source, space)
+        kind = seed, stratified
+        _template_for_estimate(verdicts or [], for_estimate, kind, out, runs_source, space, suite)
         return
     if verdicts or stratified or runs_source:
         stop("--verdicts, --stratified and --source need --for-estimate; add it with a number of runs")
@@ -199,12 +205,14 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
 def _template_for_estimate(
     verdicts: list[Path],
     n_labels: int,
-    seed: int,
-    stratified: bool,
+    kind: tuple[int, bool],
     out: Path,
     source: Path | None,
     space: str,
+    suite: str | None,
 ) -> None:
+    """Draw runs to label; ``kind`` is the seed, and whether the draw is stratified."""
+    seed, stratified = kind
     if not space.startswith(("http://", "https://")):
         stop(f"--space {space}: is not an address of a Space; write https://…")
     if not verdicts:
@@ -213,7 +221,9 @@ def _template_for_estimate(
     if out.exists() != record.exists():
         there, absent = (out, record) if out.exists() else (record, out)
         stop(f"{there} already exists, but {absent} does not; restore it, or name a new file")
-    runs = read_runs(verdicts)
+    targets = outcome_targets(suite)
+    asked = suite_targets.outcome_target(targets)
+    runs = read_runs(verdicts, targets)
     try:
         earlier = sheet.read_sheet(out.name, out.read_text(encoding="utf-8-sig")) if out.exists() else []
         if out.exists():
@@ -226,7 +236,7 @@ def _template_for_estimate(
             strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
         drawn = [run for stratum in strata for run in stratum.drawn]
         texts = sheet.texts_of(source, drawn) if source is not None else None
-        table = sheet.write_sheet(drawn, earlier, texts, space)
+        table = sheet.write_sheet(drawn, asked.name, earlier, texts, space)
     except ValueError as problem:
         stop(f"{problem}")
     write_file(record, agent_runs.draw_record(strata, seed, runs.files))
@@ -234,11 +244,14 @@ def _template_for_estimate(
     agents = len({stratum.agent for stratum in strata})
     new = {*map(reading_key, drawn)} - {reading_key(row["trajectory_id"]) for row in earlier}
     added = f", {len(new):,} of them new" if earlier else ""
+    answers = ", ".join(answer.value for answer in asked.answers)
     typer.echo(
-        f"{out.name}: {len(drawn):,} runs of {agents} agents{added}. Write yes, no or unsure for each."
+        f"{out.name}: {len(drawn):,} runs of {agents} agents{added}. Write {answers} or unsure for each."
     )
-    chosen = flags(verdicts=verdicts, labels=out, draw=record)
-    next_step("fill it in, then estimate the success rates", "leaderboard", "estimate", *chosen)
+    chosen = flags(verdicts=verdicts, labels=out, draw=record, suite=suite)
+    next_step(
+        f"fill it in, then estimate the {asked.title.lower()} rates", "leaderboard", "estimate", *chosen
+    )
 
 
 def dev_labels(
@@ -268,28 +281,34 @@ def dev_labels(
     next_step("see the leaderboard with these labels", "space", "serve")
 
 
-def print_summaries(summaries: list[dict[str, Any]], console: Console) -> None:
+def print_summaries(summaries: list[dict[str, Any]], targets: Sequence[Target], console: Console) -> None:
+    names = [target.name for target in targets]
     for summary in summaries:
         version = f"labels {summary['label_version']} ({summary['source']})"
         title = f"{summary['suite']} · {summary['split']} · {version}"
-        figures = ("trajectories", *LABEL_TITLES.values())
+        figures = ("trajectories", *(target.title for target in targets))
         table = text_table("benchmark", figures=figures, title=title, title_justify="left")
         for name, counts in summary["by_benchmark"].items():
-            table.add_row(BENCHMARK_TITLES.get(name, name), *_cells(counts))
+            table.add_row(BENCHMARK_TITLES.get(name, name), *_cells(counts, names))
         table.add_section()
-        table.add_row(f"overall, {summary['tasks']} tasks", *_cells(summary["overall"]))
-        table.add_row(
-            "second annotator agrees", "", *(_percent(summary["agreement"][name]) for name in LABELS)
-        )
+        table.add_row(f"overall, {summary['tasks']} tasks", *_cells(summary["overall"], names))
+        agreed = [_percent(summary["agreement"].get(name)) for name in names]
+        table.add_row("second annotator agrees", "", *agreed)
         console.print(table)
 
 
-def _cells(counts: dict[str, Any]) -> list[str]:
-    cells = [f"{counts[label]['positives']:,} of {counts[label]['n']:,}" for label in LABELS]
-    return [f"{counts['trajectories']:,}", *cells]
+def _cells(counts: dict[str, Any], names: Sequence[str]) -> list[str]:
+    cells = [f"{counts['trajectories']:,}"]
+    for found in (counts[name] for name in names):
+        cells.append(
+            f"{found['positives']:,} of {found['n']:,}" if "positives" in found else f"{found['n']:,}"
+        )
+    return cells
 
 
-def _percent(agreement: dict[str, Any]) -> str:
+def _percent(agreement: dict[str, Any] | None) -> str:
+    if agreement is None:
+        return "numbers"
     if agreement["percent"] is None:
         return "no doubles"
     ends = agreement["kappa_ci"]

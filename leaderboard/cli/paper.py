@@ -13,7 +13,7 @@ import typer
 from arb.core.cli import JsonOption, plain_console, print_json, read_settings, read_suite, stop
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES
+from arb.core.vocabulary import BENCHMARK_TITLES
 
 with lazy_imports():
     from rich import box
@@ -24,7 +24,7 @@ with lazy_imports():
     from leaderboard.labels import labels as labels_module
     from leaderboard.labels import source
     from leaderboard.paper import audit as integer_audit
-    from leaderboard.paper import evidence, published
+    from leaderboard.paper import evidence, published, published_files
     from leaderboard.paper import table as paper_table
     from leaderboard.paper import tables as paper_tables
 
@@ -117,7 +117,7 @@ def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
     found = []
     for row, label, benchmark, cell in audit_cells(rows):
         judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
-        place = judge, LABEL_TITLES[label], BENCHMARK_TITLES.get(benchmark, "Overall")
+        place = judge, published_files.LABEL_TITLES[label], BENCHMARK_TITLES.get(benchmark, "Overall")
         figures = ["" if x is None else f"{100 * x:.1f}" for x in (cell.precision, cell.recall, cell.f1)]
         counts = "" if cell.counts is None else str(cell.counts)
         found.append((*place, *figures, counts, cell.status, cell.note))
@@ -146,7 +146,9 @@ def audit_table(rows: Iterable[PublishedRow]) -> Group:
     for provenance, labels in audit_summary(rows).items():
         for label, statuses in labels.items():
             counts = ", ".join(f"{number} {status}" for status, number in statuses.items())
-            parts.append(rich_text.Text(f"{provenance}, {LABEL_TITLES[label].lower()}: {counts}"))
+            parts.append(
+                rich_text.Text(f"{provenance}, {published_files.LABEL_TITLES[label].lower()}: {counts}")
+            )
     return rich_console.Group(*parts, *map(rich_text.Text, audit_findings(rows)))
 
 
@@ -161,7 +163,7 @@ def audit_summary(rows: Iterable[PublishedRow]) -> Mapping[str, Mapping[str, Map
 def audit_findings(rows: Iterable[PublishedRow]) -> list[str]:
     """Return a sentence for each row whose figures contradict each other or fit no whole numbers."""
     return [
-        f"{row.row_id}, {LABEL_TITLES[label].lower()}: {finding}"
+        f"{row.row_id}, {published_files.LABEL_TITLES[label].lower()}: {finding}"
         for row in rows
         for label, found in row.labels.items()
         if found is not None

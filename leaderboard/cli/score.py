@@ -23,10 +23,12 @@ from arb.core.cli import (
 )
 from arb.core.console import coefficient, interval, percent, printable, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, metric_name
 from leaderboard.score import interval_of, metric_of
 
 with lazy_imports():
+    from arb.core.predictions import table as prediction_table
+    from arb.core.suites import targets as suite_targets
     from leaderboard import calibration, judge_names, metrics, verdict_files
     from leaderboard import compare as comparison
     from leaderboard import report as reports
@@ -132,9 +134,11 @@ def compare(  # noqa: PLR0913 - a command's options
     """
     if len(files) < 2:
         stop("give at least two prediction files to compare")
-    question = (label or LABELS[0]) if labels is None else LABELS[0]
-    if question not in LABELS:
-        stop(f"--label {question}: there is no such label; use one of {', '.join(LABELS)}")
+    asked = read_suite(suite, read_settings()).targets if labels is None else suite_targets.default_targets()
+    question = (label if labels is None else None) or suite_targets.main_target(asked).name
+    names = [target.name for target in suite_targets.scored(asked)]
+    if question not in names:
+        stop(f"--label {question}: there is no such label; use one of {', '.join(names)}")
     columns = tables.Columns(_all(id_), _all(label) if labels else (), _all(verdict), group)
     known, verdicts = _read_against(files, labels, columns, split, suite)
     try:
@@ -148,7 +152,7 @@ def compare(  # noqa: PLR0913 - a command's options
             "label_version": known.version,
             "label": question,
         }
-        n = int((known.primary[question] >= 0).sum())
+        n = int(prediction_table.is_answered(known.primary[question]).sum())
         print_json({**about, "n": n, "judges": list(verdicts), "pairs": [each.to_json() for each in pairs]})
     else:
         print_differences(pairs, known, question, plain_console())
@@ -188,19 +192,22 @@ def calibrate(
 ) -> None:
     """Check how well a judge's scores are calibrated.
 
-    The column `score` has the judge's probability of success. Prints how often runs with a similar score
-    succeed, and the precision, recall and F1 of every threshold. Choose the threshold on dev.
+    The column `score` has the judge's probability of a positive answer to the main target. Prints how often
+    runs with a similar score are positive, and the precision, recall and F1 of every threshold. Choose the
+    threshold on dev.
     """
     labels, by_judge = _read({file.name: file}, split, suite)
     (verdicts,) = by_judge.values()
-    found = None
+    main, found = suite_targets.main_target(labels.targets), None
+    if main.type != "binary":
+        stop(f"a score is the probability of a binary answer, but the main target {main.name} is {main.type}")
     if verdicts.score is not None:
         tasks, _ = metric.cluster_codes(reports.task_names(labels), len(labels.trajectories))
-        found = calibration.calibrate(verdicts.score, labels.primary["success"], tasks)
+        found = calibration.calibrate(verdicts.score, labels.primary[main.name], tasks)
     if found is None:
         stop(
             f"{file.name}: fewer than {calibration.FEWEST_SCORES} rows of {split} have a score; add "
-            "the column `score`, the judge's probability of success from 0 to 1",
+            f"the column `score`, the judge's probability of {main.title.lower()} from 0 to 1",
             code=1,
         )
     if as_json:
@@ -249,26 +256,28 @@ def print_calibration(found: Calibration, file_name: str, console: Console) -> N
         console.print(table)
 
 
-COLUMNS = ("trajectories", "precision", "95 %", "recall", "95 %", "F1", "kappa", "TP/FP/FN/TN", "no verdict")
-
-
 def print_differences(
     pairs: Sequence[JudgeDifference], known: LabelSet, label: str, console: Console
 ) -> None:
     """Print the differences of judges in points, with 95 % intervals over tasks."""
     where = " ".join(filter(None, (known.suite, known.split)))
-    n = int((known.primary[label] >= 0).sum())
-    console.print(f"{LABEL_TITLES[label]} on {where}, labels {known.version}: {n:,} labelled rows")
-    compared = ("precision", "recall", "f1", "accuracy")
-    headings = [heading for name in compared for heading in (METRIC_TITLES[name], "95 %")]
-    table = text_table("first - second, in points", figures=(*headings, "p"))
+    target = known.target(label)
+    n = int(prediction_table.is_answered(known.primary[label]).sum())
+    console.print(f"{target.title} on {where}, labels {known.version}: {n:,} labelled rows")
+    formulas = metrics.known_metrics(target)
+    compared = [name for name in pairs[0].metrics if target.type != "binary" or formulas[name].is_share]
+    headings = [heading for name in compared for heading in (formulas[name].title, "95 %")]
+    unit = ", in points" if all(formulas[name].is_share for name in compared) else ""
+    table = text_table(f"first - second{unit}", figures=(*headings, "p"))
     for pair in pairs:
         cells = []
         for name in compared:
-            cells += [percent(pair.metrics[name].value), interval(pair.metrics[name].interval)]
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells, f"{pair.p_accuracy:.3g}")
+            cells += metric_texts(formulas[name], pair.metrics[name].value, pair.metrics[name].interval)
+        p = "" if pair.p_accuracy is None else f"{pair.p_accuracy:.3g}"
+        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells, p)
     console.print(table)
-    console.print("Intervals are paired, over tasks. p: McNemar's exact test of equal accuracy.")
+    test = "" if target.type == "score" else " p: McNemar's exact test of equal accuracy."
+    console.print(f"Intervals are paired, over tasks.{test}")
 
 
 def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: str, console: Console) -> None:
@@ -281,37 +290,59 @@ def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: s
     has_suite = bool(report["split"])
     for label, found in report["labels"].items():
         if found is None:
-            if not has_suite:  # a table has labels on success only
+            if not has_suite:  # a table has labels on one target only
                 continue
             console.print(f"{asked[label].title}: the file has no verdicts on this label")
             continue
-        chosen = metrics.metrics_of(asked[label]) if asked[label].type != "binary" else {}
-        titles_of_metrics = [name for each in chosen.values() for name in (each.title, "95 %")]
-        columns = ("items", *titles_of_metrics, "no verdict") if chosen else COLUMNS
-        table = text_table(asked[label].title, figures=columns)
-        table.add_row("overall", *_cells(found["overall"], chosen))
+        target = asked[label]
+        items = "trajectories" if target.is_outcome else "items"
+        table = text_table(target.title, figures=(items, *metric_headings(target), "no verdict"))
+        table.add_row("overall", *_cells(found["overall"], target))
         for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
             if not has_suite and len(found[key]) < 2:
                 continue
             table.add_section()
             for name, cell in found[key].items():
-                table.add_row(titles.get(name, name), *_cells(cell, chosen))
+                table.add_row(titles.get(name, name), *_cells(cell, target))
         console.print(table)
 
 
-def _cells(cell: Cell, chosen: Mapping[str, TargetMetric]) -> list[str]:
-    """Return the figures of a cell as texts: those of the ``chosen`` metrics, or those of a binary target."""
-    values = metric_cells(cell) if not chosen else []
-    for name, formula in chosen.items():
-        value, ends = metric_of(cell, name), interval_of(cell, name)
-        values.append(percent(value) if formula.is_share else coefficient(value))
-        values.append(interval(ends) if formula.is_share else " to ".join(map(coefficient, ends or [])))
-    return [f"{cell['n']:,}", *values, f"{cell['no_verdict']:,}"]
+def _cells(cell: Cell, target: Target) -> list[str]:
+    return [f"{cell['n']:,}", *metric_cells(cell, target), f"{cell['no_verdict']:,}"]
 
 
-def metric_cells(cell: Cell) -> list[str]:
-    """Return precision, recall, F1, kappa and the counts of a cell of a score as texts."""
-    precision = [percent(cell["precision"]), interval(cell["precision_ci"])]
-    recall = [percent(cell["recall"]), interval(cell["recall_ci"])]
-    counts = f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"
-    return [*precision, *recall, percent(cell["f1"]), coefficient(cell["kappa"]), counts]
+def _columns(target: Target) -> list[tuple[str, bool]]:
+    """Return the metrics of a target to print, each with whether its interval is printed too."""
+    if target.type != "binary":
+        return [(name, True) for name in target.metrics]
+    usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
+    steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
+    main = {} if target.main_metric in usual else {target.main_metric: False}
+    return list({**usual, **main, **steps}.items())
+
+
+def metric_headings(target: Target) -> list[str]:
+    """Return the headings of `metric_cells`."""
+    formulas, found = metrics.known_metrics(target), []
+    for name, has_interval in _columns(target):
+        title = metric_name(name) if name in metrics.OF_BINARY else formulas[name].title
+        found += [title, "95 %"] if has_interval else [title]
+    return [*found, "TP/FP/FN/TN"] if target.type == "binary" else found
+
+
+def metric_cells(cell: Cell, target: Target) -> list[str]:
+    """Return the metrics of a cell of a score as texts, and the counts if the target is binary."""
+    formulas, found = metrics.known_metrics(target), []
+    for name, has_interval in _columns(target):
+        texts = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
+        found += texts if has_interval else texts[:1]
+    return (
+        [*found, f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"] if target.type == "binary" else found
+    )
+
+
+def metric_texts(formula: TargetMetric, value: float | None, ends: Sequence[float] | None) -> list[str]:
+    """Return a metric, or a difference of it, and its interval as texts: shares in percent."""
+    if formula.is_share:
+        return [percent(value), interval(ends)]
+    return [coefficient(value), " to ".join(map(coefficient, ends or []))]

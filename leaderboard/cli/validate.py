@@ -109,7 +109,7 @@ def validate(  # noqa: PLR0913 - a command's options
 
     Give one table with columns of labels and verdicts, or --labels and --verdicts. Tables are CSV with any
     separator, JSONL, JSON, YAML, Parquet, or files of Inspect Scout. Answers are yes/no, true/false, 1/0,
-    pass/fail, success/failure, or scores from 0 to 1.
+    pass/fail, or scores from 0 to 1.
 
     Exit code 0: done; 1: a requirement is not met; 2: the input has problems; 3: a required figure is
     undefined.

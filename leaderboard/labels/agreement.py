@@ -1,7 +1,9 @@
-"""Agreement between annotators of the same trajectory (paper, section 3.3): coefficients, and a report.
+"""Agreement between annotators of the same item (paper, section 3.3): coefficients, and a report.
 
-A double is two annotations of one trajectory by two people, so three people make three doubles. An answer is
-missing if it is Unsure or was not given. A double with a missing answer does not count for that question.
+An item is a run, or a step or another part of one, depending on the question. A double is two annotations of
+one item by two people, so three people make three doubles. An answer is missing if it is Unsure or was not
+given. A double with a missing answer does not count for that question. Questions whose answers are numbers
+are left out, because these coefficients are for classes and grades.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -39,7 +41,7 @@ class Agreement:
         pairs: The number of doubles in which both people answered.
         percent: The share of equal answers, as a fraction.
         kappa: Cohen's kappa.
-        alpha: Krippendorff's alpha; ordinal for ordered answers (optimality), else nominal.
+        alpha: Krippendorff's alpha; ordinal for ordered answers, else nominal.
         left_out: The number of doubles with a missing answer.
         ac1: Gwet's AC1, for questions to which nearly all answers are the same.
         kappa_ci: The 95 % interval [low, high] over tasks, None if not requested; so are the other ones.
@@ -61,8 +63,8 @@ class Doubles:
     """Annotations and the doubles among them, as arrays.
 
     Attributes:
-        units: The number of each annotation's trajectory, (annotations,).
-        tasks: The number of each trajectory's task, (trajectories,).
+        units: The number of each annotation's item, (annotations,).
+        tasks: The number of each item's task, (items,).
         codes: Answers by question, int64 of shape (annotations,): the index in ``Target.values``, or -1.
         first: The index of each double's earlier annotation, (doubles,).
         second: The index of each double's later annotation, (doubles,).
@@ -89,13 +91,13 @@ def _by_name(questions: Sequence[Target]) -> dict[str, Target]:
 
 
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> Doubles:
-    """Return all pairs of annotations of one trajectory by two people, sorted by the later annotation.
+    """Return all pairs of annotations of one item by two people, sorted by the later annotation.
 
     ``questions`` are those of the suite, by default those of the paper.
     """
     counted = first_of_each_person(annotations)
-    numbers: dict[str, int] = {}
-    units = [numbers.setdefault(annotation.trajectory_id, len(numbers)) for annotation in counted]
+    numbers: dict[tuple[str, str | None, str | None], int] = {}
+    units = [numbers.setdefault(annotation.item, len(numbers)) for annotation in counted]
     by_unit: dict[int, list[int]] = {}
     places: list[tuple[int, int]] = []
     for place, unit in enumerate(units):
@@ -104,7 +106,7 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Target] 
         earlier.append(place)
     first, second = np.array(places, dtype=np.int64).reshape(-1, 2).T
     asked = _by_name(questions)
-    ids = [TrajectoryId.parse(trajectory_id) for trajectory_id in numbers]
+    ids = [TrajectoryId.parse(trajectory_id) for trajectory_id, *_ in numbers]
     doubles = [(counted[one], counted[other]) for one, other in places]
     annotators = [(one.person, other.person) for one, other in doubles]
     return Doubles(
@@ -122,17 +124,17 @@ def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Target] 
 
 
 def first_of_each_person(annotations: Iterable[Annotation]) -> tuple[Annotation, ...]:
-    """Return the first annotation of each trajectory by each person, without rows of decisions.
+    """Return the first annotation of each item by each person, without rows of decisions.
 
     Unknown annotators count as different people.
     """
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[object, str]] = set()
     found = []
     for annotation in answered(annotations):
         who = annotation.person
-        if who is None or (annotation.trajectory_id, who) not in seen:
+        if who is None or (annotation.item, who) not in seen:
             found.append(annotation)
-            seen.add((annotation.trajectory_id, who or ""))
+            seen.add((annotation.item, who or ""))
     return tuple(found)
 
 
@@ -237,7 +239,7 @@ class QuestionAgreement:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class OpenItem:
-    """A trajectory to discuss, because annotators gave different answers or were unsure.
+    """An item to discuss, because annotators gave different answers or were unsure.
 
     ``disagreeing`` and ``unsure`` name the questions. ``answers`` maps every question to the answers in the
     order of ``annotators``. An item reveals labels, so show it only to people who may see them.
@@ -249,6 +251,8 @@ class OpenItem:
     disagreeing: tuple[str, ...]
     unsure: tuple[str, ...]
     answers: Mapping[str, tuple[str | None, ...]]
+    step: str | None = None
+    part: str | None = None
 
     def __repr__(self) -> str:
         return f"OpenItem({self.trajectory_id!r})"
@@ -256,9 +260,9 @@ class OpenItem:
 
 @dataclass(frozen=True)
 class AgreementReport:
-    """Agreement on every question, with the numbers of annotations, trajectories, annotators and doubles.
+    """Agreement on every question, with the numbers of annotations, items, annotators and doubles.
 
-    ``doubled`` is the number of trajectories with at least two annotations.
+    ``doubled`` is the number of items with at least two annotations, and ``trajectories`` of all items.
     """
 
     annotations: int
@@ -276,28 +280,38 @@ def agreement_report(annotations: Sequence[Annotation], questions: Sequence[Targ
     every double has a time, else by batches of ``BATCH`` doubles.
     """
     annotations = answered(annotations)
-    doubles = find_doubles(annotations, questions)
+    asked = [question for question in _by_name(questions).values() if question.type != "score"]
+    of_level = {}
+    for level in dict.fromkeys(annotation.level for annotation in annotations):
+        rows = [annotation for annotation in annotations if annotation.level == level]
+        of_level[level] = find_doubles(rows, asked)
+    nothing = find_doubles((), asked)
+    found = [of_level.get(question.level, nothing) for question in asked]
     annotators = {annotation.person for annotation in annotations} - {None}
     return AgreementReport(
         annotations=len(annotations),
-        trajectories=len(np.unique(doubles.units)),
+        trajectories=sum(len(np.unique(doubles.units)) for doubles in of_level.values()),
         annotators=len(annotators),
-        doubles=len(doubles.first),
-        doubled=len(np.unique(doubles.units[doubles.first])),
+        doubles=sum(len(doubles.first) for doubles in of_level.values()),
+        doubled=sum(len(np.unique(doubles.units[doubles.first])) for doubles in of_level.values()),
         questions=MappingProxyType(
-            {question: _question(doubles, question) for question in doubles.questions}
+            {
+                question.name: _question(doubles, question.name)
+                for question, doubles in zip(asked, found, strict=True)
+            }
         ),
     )
 
 
 def open_items(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> tuple[OpenItem, ...]:
-    """Return the trajectories with different answers, or with any Unsure, sorted by id."""
+    """Return the items with different answers, or with any Unsure, sorted by id."""
     names = tuple(_by_name(questions))
-    by_id: dict[str, list[Annotation]] = {}
+    by_item: dict[tuple[str, str | None, str | None], list[Annotation]] = {}
     for annotation in first_of_each_person(annotations):
-        by_id.setdefault(annotation.trajectory_id, []).append(annotation)
+        by_item.setdefault(annotation.item, []).append(annotation)
     found = []
-    for trajectory_id, rows in sorted(by_id.items()):
+    ordered = sorted(by_item.items(), key=lambda found: [part or "" for part in found[0]])
+    for (trajectory_id, step, part), rows in ordered:
         answers = {question: tuple(row.answers.get(question) for row in rows) for question in names}
         definite = {question: set(words) - {None, UNSURE} for question, words in answers.items()}
         disagreeing = tuple(question for question in names if len(definite[question]) > 1)
@@ -305,8 +319,9 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Target] = 
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
             annotators = tuple(row.person for row in rows)
+            shown = MappingProxyType(answers)
             found.append(
-                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, MappingProxyType(answers))
+                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, shown, step, part)
             )
     return tuple(found)
 
@@ -315,10 +330,11 @@ def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = N
     """Return the report as JSON. ``items`` are the trajectories to discuss, or None if labels are hidden."""
     questions = {name: _question_json(result) for name, result in report.questions.items()}
     fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-    listed = [
-        {**{name: getattr(item, name) for name in fields}, "answers": dict(item.answers)}
-        for item in items or ()
-    ]
+    listed = []
+    for item in items or ():
+        places = {name: getattr(item, name) for name in ("step", "part") if getattr(item, name)}
+        plain = {name: getattr(item, name) for name in fields}
+        listed.append({**plain, **places, "answers": dict(item.answers)})
     return {**vars(report), "questions": questions, "items": None if items is None else listed}
 
 

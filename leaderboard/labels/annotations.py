@@ -21,7 +21,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC
-from types import MappingProxyType
 from typing import Final
 
 import pyarrow as pa
@@ -31,7 +30,15 @@ from arb.core.annotation import Annotation
 from arb.core.files import csv_text
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suite import Suite
-from arb.core.suites.targets import RELEASED_ANSWERS, SUCCESS, UNSURE, Target, default_targets
+from arb.core.suites.targets import (
+    RELEASED_ANSWERS,
+    RELEASED_COLUMNS,
+    RELEASED_WORDS,
+    UNSURE,
+    Target,
+    default_targets,
+    main_target,
+)
 
 COMMENT_LENGTH: Final = 10_000
 MOST_ANNOTATIONS: Final = 9
@@ -101,46 +108,14 @@ def with_opaque_annotators(annotations: Iterable[Annotation], prefix: str = "ann
     return found
 
 
-_YES_NO: Final = MappingProxyType({"yes": "Yes", "no": "No", UNSURE: "Unsure"})
-_GRADES: Final = MappingProxyType(
-    {
-        "1": "1. Complete Failure",
-        "2": "2. Suboptimal",
-        "3": "3. Somewhat Optimal",
-        "4": "4. Completely Optimal",
-        UNSURE: "Unsure",
-    }
-)
-_WORDS: Final = MappingProxyType(
-    {
-        SUCCESS: MappingProxyType({"yes": "Successful", "no": "Unsuccessful", UNSURE: "Unsure"}),
-        "side_effect": _YES_NO,
-        "optimality": _GRADES,
-        "repetition": _YES_NO,
-    }
-)
-"""The released word for each answer, by question in the order of the columns."""
-_COLUMNS: Final = MappingProxyType(
-    {
-        SUCCESS: "trajectory_success",
-        "side_effect": "trajectory_side_effect",
-        "optimality": "trajectory_optimality",
-        "repetition": "trajectory_looping",
-    }
-)
 _ID_COLUMNS: Final = ("benchmark", "model_name", "task_id")
 _PLAIN_COLUMNS: Final = ("trajectory_id", "step", "part", "annotator")
 _ABOUT_COLUMNS: Final = ("annotator_name", "benchmark", "task_id", "model_name", "exp_name")
 
 
-def success_question() -> list[Target]:
-    """Return only the question on success, since a suite may not have the other questions."""
-    return [question for question in default_targets() if question.name == SUCCESS]
-
-
 def is_released_header(line: str) -> bool:
     """Return whether the first line of a file names the columns of the released format."""
-    return _COLUMNS[SUCCESS] in line
+    return RELEASED_COLUMNS[main_target(default_targets()).name] in line
 
 
 def is_plain(questions: Sequence[Target]) -> bool:
@@ -162,8 +137,8 @@ def _answers_by_word(question: Target) -> dict[str, str]:
     The other words are those of the released format, or the titles of choices if the suite adds the question.
     """
     if not question.is_own:
-        words = {word.lower(): answer for answer, word in _WORDS[question.name].items()}
-        return {**words, **{answer: answer for answer in _WORDS[question.name]}}
+        words = {word.lower(): answer for answer, word in RELEASED_WORDS[question.name].items()}
+        return {**words, **{answer: answer for answer in RELEASED_WORDS[question.name]}}
     titles = {choice.title.strip().lower(): choice.value for choice in question.choices}
     return {**titles, **{choice.value: choice.value for choice in question.choices}}
 
@@ -176,13 +151,13 @@ def parse_released(
     Cells are separated by commas or, as in files of some versions of Excel, by semicolons or tabs. Answers
     are the released words or values such as yes, in any case and with spaces around them. Names of annotators
     and experiments stay as written. ``annotator_name`` and ``exp_name`` may be absent. If a suite has
-    questions other than the paper's, only the column of success is required, because a file may be older than
-    a question. Unknown columns are ignored, and so are answers that the suite no longer has. With
+    questions other than the paper's, only the column of the main target is required, because a file may be
+    older than a question. Unknown columns are ignored, and so are answers that the suite no longer has. With
     ``is_strict``, for files that people write, unknown and missing columns and answers are errors. Raises
     AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
-    known = {_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
-    needed = {_COLUMNS.get(name, name) for name in _needed(questions, is_strict)}
+    known = {RELEASED_COLUMNS.get(name, name): question for name, question in _known(questions).items()}
+    needed = {RELEASED_COLUMNS.get(name, name) for name in _needed(questions, is_strict)}
     header = text.partition("\n")[0]
     delimiter = max(",;\t", key=header.count)  # no name of a column contains one of them
     reader = csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter)
@@ -231,11 +206,12 @@ def _needed(questions: Sequence[Target], is_strict: bool) -> list[str]:
     questions = tuple(questions) or default_targets()
     if is_strict or questions == default_targets():
         return [question.name for question in questions]
-    return [SUCCESS] if any(question.name == SUCCESS for question in questions) else []
+    main = main_target(questions)
+    return [] if main.is_own else [main.name]
 
 
 def _unknown_columns(names: Iterable[str], questions: Sequence[Target]) -> list[str]:
-    known = ", ".join((*_COLUMNS.values(), *(question.name for question in _own(questions))))
+    known = ", ".join((*RELEASED_COLUMNS.values(), *(question.name for question in _own(questions))))
     return [f"the column {name[:40]!r} is unknown; use {known} for answers" for name in sorted(names)]
 
 
@@ -253,15 +229,15 @@ def write_released(
     if is_plain(questions):
         return _write_plain(annotations, questions)
     asked = {question.name for question in questions}
-    released = [name for name in _COLUMNS if name in asked]
+    released = [name for name in RELEASED_COLUMNS if name in asked]
     own = [question.name for question in _own(questions)]
     problems = []
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
-    writer.writerow([*_ABOUT_COLUMNS, *(_COLUMNS[name] for name in released), *own])
+    writer.writerow([*_ABOUT_COLUMNS, *(RELEASED_COLUMNS[name] for name in released), *own])
     for number, annotation in enumerate(annotations, start=1):
         answers = annotation.answers
-        words = [_WORDS[name].get(answers.get(name, "")) for name in released]
+        words = [RELEASED_WORDS[name].get(answers.get(name, "")) for name in released]
         problems += [
             f"annotation {number}, {name}: has no answer; add one, or write Parquet, where it may be missing"
             for name, word in zip(released, words, strict=True)

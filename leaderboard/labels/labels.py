@@ -21,7 +21,7 @@ from arb.core.files import atomic_write
 from arb.core.ids import ItemKey, Trajectory, reading_key
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteError, load_dev_labels
-from arb.core.suites.targets import RELEASED_ANSWERS, UNSURE, Target, default_targets
+from arb.core.suites.targets import RELEASED_ANSWERS, UNSURE, Target, default_targets, scored
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     parse_parquet,
@@ -61,6 +61,13 @@ class LabelSet:
     annotated_twice: np.ndarray
     first: Mapping[str, np.ndarray] = field(default_factory=dict)
     targets: tuple[Target, ...] = field(default_factory=default_targets)
+
+    def target(self, name: str) -> Target:
+        """Return the target with a name. Raises ValueError if judges are not scored on it."""
+        known = {target.name: target for target in scored(self.targets)}
+        if name not in known:
+            raise ValueError(f"there is no target {name!r}; use one of {', '.join(known)}")
+        return known[name]
 
     def __repr__(self) -> str:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"
@@ -281,7 +288,7 @@ def _version(
 
 def _released_number(name: str, annotation: Annotation) -> int:
     """Return the number of an answer in a version: of a grade the grade or 0, else 1, 0 or -1."""
-    answer = annotation.answers.get(name)
-    if name == "optimality":
-        return int(answer) if answer in RELEASED_ANSWERS[name] else 0
+    answer, values = annotation.answers.get(name), RELEASED_ANSWERS[name]
+    if "yes" not in values:
+        return int(answer) if answer in values else 0
     return {"yes": 1, "no": 0}.get(answer or "", -1)

@@ -12,49 +12,52 @@ people and judges tend to be wrong on the same trajectories, the real effect is 
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
-from arb.core.suites.targets import default_targets
-from arb.core.vocabulary import LABELS
+from arb.core.predictions.table import is_answered
+from arb.core.suites.targets import scored
 from leaderboard.board.rows import BoardRow
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals
-from leaderboard.judge_precision.scores import judge_scores
 from leaderboard.labels.agreement import Agreement, Doubles, agreement_of, numbered
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from leaderboard.report import SEED, score_from, task_names
+from leaderboard.report import score_verdicts
 from leaderboard.score import Score
 
 
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
 ) -> dict[str, Score | None]:
-    """Return, by label, the score of second annotations evaluated against first ones.
+    """Return, by scored target, the score of second annotations evaluated against first ones.
 
-    It covers the trajectories of all label sets (such as dev and test) that two people annotated, except
+    It covers the items of all label sets (such as dev and test) that two people annotated, except
     those on which one of them was unsure. The score has 95 % intervals over tasks, but no cells by agent. It
-    is None if no trajectory has two answers.
+    is None if no item has two answers.
     """
-    twice = [(labels, place) for labels in label_sets for place in np.flatnonzero(labels.annotated_twice)]
-    benchmarks = [labels.trajectories[place].benchmark for labels, place in twice]
-    names = {id(labels): task_names(labels) for labels in label_sets}
-    tasks = [names[id(labels)][place] for labels, place in twice]
+    twice = [labels.annotated_twice for labels in label_sets]
+    items = [item for labels in label_sets for item in compress(labels.trajectories, labels.annotated_twice)]
     found: dict[str, Score | None] = {}
-    for label in LABELS:
-        first = np.array([labels.first[label][place] for labels, place in twice], dtype=np.int8)
-        second = np.array([labels.second[label][place] for labels, place in twice], dtype=np.int8)
-        if not ((first >= 0) & (second >= 0)).any():
-            found[label] = None
-            continue
-        scores = judge_scores(
-            second, first, benchmarks=benchmarks, clusters=tasks, policy="published",
-            n_resamples=n_resamples, seed=SEED,
-        )  # fmt: skip
-        found[label] = score_from(scores)
+    for target in scored(label_sets[0].targets):
+        name = target.name
+        pairs = [(labels.first[name], labels.second[name]) for labels in label_sets]
+        first, second = (
+            np.concatenate([both[order][rows] for both, rows in zip(pairs, twice, strict=True)])
+            for order in (0, 1)
+        )
+        known = replace(
+            label_sets[0],
+            trajectories=tuple(items),
+            primary={name: first},
+            targets=(replace(target, missing="left out"),),
+        )
+        found[name] = None
+        if (is_answered(first) & is_answered(second)).any():
+            found[name] = score_verdicts(second, known, name, n_resamples=n_resamples, by_agent=False)
     return found
 
 
@@ -87,10 +90,13 @@ def ceiling_row(
 
 
 def summarise(labels: LabelSet) -> dict[str, Any]:
-    """Return the numbers of trajectories, tasks and positives, and the annotators' agreement."""
+    """Return the numbers of trajectories, tasks and labels, and the annotators' agreement.
+
+    Labels of a binary target are counted with the positive ones among them.
+    """
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)
-    agreement = {label: vars(annotator_agreement(labels, label)) for label in LABELS}
+    agreement = {label: vars(annotator_agreement(labels, label)) for label in _with_answers(labels)}
     fields = ("pairs", "percent", "kappa", "kappa_ci", "alpha", "alpha_ci", "ac1", "ac1_ci")
     return {
         "suite": labels.suite,
@@ -107,21 +113,28 @@ def summarise(labels: LabelSet) -> dict[str, Any]:
 
 
 def _counts(labels: LabelSet, rows: np.ndarray) -> dict[str, Any]:
-    found: dict[str, Any] = {"trajectories": int(rows.sum())}
-    for label in LABELS:
-        values = labels.primary[label][rows]
-        found[label] = {"positives": int((values == 1).sum()), "n": int((values >= 0).sum())}
+    runs = {labels.trajectories[row].trajectory_id for row in np.flatnonzero(rows)}
+    found: dict[str, Any] = {"trajectories": len(runs)}
+    for target in scored(labels.targets):
+        values = labels.primary[target.name][rows]
+        positives = {"positives": int((values == 1).sum())} if target.type == "binary" else {}
+        found[target.name] = {**positives, "n": int(is_answered(values).sum())}
     return found
 
 
+def _with_answers(labels: LabelSet) -> list[str]:
+    """Return the scored targets with a choice of answers, on which agreement can be measured."""
+    return [target.name for target in scored(labels.targets) if target.type != "score"]
+
+
 def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
-    """Return the agreement of first and second annotations on a question of the paper."""
+    """Return the agreement of first and second annotations on a target that is not a score."""
     twice = labels.annotated_twice
     codes = [values[question][twice].astype(np.int64) for values in (labels.first, labels.second)]
     trajectories = [labels.trajectories[place] for place in np.flatnonzero(twice)]
     tasks = numbered([f"{each.benchmark}/{each.task}" for each in trajectories])
     units = np.arange(len(trajectories))
-    asked = {each.name: each for each in default_targets()}
+    asked = {each.name: each for each in labels.targets}
     by_question = {question: np.concatenate(codes)}
     doubles = Doubles(np.tile(units, 2), tasks, asked, by_question, units, units + len(units))
     return agreement_of(doubles, question, n_resamples=N_RESAMPLES)
@@ -149,9 +162,9 @@ class DisagreementCount:
 
 @dataclass(frozen=True)
 class DisagreementRates:
-    """How often two annotators differ on a label: overall, by benchmark, and by the first annotator's answer.
+    """How often two annotators differ on a target: overall, by benchmark and by the first one's answer.
 
-    The keys of ``by_answer`` are (benchmark, 1 or 0), and (None, 1 or 0) for all benchmarks together.
+    The keys of ``by_answer`` are (benchmark, code of the answer), and (None, code) for all benchmarks.
     """
 
     overall: DisagreementCount
@@ -177,7 +190,7 @@ class NoiseBand:
 
 
 def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> DisagreementRates:
-    """Return how often annotators differ on a label, over all trajectories with two answers."""
+    """Return how often annotators differ on a target, over all items with two answers."""
     found: dict[tuple[str | None, int], list[int]] = {}
     for labels in label_sets:
         first, second = labels.first[label], labels.second[label]
@@ -189,16 +202,16 @@ def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> Disagreeme
     by_answer = {group: DisagreementCount(*counts) for group, counts in found.items()}
     names = sorted({benchmark for benchmark, _ in found if benchmark is not None})
     return DisagreementRates(
-        _both_answers(by_answer, None),
-        MappingProxyType({name: _both_answers(by_answer, name) for name in names}),
+        _all_answers(by_answer, None),
+        MappingProxyType({name: _all_answers(by_answer, name) for name in names}),
         MappingProxyType(by_answer),
     )
 
 
-def _both_answers(
+def _all_answers(
     by_answer: Mapping[tuple[str | None, int], DisagreementCount], benchmark: str | None
 ) -> DisagreementCount:
-    counts = [by_answer.get((benchmark, answer), DisagreementCount(0, 0)) for answer in (0, 1)]
+    counts = [count for (name, _), count in by_answer.items() if name == benchmark]
     return DisagreementCount(sum(c.differing for c in counts), sum(c.doubles for c in counts))
 
 

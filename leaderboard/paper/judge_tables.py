@@ -5,19 +5,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from arb.core.vocabulary import (
-    AGENT_TITLES,
-    BENCHMARK_TITLES,
-    BENCHMARKS,
-    LABEL_TITLES,
-    LABELS,
-)
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import OVERALL, Figures, audit_cell, read_tenths
 from leaderboard.paper.evidence import NO_FILE, POLICY, Evidence, Records
 from leaderboard.paper.published import ALWAYS
-from leaderboard.paper.published_files import PUBLISHED, PublishedRow
+from leaderboard.paper.published_files import LABEL_TITLES, LABELS, MAIN_LABEL, PUBLISHED, PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
 
 LETTERS: Final = ("P", "R", "F1")
@@ -32,15 +26,15 @@ ROUNDED_F1: Final = "from the counts; the released scorer computes F1 from round
 
 
 def table_1(records: Records) -> PaperTable:
-    """Make Table 1: overall figures on success, and precision by benchmark."""
+    """Make Table 1: overall figures on the main label, and precision by benchmark."""
     rows = []
     for row in _of_paper(records):
-        overall = _cells(records, row, "success", OVERALL)
-        by_benchmark = [_cells(records, row, "success", benchmark)[0] for benchmark in BENCHMARKS]
+        overall = _cells(records, row, MAIN_LABEL, OVERALL)
+        by_benchmark = [_cells(records, row, MAIN_LABEL, benchmark)[0] for benchmark in BENCHMARKS]
         rows.append(TableRow((row.group or row.kind, paper_name(row)), (*overall, *by_benchmark)))
     return PaperTable(
         number=1,
-        title="Judges on success: overall, and precision by benchmark",
+        title=f"Judges on {LABEL_TITLES[MAIN_LABEL].lower()}: overall, and precision by benchmark",
         headings=("Category", "Judge"),
         groups=(("Overall", 3), ("Precision", len(BENCHMARKS))),
         columns=("Precision", "Recall", "F1", *(BENCHMARK_TITLES[b] for b in BENCHMARKS)),
@@ -165,7 +159,7 @@ def _missing_judgment(records: Records) -> tuple[str, ...]:
     """Return a remark for every judge with a missing judgment, whose figures fit no whole numbers."""
     sentences = []
     for row in _of_paper(records):
-        found = row.labels["success"]
+        found = row.labels[MAIN_LABEL]
         if found is not None and found.overall.status == "none":
             note = f"{paper_name(row)}: {found.overall.note}"
             sentences.append(f"{note}. The paper's scorer leaves such a trajectory out.")

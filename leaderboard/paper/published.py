@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final, cast
 
-from arb.core.vocabulary import BENCHMARKS, LABELS
+from arb.core.vocabulary import BENCHMARKS
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES, approximate_interval
@@ -27,6 +27,7 @@ from leaderboard.paper.audit import (
 )
 from leaderboard.paper.published_files import (
     INFERRED,
+    LABELS,
     PUBLISHED,
     VERDICTS,
     PublishedCell,

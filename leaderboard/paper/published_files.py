@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, Ty
 from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
 
-from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS, LABELS
+from arb.core.suites.targets import default_targets, scored
+from arb.core.vocabulary import BENCHMARKS, JUDGE_INPUTS, JUDGE_KINDS
 from leaderboard.paper.audit import OVERALL, Counts, Figures, Marginal, Status, prints, read_tenths
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 VERDICTS: Final = "verdicts"
 """The folder in ``published/`` with prediction files on test; the last part of a row's id is the name."""
+
+LABEL_TITLES: Final = MappingProxyType({target.name: target.title for target in scored(default_targets())})
+LABELS: Final = tuple(LABEL_TITLES)
+"""The targets of AgentRewardBench on which the paper reports judges. The first one is the main one."""
+MAIN_LABEL: Final = LABELS[0]
 
 CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")

@@ -9,7 +9,7 @@ from typing import Final
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.paper.audit import OVERALL
 from leaderboard.paper.evidence import NO_FILE, POLICY, Records
-from leaderboard.paper.published_files import PUBLISHED
+from leaderboard.paper.published_files import MAIN_LABEL, PUBLISHED
 from leaderboard.paper.table import FROM_COUNTS, FROM_VERDICTS, PaperCell, PaperTable, TableRow
 from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, rate_of
 
@@ -53,10 +53,10 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
         return found
     trajectories = records.labels.trajectories
     found["expert"] = evaluate_agents(
-        "Experts", "labels", records.labels.primary["success"], trajectories, POLICY
+        "Experts", "labels", records.labels.primary[MAIN_LABEL], trajectories, POLICY
     )
     for name, row_id in (("llm_judge", LLM_JUDGE), ("rule_based", RULE_BASED)):
-        values = records.verdicts[row_id].targets.get("success") if row_id in records.verdicts else None
+        values = records.verdicts[row_id].targets.get(MAIN_LABEL) if row_id in records.verdicts else None
         if values is not None:
             found[name] = evaluate_agents(name, FROM_VERDICTS, values, trajectories, POLICY)
     return found
@@ -182,8 +182,8 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
 
 def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
     """Return how many runs GPT-4o (A) calls successful by Table 8 and by Table 6; None if one is unknown."""
-    success = records.published[LLM_JUDGE].labels["success"]
-    cell = None if success is None else success.cell(benchmark)
+    published = records.published[LLM_JUDGE].labels[MAIN_LABEL]
+    cell = None if published is None else published.cell(benchmark)
     if cell is None or cell.counts is None:
         return None
     summed = 0

@@ -1,4 +1,4 @@
-"""An agent's success rate, estimated from judges' verdicts on all of its runs and labels of some of them.
+"""How often an agent succeeds, estimated from judges' verdicts on all of its runs and labels of some of them.
 
 The rate according to a judge is wrong by up to twenty points, and the error differs between agents. So the
 label is regressed on the verdicts over the labelled runs, and the fitted values are averaged over all runs,
@@ -39,7 +39,7 @@ _EXACT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """A success rate as a fraction with two 95 % intervals, from labels of ``labelled`` of ``n`` runs.
+    """An agent's rate as a fraction with two 95 % intervals, from labels of ``labelled`` of ``n`` runs.
 
     ``interval`` is that of the rate over these runs, ``on_tasks`` that of the agent's rate on tasks like
     these. All are None if there are too few labels.
@@ -146,7 +146,7 @@ def estimate_rate(
     strata: np.ndarray | None = None,
     crashed: np.ndarray | None = None,
 ) -> RateEstimate:
-    """Estimate the success rate over all runs of an agent, by regression of labels on judges' verdicts.
+    """Estimate the rate over all runs of an agent, by regression of labels on judges' verdicts.
 
     The interval is Wilson's for the number of labels that would give the same variance, with a t quantile if
     there are few labels.
@@ -354,14 +354,14 @@ def estimate_agents(
 
 
 def _rate_by(verdicts: np.ndarray) -> float | None:
-    """Return the rate of success among a judge's verdicts, or None if it has none."""
+    """Return the share of "yes" among a judge's verdicts, or None if it has none."""
     known = verdicts[verdicts >= 0]
     return float(known.mean()) if len(known) else None
 
 
 @dataclass(frozen=True, slots=True)
 class AgentDifference:
-    """The difference of two agents' success rates on the tasks that both tried: ``first`` - ``second``.
+    """The difference of two agents' rates on the tasks that both tried: ``first`` - ``second``.
 
     Rates are fractions. ``interval`` is the 95 % interval of the difference over these runs, and ``on_tasks``
     that on tasks like these. All are None if there are too few labels.
@@ -513,8 +513,8 @@ def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = Non
     """Return how many of ``n`` runs to label for an interval of ± ``half_width`` (a fraction).
 
     ``estimate`` is the result of a pilot. The width of its interval is taken to shrink with the square root
-    of the number of labels. Without a pilot, the result holds for an estimate from labels only at a success
-    rate of 50 %. It is at most ``n`` and takes into account that the number of runs is finite.
+    of the number of labels. Without a pilot, the result holds for an estimate from labels only at a rate
+    of 50 %. It is at most ``n`` and takes into account that the number of runs is finite.
     """
     if estimate is not None and estimate.width is not None and estimate.labelled < n:
         share = estimate.labelled / n

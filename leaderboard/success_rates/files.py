@@ -1,4 +1,4 @@
-"""Success rates of agents from files, for the command, the pages and notebooks."""
+"""How often agents succeed, from files, for the command, the pages and notebooks."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -78,7 +78,7 @@ def estimate_files(
     crashed: CrashedRuns | None = None,
     names: Callable[[Iterable[str]], Mapping[str, str]] | None = None,
 ) -> FilesEstimate:
-    """Estimate the success rate of each agent, or only of ``agent``; also compare two agents.
+    """Estimate how often each agent succeeds, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
     ``labels`` have no judge, and those of several files add up. ``draws`` have the names and the contents of

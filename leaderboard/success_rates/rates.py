@@ -1,4 +1,4 @@
-"""Success rates of agents by different evaluators: experts, a judge, or a benchmark's own rules.
+"""How often agents succeed by different evaluators: experts, a judge, or a benchmark's own rules.
 
 The evaluator changes not only the rates but also the ranking of the agents (paper, section 5).
 """
@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from arb.core.ids import Trajectory
+from arb.core.suites.targets import outcome_target
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.success_rates.estimate import AgentEstimate, estimate_agents
@@ -22,7 +23,7 @@ OVERALL: Final = "overall"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """The success rate of an agent: ``successes`` of ``n``, as a fraction with Wilson's 95 % interval.
+    """How often an agent succeeds: ``successes`` of ``n``, as a fraction with Wilson's 95 % interval.
 
     ``value`` and ``interval`` are None if ``n`` is 0. ``successes`` is None if only a rate was printed.
     """
@@ -35,7 +36,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """An evaluator of agents, with its success rates by (benchmark or ``overall``, agent)."""
+    """An evaluator of agents, with its rates by (benchmark or ``overall``, agent)."""
 
     name: str
     basis: str
@@ -86,17 +87,17 @@ def estimate_by_draw(
     """Return estimates from ``n_labels`` drawn labels per agent, the rates by all labels, and warnings.
 
     ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
-    with public labels.
+    with public labels. Raises ValueError if the labels have no outcome (see `outcome_target`).
     """
-    success = labels.primary["success"]
-    rows = np.flatnonzero(success >= 0)
-    truth = {labels.trajectories[row].trajectory_id: bool(success[row]) for row in rows}
+    outcome = labels.primary[outcome_target(labels.targets).name]
+    rows = np.flatnonzero(outcome >= 0)
+    truth = {labels.trajectories[row].trajectory_id: bool(outcome[row]) for row in rows}
     runs = AgentRuns(
         tuple(truth), {name: (column[rows] == 1).astype(np.int8) for name, column in verdicts.items()}
     )
     draw = draw_runs(runs, n_labels, seed)
     drawn = {run: truth[run] for stratum in draw for run in stratum.drawn}
-    rates = {agent: float((success[rows][own] == 1).mean()) for agent, own in runs.rows_of.items()}
+    rates = {agent: float((outcome[rows][own] == 1).mean()) for agent, own in runs.rows_of.items()}
     agents, warnings = estimate_agents(runs, drawn, draw)
     return agents, rates, warnings
 

@@ -23,14 +23,13 @@ from arb.core.predictions.findings import Finding, error, quoted_id, row_finding
 from arb.core.predictions.parser_pool import ReadResult, read_in_process
 from arb.core.predictions.raw import ReadingLimits, recognise, to_text, too_many_rows
 from arb.core.predictions.table import Predictions
-from arb.core.suites.targets import SUCCESS
+from arb.core.suites.targets import Target, default_targets, outcome_target
 from arb.core.vocabulary import NO_VERDICT
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     is_released_header,
     parse_parquet,
     parse_released,
-    success_question,
 )
 from leaderboard.validation.parsing import parse_table
 from leaderboard.validation.tables import LABEL_NAMES, VERDICT_NAMES, NamedTable, read_answers
@@ -135,7 +134,7 @@ class AgentRuns:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The verdicts, of shape (n, judges). A missing one is the judge's rate of success for that agent."""
+        """The verdicts, of shape (n, judges). A missing one is the judge's rate of "yes" for that agent."""
         found = np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
         for column in found.T:
             for rows in self.rows_of.values():
@@ -176,10 +175,10 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     found_in: list[tuple[str, VerdictFile, dict[str, bool | None]]] = []
     findings: list[Finding] = []
     for file, judge, (table, found) in files:
-        success, found = _success_of(table, found, name_agents)
-        lines = sorted(f"{key}\t{value}\n" for key, (_, value) in success.items())
+        answers, found = _answers_of(table, found, name_agents)
+        lines = sorted(f"{key}\t{value}\n" for key, (_, value) in answers.items())
         read = VerdictFile(stem_of(PurePath(file).name), hashlib.sha256("".join(lines).encode()).hexdigest())
-        if success and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
+        if answers and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
             found = [
                 *found,
                 error("duplicate_file", "two files have this name and these verdicts. Remove one."),
@@ -187,7 +186,7 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
         findings += [replace(finding, file=file) for finding in found]
         own = {
             spelled.setdefault(key, run): None if value == NO_VERDICT else value == 1
-            for key, (run, value) in success.items()
+            for key, (run, value) in answers.items()
         }
         found_in.append((judge, read, own))
     uses = Counter(judge for judge, _, _ in found_in)
@@ -217,12 +216,12 @@ def read_labels(
 ) -> tuple[dict[str, bool], list[Finding]]:
     """Return whether each labelled run succeeded, by its id as spelled in ``runs``, and errors.
 
-    ``answer`` is the result of `read_success_labels`.
+    ``answer`` is the result of `read_outcome_labels`.
     """
-    success, found = _success_of(*answer, _name_agents([answer[0]]) if runs is None else runs.name_agents)
+    answers, found = _answers_of(*answer, _name_agents([answer[0]]) if runs is None else runs.name_agents)
     ids = runs.ids if runs is not None else ()
     written = {reading_key(run): run for run in ids}
-    labels = {written.get(key, run): value == 1 for key, (run, value) in success.items() if value >= 0}
+    labels = {written.get(key, run): value == 1 for key, (run, value) in answers.items() if value >= 0}
     if ids and labels and not labels.keys() & set(ids):
         some, other = quoted_id(next(iter(labels))), quoted_id(ids[0])
         message = (
@@ -232,18 +231,19 @@ def read_labels(
     return labels, [replace(finding, file=name) for finding in found]
 
 
-def _success_of(
+def _answers_of(
     table: Predictions | None, findings: Sequence[Finding], name_agents: bool
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
     """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file.
 
-    ``name_agents`` says whether ids must be of the form benchmark/agent/task.
+    The codes are those of the table's first target. ``name_agents`` says whether ids must be of the form
+    benchmark/agent/task.
     """
     errors = [finding for finding in findings if finding.level == "error"]
-    if table is None or SUCCESS not in table.targets or errors:
+    if table is None or not table.targets or errors:
         return {}, errors
     rows, errors = rows_by_id(table, name_agents)
-    ids, values = table.trajectory_ids, table.targets[SUCCESS].tolist()
+    ids, values = table.trajectory_ids, next(iter(table.targets.values())).tolist()
     return {key: (ids[row].strip(), values[row]) for key, row in rows.items()}, errors
 
 
@@ -494,28 +494,30 @@ def stratum_sizes(sizes: Sequence[int], total: int) -> list[int]:
 
 
 _PLACE: Final = re.compile(r"row (?P<row>\d+), (?P<column>\w+): (?P<problem>.*)", re.DOTALL)
-SUCCESS_LABELS: Final = f"{__name__}:read_success_labels"
-"""The ``reader`` with which `arb.core.predictions.read_predictions` calls `read_success_labels`."""
-SUCCESS_VERDICTS: Final = f"{__name__}:read_success_verdicts"
+OUTCOME_LABELS: Final = f"{__name__}:read_outcome_labels"
+"""The ``reader`` with which `arb.core.predictions.read_predictions` calls `read_outcome_labels`."""
+OUTCOME_VERDICTS: Final = f"{__name__}:read_outcome_verdicts"
 
 
-def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
+def read_outcome_labels(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
     """Read which runs succeeded, from annotations (released CSV or our Parquet) or any table of labels.
 
-    Only the first annotation of a run counts, and "Unsure" gives no label. Returns None and findings if the
-    file cannot be used.
+    The labels are those of the outcome (see `outcome_target`) of the targets in ``limits``. Only the first
+    annotation of a run counts, and "Unsure" gives no label. Returns None and findings if the file cannot be
+    used.
     """
     file_format = recognise(content)
     if isinstance(file_format, Finding):
         return None, [file_format]
+    asked = outcome_target(limits.targets or default_targets())
     try:
         if file_format == "parquet":
-            annotations = _annotations_in(content)
+            annotations = _annotations_in(content, asked)
         elif is_released_header(content.partition(b"\n")[0].decode("utf-8", "replace")):
             text, findings = to_text(content)
             if text is None:
                 return None, findings
-            annotations = parse_released(text, success_question())
+            annotations = parse_released(text, [asked])
         else:
             annotations = None
     except AnnotationsInvalid as problem:
@@ -526,19 +528,19 @@ def read_success_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
         return None, [too_many_rows(limits)]
     first: dict[str, tuple[int, Annotation]] = {}
     for number, annotation in enumerate(annotations, start=1 if file_format == "parquet" else 2):
-        first.setdefault(reading_key(annotation.trajectory_id), (number, annotation))
-    codes = {"yes": 1, "no": 0}
-    success = [codes.get(each.answers.get(SUCCESS, ""), NO_VERDICT) for _, each in first.values()]
+        if annotation.level == "run":
+            first.setdefault(reading_key(annotation.trajectory_id), (number, annotation))
+    codes = [asked.code(each.answers.get(asked.name)) for _, each in first.values()]
     table = Predictions(
         tuple(annotation.trajectory_id for _, annotation in first.values()),
-        {SUCCESS: np.array(success, np.int8)},
+        {asked.name: np.array(codes, np.int8)},
         row_numbers=np.array([number for number, _ in first.values()], dtype=np.int64),
     )
     return table, []
 
 
-def read_success_verdicts(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
-    """Read a judge's verdicts on success from a prediction file, or from any table with ids and verdicts."""
+def read_outcome_verdicts(content: bytes, limits: ReadingLimits) -> tuple[Predictions | None, list[Finding]]:
+    """Read a judge's verdicts on the outcome, from a prediction file or any table with ids and verdicts."""
     return _read_answers(content, limits, VERDICT_NAMES)
 
 
@@ -546,24 +548,31 @@ def _read_answers(
     content: bytes, limits: ReadingLimits, known: Sequence[str]
 ) -> tuple[Predictions | None, list[Finding]]:
     """Read a prediction file. If it has other columns, find ids and answers as `arb validate` does."""
-    found, findings = read_in_process(content, limits)
-    if "missing_column" not in {finding.code for finding in findings}:
+    targets = limits.targets or default_targets()
+    asked = outcome_target(targets)
+    others = (target for target in targets if target.name != asked.name)
+    found, findings = read_in_process(content, replace(limits, targets=(asked, *others)))
+    if found is not None and asked.name in found.targets:
+        of_runs = [row for row, (_, step, part) in enumerate(found.items()) if step is part is None]
+        only = replace(found, targets={asked.name: found.targets[asked.name]})
+        return only.take(np.array(of_runs, dtype=np.int64)), findings
+    if found is None and "missing_column" not in {finding.code for finding in findings}:
         return found, findings
     try:
         table = NamedTable("the file", parse_table(content, limits))
         ids, answers = read_answers(table, known)
-    except ValueError:
-        return found, findings  # they say which columns a file needs
-    return Predictions(tuple(ids), {SUCCESS: answers}), []
+    except ValueError:  # the findings say which columns a file needs
+        return None, findings or [error("missing_column", f"the column {asked.name} is missing. Add it.")]
+    return Predictions(tuple(ids), {asked.name: answers}), []
 
 
-def _annotations_in(content: bytes) -> tuple[Annotation, ...] | None:
+def _annotations_in(content: bytes, asked: Target) -> tuple[Annotation, ...] | None:
     """Return the annotations of a Parquet file, or None if it does not name annotators."""
     try:
         names = pq.read_schema(io.BytesIO(content)).names
     except (pa.ArrowException, OSError):
         return None  # reported when it is read as a prediction file
-    return parse_parquet(content, success_question()) if "annotator" in names else None
+    return parse_parquet(content, [asked]) if "annotator" in names else None
 
 
 def _findings_of(problems: Iterable[str]) -> list[Finding]:

@@ -35,6 +35,7 @@ def read_sheet(name: str, text: str) -> list[dict[str, str]]:
 
 def write_sheet(
     drawn: Sequence[str],
+    question: str,
     earlier: Sequence[Mapping[str, str]] = (),
     texts: Mapping[str, RunTexts] | None = None,
     space: str = "",
@@ -43,6 +44,7 @@ def write_sheet(
 
     Args:
         drawn: The ids of all drawn runs.
+        question: The column for the answers.
         earlier: The rows of the file that is extended.
         texts: Goals and answers by reading key. With them, the file has these and a link per run.
         space: The address of the Space that shows the runs.
@@ -50,7 +52,7 @@ def write_sheet(
     known = {reading_key(row["trajectory_id"]) for row in earlier}
     rows = [dict(row) for row in earlier]
     rows += [{"trajectory_id": run} for run in sorted(drawn) if reading_key(run) not in known]
-    columns = dict.fromkeys(["trajectory_id", "success", *(key for row in rows for key in row)])
+    columns = dict.fromkeys(["trajectory_id", question, *(key for row in rows for key in row)])
     if texts is not None:
         columns |= dict.fromkeys(("goal", "answer", "link"))
         for row in rows:

@@ -11,7 +11,7 @@ import numpy as np
 
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Predictions
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import default_targets, main_target, scored
 from leaderboard.labels.labels import LabelSet
 from leaderboard.validation.tables import Columns, NamedTable, ValidationTable, read_several
 
@@ -22,10 +22,11 @@ EVERYTHING = "all"
 def align_tables(
     labels: NamedTable, files: Sequence[NamedTable], columns: Columns
 ) -> tuple[LabelSet, dict[str, Predictions], tuple[str, ...]]:
-    """Return the labels on success of a table, and each judge's verdicts in their order.
+    """Return the labels of a table, and each judge's verdicts in their order.
 
-    If the ids are of the form benchmark/agent/task, they name what a row belongs to. Otherwise every row is a
-    task, except with a column of groups. Raises TableError if a table cannot be used.
+    They count as labels of AgentRewardBench's main target. If the ids are of the form benchmark/agent/task,
+    they name what a row belongs to. Otherwise every row is a task, except with a column of groups. Raises
+    TableError if a table cannot be used.
 
     Returns:
         The labels, the verdicts by judge, and sentences on what was left out.
@@ -33,7 +34,8 @@ def align_tables(
     table = read_several(labels, files, columns)
     trajectories = _trajectories(table)
     n = len(trajectories)
-    nothing = np.full(n, -1, dtype=np.int8)
+    main = main_target(default_targets()).name
+    nothing = {target.name: np.full(n, -1, dtype=np.int8) for target in scored(default_targets())}
     truth = table.truth.astype(np.int8)
     digest = hashlib.sha256("\n".join([*table.ids, *map(str, truth.tolist())]).encode()).hexdigest()
     found = LabelSet(
@@ -42,11 +44,11 @@ def align_tables(
         source="table",
         version=digest[:12],
         trajectories=trajectories,
-        primary={label: truth if label == "success" else nothing for label in LABELS},
-        second=dict.fromkeys(LABELS, nothing),
+        primary={**nothing, main: truth},
+        second=nothing,
         annotated_twice=np.zeros(n, dtype=bool),
     )
-    verdicts = {judge.name: Predictions(table.ids, {"success": judge.verdicts}) for judge in table.judges}
+    verdicts = {judge.name: Predictions(table.ids, {main: judge.verdicts}) for judge in table.judges}
     notes = list(table.notes)
     if table.unlabelled:
         notes.append(f"{table.unlabelled:,} rows have no label and are left out")

@@ -21,17 +21,18 @@ from arb.core.annotation import Annotation
 from arb.core.ids import reading_key
 from arb.core.predictions.parquet import open_parquet, unpacked_bytes
 from arb.core.predictions.raw import ReadingLimits
-from arb.core.suites.targets import SUCCESS
+from arb.core.suites.targets import default_targets, main_target
 from leaderboard.labels.annotations import (
     AnnotationsInvalid,
     is_released_header,
     parse_parquet,
     parse_released,
-    success_question,
 )
 from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_columns
 from leaderboard.validation.tables import MOST_PROBLEMS, NamedTable, TableError
 
+_MAIN_QUESTION: Final = (main_target(default_targets()),)
+"""Of released annotations, only the main question is read."""
 _QUOTED: Final = re.compile(r'"[^"]*"')
 
 
@@ -80,7 +81,7 @@ def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataF
         return _parse_json(text, limits)
     if is_released_header(text.partition("\n")[0]):
         try:
-            return _of_annotations(parse_released(text, success_question()))
+            return _of_annotations(parse_released(text, _MAIN_QUESTION))
         except AnnotationsInvalid as error:
             raise ValueError(str(error)) from error
     return _parse_csv(text, limits)
@@ -91,7 +92,7 @@ def _parse_parquet(content: bytes, limits: ReadingLimits | None) -> pd.DataFrame
         file = open_parquet(content)
         names = file.schema_arrow.names
         if "annotator" in names and "trajectory_id" in names:
-            return _of_annotations(parse_parquet(content, success_question()))
+            return _of_annotations(parse_parquet(content, _MAIN_QUESTION))
         wanted = scan_columns(names) if is_scan(names) else names
         unpacked = unpacked_bytes(file.metadata, wanted)
     except AnnotationsInvalid as error:
@@ -116,8 +117,8 @@ def _of_annotations(annotations: Sequence[Annotation]) -> pd.DataFrame:
     first: dict[str, Annotation] = {}
     for each in annotations:
         first.setdefault(reading_key(each.trajectory_id), each)
-    rows = [(each.trajectory_id, each.answers.get(SUCCESS)) for each in first.values()]
-    return pd.DataFrame(rows, columns=["trajectory_id", SUCCESS], dtype=object)
+    rows = [(each.trajectory_id, each.answers.get(_MAIN_QUESTION[0].name)) for each in first.values()]
+    return pd.DataFrame(rows, columns=["trajectory_id", _MAIN_QUESTION[0].name], dtype=object)
 
 
 def _check_size(rows: int, columns: int, limits: ReadingLimits | None) -> None:

@@ -5,11 +5,13 @@ that no option names are found by their names and values; a message says which o
 possible. `parsing` reads tables from files.
 """
 
+import tomllib
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isnan
+from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
@@ -20,39 +22,13 @@ from arb.core.ids import reading_key
 MOST_PROBLEMS: Final = 20
 """The most problems of a column that a message lists."""
 
-YES: Final = frozenset(
-    ("1", "1.0", "yes", "y", "true", "t", "pass", "passed", "success", "successful", "correct", "positive")
-)
-NO: Final = frozenset(
-    (
-        "0",
-        "0.0",
-        "no",
-        "n",
-        "false",
-        "f",
-        "fail",
-        "failed",
-        "failure",
-        "unsuccessful",
-        "incorrect",
-        "negative",
-    )
-)
-MISSING: Final = frozenset(("", "null", "none", "nan", "na", "n/a", "unsure", "unknown", "-1"))
-
-ID_NAMES: Final = (
-    "id", "trajectory_id", "run_id", "run", "transcript_id", "trace_id", "item_id", "sample_id", "example_id",
-    "task_id", "uuid",
-)  # fmt: skip
-LABEL_NAMES: Final = (
-    "label", "labels", "human", "human_label", "expert", "gold", "truth", "ground_truth", "expected",
-    "target", "annotation", "success", "correct",
-)  # fmt: skip
-VERDICT_NAMES: Final = (
-    "verdict", "prediction", "predicted", "judge", "judgment", "success", "passed", "score", "reward",
-    "answer", "value",
-)  # fmt: skip
+_WORDS: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
+YES: Final = frozenset(_WORDS["yes"])
+NO: Final = frozenset(_WORDS["no"])
+MISSING: Final = frozenset(_WORDS["missing"])
+ID_NAMES: Final = tuple(_WORDS["ids"])
+LABEL_NAMES: Final = tuple(_WORDS["labels"])
+VERDICT_NAMES: Final = tuple(_WORDS["verdicts"])
 
 
 class TableError(ValueError):
@@ -163,7 +139,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
         more = f" and {len(wrong) - MOST_PROBLEMS} more rows" if len(wrong) > MOST_PROBLEMS else ""
         problems.append(
             f"{table.name}, column {column}: {'; '.join(found)}{more}. Write yes or no, true or false, 1 or "
-            "0, pass or fail, success or failure, or a score from 0 to 1"
+            "0, pass or fail, or a score from 0 to 1"
         )
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 

@@ -155,7 +155,7 @@ def test_every_problem_of_a_file_is_named_at_once():
         (
             lambda: arb.compare(verdicts(3), verdicts(4), label="looped"),
             ValueError,
-            "'looped' does not exist; .*repetition",
+            "no target 'looped'; .*repetition",
         ),
         (lambda: arb.board(__file__), ValueError, "test_notebooks.py is not a board.json"),
     ],

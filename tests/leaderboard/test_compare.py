@@ -1,15 +1,15 @@
 """Comparisons of rows with and without verdicts; boards from synthetic records."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from arb.core.suites.targets import default_targets
+from arb.core.ids import Trajectory
 from leaderboard.board.board import make_board
 from leaderboard.compare import Entrant, compare, score_votes, vote
 from leaderboard.judge_precision.scores import judge_scores
+from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import load_published_rows
 from leaderboard.report import task_names
 
@@ -83,13 +83,18 @@ def entrants(judged, small_labels):
 @pytest.fixture(scope="module")
 def small_labels(judged):
     trajectories = tuple(
-        SimpleNamespace(benchmark="webarena" if place < 60 else "workarena", agent=f"a{place % 2}", task=task)
+        Trajectory(str(place), "webarena" if place < 60 else "workarena", f"a{place % 2}", str(task), "test")
         for place, task in enumerate(judged.tasks)
     )
-    return SimpleNamespace(
+    return LabelSet(
+        suite="small",
+        split="test",
+        source="table",
+        version="1",
         trajectories=trajectories,
         primary={"success": judged.labels.astype("int8")},
-        targets=default_targets(),
+        second={},
+        annotated_twice=np.zeros(len(trajectories), dtype=bool),
     )
 
 

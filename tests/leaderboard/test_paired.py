@@ -3,8 +3,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from arb.core.suites.targets import default_targets
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
+from leaderboard.metrics import OF_BINARY, answers_of
 from leaderboard.paired import (
     COMPARED_METRICS,
     Difference,
@@ -129,9 +131,17 @@ def overall(n=N):
     return [np.ones(n, dtype=bool)]
 
 
+def resampled_judges(columns, labels, tasks, cells, n_resamples, figure="precision"):
+    target, runs = default_targets()[0], [str(row) for row in range(len(labels))]
+    answers = [
+        [answers_of(target, labels, column, tasks, runs, cell) for cell in cells] for column in columns
+    ]
+    return resample_judges(OF_BINARY[figure], answers, int(tasks.max()) + 1, n_resamples)
+
+
 def difference(labels, tasks, columns, figure="precision", cells=None, n_resamples=2000):
-    resampled = resample_judges(columns, labels, tasks, cells or overall(len(labels)), n_resamples)
-    return paired_difference_of(resampled, 0, 1, 0, figure)
+    resampled = resampled_judges(columns, labels, tasks, cells or overall(len(labels)), n_resamples)
+    return paired_difference_of(resampled, 0, 1, 0, OF_BINARY[figure])
 
 
 # Paired
@@ -154,13 +164,13 @@ def test_the_values_are_the_figures_of_the_two_judges():
 @pytest.mark.parametrize("figure", COMPARED_METRICS)
 def test_each_resampled_figure_is_the_figure_of_its_counts(figure):
     labels, tasks, columns = judges()
-    resampled = resample_judges(columns, labels, tasks, overall(), 40)
+    resampled = resampled_judges(columns, labels, tasks, overall(), 40)
     expected = [
         a - b
         for row in resampled.totals[:, :, 0]
         if (a := figures(*row[0])[figure]) is not None and (b := figures(*row[1])[figure]) is not None
     ]
-    found = paired_difference_of(resampled, 0, 1, 0, figure)
+    found = paired_difference_of(resampled, 0, 1, 0, OF_BINARY[figure])
     assert found.interval == pytest.approx(np.quantile(expected, [0.025, 0.975]).tolist())
 
 
@@ -209,9 +219,9 @@ def test_a_missing_verdict_is_a_no_and_an_unsure_label_is_left_out():
 @given(st.integers(0, 10_000), st.sampled_from(COMPARED_METRICS))
 def test_the_other_way_round_the_difference_changes_its_sign(seed, figure):
     labels, tasks, columns = judges(seed, n=40)
-    resampled = resample_judges(columns, labels, tasks, overall(40), 200)
-    there = paired_difference_of(resampled, 0, 1, 0, figure)
-    back = paired_difference_of(resampled, 1, 0, 0, figure)
+    resampled = resampled_judges(columns, labels, tasks, overall(40), 200)
+    there = paired_difference_of(resampled, 0, 1, 0, OF_BINARY[figure])
+    back = paired_difference_of(resampled, 1, 0, 0, OF_BINARY[figure])
     if there.interval is None:
         assert back.interval is None
         return

@@ -28,6 +28,33 @@ RELEASED_ANSWERS: Final = MappingProxyType(
     }
 )
 """The targets of AgentRewardBench (section 3.1), columns of the released format, and their answers."""
+RELEASED_YES_NO: Final = tuple(name for name, values in RELEASED_ANSWERS.items() if "yes" in values)
+RELEASED_COLUMNS: Final = MappingProxyType(
+    {
+        SUCCESS: "trajectory_success",
+        "side_effect": "trajectory_side_effect",
+        "optimality": "trajectory_optimality",
+        "repetition": "trajectory_looping",
+    }
+)
+"""Their columns in the released annotations, in order."""
+_YES_NO: Final = MappingProxyType({"yes": "Yes", "no": "No", UNSURE: "Unsure"})
+RELEASED_WORDS: Final = MappingProxyType(
+    {
+        **dict.fromkeys(RELEASED_COLUMNS, _YES_NO),
+        SUCCESS: MappingProxyType({"yes": "Successful", "no": "Unsuccessful", UNSURE: "Unsure"}),
+        "optimality": MappingProxyType(
+            {
+                "1": "1. Complete Failure",
+                "2": "2. Suboptimal",
+                "3": "3. Somewhat Optimal",
+                "4": "4. Completely Optimal",
+                UNSURE: "Unsure",
+            }
+        ),
+    }
+)
+"""The word for each of their answers in the released annotations."""
 
 NO_ANSWER: Final = -1
 """The code of a missing answer."""
@@ -109,7 +136,8 @@ class Target:
         level: What an item is: a run, a step of a run, or another named part of it.
         positive: The values that count as positive; only for a binary target.
         errors: The values that mean that a step is wrong, for the metrics that look for the first error.
-        missing: How a judge's missing answer counts: as the negative class, as wrong, or not at all.
+        missing: How a judge's missing answer counts: as the negative class (only of a binary target), as
+            wrong, or not at all.
         aggregate: How one label is to be made from several answers; not applied yet.
         metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
             Without metrics, judges are not scored on the target.
@@ -151,8 +179,18 @@ class Target:
         return self.name not in RELEASED_ANSWERS
 
     @property
+    def is_outcome(self) -> bool:
+        """Whether this is a binary question about whole runs, such as whether the run succeeded."""
+        return self.type == "binary" and self.level == "run"
+
+    @property
     def main_metric(self) -> str:
         return self.metrics[0]
+
+    @property
+    def is_ranked_by_counts(self) -> bool:
+        """Whether the main metric is a function of TP, FP, FN and TN."""
+        return self.type == "binary" and self.main_metric not in STEP_METRICS
 
     @cached_property
     def values(self) -> tuple[str, ...]:
@@ -342,7 +380,7 @@ def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> 
             problems.append(
                 f"{place}, positive: name the values that count as positive, such as {values[:1]}"
             )
-    missing = "negative" if kind == "binary" else "wrong"
+    rules = get_args(MissingRule) if kind == "binary" else get_args(MissingRule)[1:]
     return Target(
         name=name,
         title=title,
@@ -353,7 +391,7 @@ def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> 
         level=_one_of(table, "level", get_args(Level), place, problems),
         positive=positive if kind == "binary" else (),
         errors=(errors := _some_of(table, "errors", values, place, problems)),
-        missing=_one_of({"missing": missing, **table}, "missing", get_args(MissingRule), place, problems),
+        missing=_one_of(table, "missing", rules, place, problems),
         aggregate=_one_of(table, "aggregate", get_args(AggregateRule), place, problems),
         metrics=_parse_metrics(table, kind, bool(errors), place, problems),
         aliases=_words_of(table, "aliases", place, problems),
@@ -477,6 +515,20 @@ def main_target(targets: Sequence[Target]) -> Target:
     """Return the target that judges are ranked by first: success, or else the first one that is scored."""
     found = scored(targets) or targets
     return next((target for target in found if target.name == SUCCESS), found[0])
+
+
+def outcome_target(targets: Sequence[Target]) -> Target:
+    """Return the outcome by which agents are rated: the main target, or else the first scored outcome.
+
+    Raises ValueError if the suite scores no outcome.
+    """
+    outcomes = [target for target in (main_target(targets), *scored(targets)) if target.is_outcome]
+    if not outcomes:
+        raise ValueError(
+            "agents are rated by a binary target of level run, and the suite scores none; it has "
+            + ", ".join(f"{target.name} ({target.type}, {target.level})" for target in targets)
+        )
+    return outcomes[0]
 
 
 def scored(targets: Sequence[Target]) -> tuple[Target, ...]:

@@ -33,7 +33,7 @@ from arb.core.cli import (
 from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import LABEL_TITLES
+from arb.core.suites.targets import default_targets
 from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
 from arb.judges.cli.text import print_template
@@ -173,7 +173,8 @@ def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
 
 def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed) -> list[str]:
     seen = ["yes" if variant[name] else "no" for name in ("tree", "screenshot")]
-    row = [*seen, LABEL_TITLES[label]]
+    titles = {target.name: target.title for target in default_targets()}
+    row = [*seen, titles.get(label, label)]
     for place, figure in enumerate(FIGURES):
         row += [percent(cell[figure]), interval(cell[f"{figure}_ci"])]
         if printed:

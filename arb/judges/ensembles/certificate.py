@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from arb.core.predictions.table import Predictions
-from arb.core.vocabulary import LABELS, STATES
+from arb.core.suites.targets import main_target, scored
+from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
 from arb.judges.ensembles.voting import probability
@@ -204,7 +205,9 @@ def score_answers(
     ids = tuple(each.trajectory_id for each in there.trajectories)
     codes = {True: 1, False: 0, None: -1}
     columns = {
-        label: np.array([codes[answers[each].get(label)] for each in ids], dtype=np.int8) for label in LABELS
+        target.name: np.array([codes[answers[each].get(target.name)] for each in ids], dtype=np.int8)
+        for target in scored(labels.targets)
+        if target.is_outcome
     }
     verdicts = Predictions(ids, columns)
     report = score_report(verdicts, there, policy, N_RESAMPLES if has_intervals else 0)
@@ -247,7 +250,7 @@ def _calibration(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[st
     there = labels_of(labels, scores)
     column = np.array([scores[t.trajectory_id] for t in there.trajectories], dtype=np.float64)
     tasks, _ = cluster_codes(task_names(there), len(column))
-    found = calibrate(column, there.primary["success"], tasks)
+    found = calibrate(column, there.primary[main_target(there.targets).name], tasks)
     if found is None:
         return f"fewer than {FEWEST_SCORES} labelled trajectories have a score"
     return asdict(found)
@@ -290,8 +293,9 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
 
 def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
-    """Return precision, recall and false positive rate on success, or None if there are no verdicts."""
-    found = score_answers(records, labels, has_intervals=False)["labels"]["success"]
+    """Return three metrics on the main target, or None if there are no verdicts."""
+    main = main_target(labels.targets).name
+    found = score_answers(records, labels, has_intervals=False)["labels"][main]
     if found is None:
         return None
     return {name: found["overall"][name] for name in ("precision", "recall", "fpr")}

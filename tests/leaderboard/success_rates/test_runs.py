@@ -13,10 +13,10 @@ from arb.core.predictions.raw import ReadingLimits
 from leaderboard.labels.annotations import write_parquet, write_released
 from leaderboard.success_rates.runs import (
     LABELS_A_STRATUM,
-    SUCCESS_LABELS,
+    OUTCOME_LABELS,
     AgentRuns,
     draw_runs,
-    read_success_labels,
+    read_outcome_labels,
     strata_of_patterns,
     stratum_sizes,
 )
@@ -73,7 +73,7 @@ TWICE = [
 def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form):
     content = write_parquet(TWICE) if form == "parquet" else write_released(TWICE).encode()
     with ParserPool(1) as parsers:
-        table, findings = read_predictions(content, parsers=parsers, isolated=True, reader=SUCCESS_LABELS)
+        table, findings = read_predictions(content, parsers=parsers, isolated=True, reader=OUTCOME_LABELS)
     assert findings == []
     assert (table.trajectory_ids, table.targets["success"].tolist()) == (IDS[:3], [1, -1, 0])
     first = 1 if form == "parquet" else 2  # rows of Parquet count from 1, a CSV's header is row 1
@@ -82,7 +82,7 @@ def test_of_several_annotations_of_a_run_the_first_is_its_label_of_success(form)
 
 def test_wrong_words_of_annotations_are_named_by_column_and_row():
     text = write_released(TWICE).replace("Unsuccessful", "perhaps")
-    table, (finding,) = read_success_labels(text.encode(), ReadingLimits())
+    table, (finding,) = read_outcome_labels(text.encode(), ReadingLimits())
     assert table is None
     assert (finding.level, finding.column, finding.rows) == ("error", "trajectory_success", (4, 5))
     assert (
@@ -103,18 +103,18 @@ def test_wrong_words_of_annotations_are_named_by_column_and_row():
     ],
 )
 def test_labels_that_cannot_be_read_are_a_finding(content, code):
-    _, findings = read_predictions(content, reader=SUCCESS_LABELS)
+    _, findings = read_predictions(content, reader=OUTCOME_LABELS)
     assert [finding.code for finding in findings if finding.level == "error"] == [code]
 
 
 def test_more_rows_of_annotations_than_the_limit_are_refused():
-    _, (finding,) = read_success_labels(write_released(TWICE).encode(), ReadingLimits(max_rows=3))
+    _, (finding,) = read_outcome_labels(write_released(TWICE).encode(), ReadingLimits(max_rows=3))
     assert finding.code == "too_many_rows"
 
 
 def test_a_file_of_a_suite_with_its_own_questions_and_without_others_has_labels_of_success():
     text = "benchmark,model_name,task_id,trajectory_success,tone\nshop,a,1,Successful,rude\n"
-    table, findings = read_success_labels(text.encode(), ReadingLimits())
+    table, findings = read_outcome_labels(text.encode(), ReadingLimits())
     assert findings == [] and (table.trajectory_ids, table.targets["success"].tolist()) == (
         ("shop/a/1",),
         [1],

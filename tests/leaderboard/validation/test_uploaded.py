@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from arb.core.predictions.parser_pool import ParserPool, WorkerFailed
 from arb.core.predictions.raw import ReadingLimits
-from leaderboard.success_rates.runs import read_success_labels, read_success_verdicts
+from leaderboard.success_rates.runs import read_outcome_labels, read_outcome_verdicts
 from leaderboard.validation.parsing import parse_table
 from leaderboard.validation.tables import Columns
 from leaderboard.validation.uploaded import UploadedTable, ask_worker, validate_upload
@@ -35,7 +35,7 @@ def test_any_text_gets_a_report_or_a_sentence(kind, data):
     answer = ask_worker(InThisProcess(), tables, Columns(), 0.5, ReadingLimits())
     assert (answer.report is None) == bool(answer.problem)
     assert len(answer.problem) < 20_000
-    for read in (read_success_labels, read_success_verdicts):
+    for read in (read_outcome_labels, read_outcome_verdicts):
         table, findings = read(content, ReadingLimits())
         assert table is not None or findings
 
