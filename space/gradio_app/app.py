@@ -97,14 +97,13 @@ def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
     """Make every call of Gradio, including Gradio's own work on it, wait for a slot in the upload queue."""
     process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
-    async def process_admitted(
-        *, block_fn: Any, inputs: list[Any], request: gr.Request, **options: Any
-    ) -> dict[str, Any]:
-        if len(inputs) == len(block_fn.inputs) - 1:  # sent by a client that knows of no suites
-            inputs = [*inputs, ""]
+    async def process_admitted(*args: Any, request: gr.Request, **options: Any) -> dict[str, Any]:
+        called, inputs = options.get("block_fn"), options.get("inputs", [])
+        if called is not None and len(inputs) == len(called.inputs) - 1:  # from a client without suites
+            options["inputs"] = [*inputs, ""]
         with gradio_errors():
             async with endpoints.slot(request):
-                return await process(block_fn=block_fn, inputs=inputs, request=request, **options)
+                return await process(*args, request=request, **options)
 
     changed: Any = blocks  # its method is replaced
     changed.process_api = process_admitted
