@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import AgentFromOption, new_command, read_settings, read_suite, stop
+from arb.core.cli import AgentFromOption, new_command, read_settings, stop
 from arb.core.lazy import lazy_imports
 from arb.core.memory import keep_memory_small
 from space.auth import commands as auth_commands
 from space.deploy import commands as deploy_commands
 
 with lazy_imports():
+    from arb.core import suite as suites
     from dataset_script import commands as dataset_commands
     from space import app as space_app
     from space.auth import auth
     from space.operations import logging as request_logs
-    from submissions import errors
+    from submissions import errors, served_suites
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
@@ -78,7 +79,10 @@ def serve(
     settings = read_settings()
     request_logs.configure_logs(settings, log_format=log_format)
     if source is None:
-        read_suite(None, settings)
+        try:
+            served_suites.served_suites(settings)
+        except suites.SuiteError as problem:
+            stop(str(problem))
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
     settings = settings.model_copy(update={"host": host})
     listener = _bind(host, port)  # before the slow imports, to report a port in use at once
@@ -107,6 +111,7 @@ def _settings_of_source(
     built = dataset_commands.read_source(source, agent_from)
     changes = {
         "suite": str(built.suite_folder),
+        "suites": "",
         "data_dir": built.folder,
         "labels": "none",
         "state_dir": built.folder.parent / "state",

@@ -178,8 +178,7 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
         router.include_router(build_submit_router(opened, frames[name]))
         return router
 
-    if further:
-        app.router.routes.append(SuiteRoutes(suites, build_suite))
+    app.router.routes.append(SuiteRoutes(suites, build_suite))
     add_routes(app, services, pages)
     add_api_page(app, on_space)
     describe_responses(app)

@@ -97,7 +97,9 @@ class SuiteRoutes(BaseRoute):
         name = scope["state"][PARAMETER]
         if name not in self._suites:
             raise HTTPException(404, no_such_suite(name, self._suites))
-        router = self._routers.get(name) or await run_in_threadpool(self._router, name)
+        router = self._routers.get(name)
+        if router is None:
+            router = await run_in_threadpool(self._router, name)
         await router(scope, receive, send)
 
     def _router(self, name: str) -> APIRouter:

@@ -13,6 +13,8 @@ from submissions.resources import Resources, utc_now
 class SubmissionsApp(Resources):
     """The shared resources of one suite, and the services that use them: records, moderation and intake."""
 
+    moderation: ModerationService
+
     def __init__(
         self,
         settings: Settings,

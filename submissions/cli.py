@@ -19,7 +19,6 @@ from arb.core.cli import (
     plain_console,
     print_json,
     read_settings,
-    read_suite,
     stop,
 )
 from arb.core.console import percent, progress_bar, text_table
@@ -27,9 +26,10 @@ from arb.core.lazy import lazy_imports
 from submissions.errors import RecordsUnavailable, SubmissionError
 
 with lazy_imports():
+    from arb.core import suite as suites
     from leaderboard.board import export as board_export
     from submissions import app as services
-    from submissions import startup
+    from submissions import served_suites, startup
     from submissions.intake import accounts, receipts
     from submissions.labels import corrections, versions
     from submissions.moderation import overview
@@ -38,6 +38,7 @@ with lazy_imports():
     from submissions.scoring import rescore as rescoring
 
 if TYPE_CHECKING:
+    from arb.core.settings import Settings
     from submissions.app import SubmissionsApp
     from submissions.intake.accounts import Actor
     from submissions.labels.versions import LabelVersion
@@ -296,7 +297,7 @@ def restore(
     --new-secret, figures of private suites get new noise, so they stay hidden until you run `accept-charge`.
     """
     with ends_on(RecordsUnavailable):
-        found = backup.restore_from_folder(read_settings(), folder, new_secret)
+        found = backup.restore_from_folder(settings_of_records(), folder, new_secret)
     _say_backup(found, "restored", as_json)
     if not (found.names_secret or new_secret):
         typer.echo(
@@ -351,11 +352,17 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
         stop(str(problem), code)
 
 
+def settings_of_records() -> Settings:
+    """Return the settings for the records of the suite in ARB_SUITE, or end the command if it has none."""
+    try:
+        return served_suites.settings_of_chosen(read_settings())
+    except suites.SuiteError as problem:
+        stop(str(problem))
+
+
 def open_records() -> SubmissionsApp:
     """Open the records on this machine, or end the command if that is not possible."""
-    settings = read_settings()
-    read_suite(None, settings)
-    service = services.SubmissionsApp(settings)
+    service = services.SubmissionsApp(settings_of_records())
     with ends_on(RecordsUnavailable, code=2):
         service.engine  # noqa: B018 - opened here, so that its error is reported here
         if not service.suite.labels_are_public:
@@ -370,8 +377,7 @@ def records_to_write() -> Iterator[SubmissionsApp]:
 
     If the records are stored on the Hub, the command waits at its end until the new ones are there.
     """
-    settings = read_settings()
-    read_suite(None, settings)
+    settings = settings_of_records()
     is_on_hub = bool(settings.records_repo)
     with ends_on(RecordsUnavailable, code=2):
         service = startup.open_service(settings) if is_on_hub else open_records()

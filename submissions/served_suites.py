@@ -61,9 +61,9 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
 
 
 def settings_of_chosen(settings: Settings) -> Settings:
-    """Return the settings for the records of the suite in ARB_SUITE, which ARB_SUITES may list second or later.
+    """Return the settings for the records of the suite in ARB_SUITE, as a Space with ARB_SUITES keeps them.
 
-    Raises SuiteError if the Space does not serve it.
+    Raises SuiteError if ARB_SUITES is set and does not have the suite.
     """
     if not settings.suite_places:
         return settings

@@ -18,6 +18,7 @@ from submissions.privacy.secret_change import WITHDRAWN
 from submissions.privacy.server_secret import SecretUnavailable
 from submissions.records.queries import current_statuses
 from submissions.scoring.rescore import finish
+from submissions.served_suites import FOLDER
 
 logger = logging.getLogger(__name__)
 STARTUP_WAIT_SECONDS: Final = 30.0
@@ -90,5 +91,6 @@ def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> H
         repo,
         settings.state_dir / "hub" / folder,
         lambda line: logger.info("Hub: %s", line),
+        "" if settings.main is settings else f"{FOLDER}/{service.suite.name}/",
     )
     return HubSync(service, RecordsCopy(service, repository, limiter, stop), stop)

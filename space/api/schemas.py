@@ -79,6 +79,16 @@ Every other response is a `models.ProblemJson`.
 """
 
 
+SUITE_PARAMETER: Final[Schema] = {
+    "name": "suite",
+    "in": "query",
+    "required": False,
+    "schema": {"type": "string", "default": "", "title": "Suite"},
+    "description": "The suite, if the Space has several; by default its default suite.",
+}
+"""A parameter of every route, which `space.web.suite_path.SuitePath` reads."""
+
+
 def operation_id(route: APIRoute) -> str:
     """Return the name of an operation in generated clients, such as ``get_board_json``."""
     words = re.sub(r"\W+", "_", route.path_format.removeprefix("/api")).strip("_")
@@ -100,6 +110,8 @@ def describe_responses(app: FastAPI) -> None:
             schemas |= schemas_of_models()
             for path, operations in document["paths"].items():
                 for method, operation in operations.items():
+                    if path != "/healthz":
+                        operation.setdefault("parameters", []).append(SUITE_PARAMETER)
                     for status, response in operation["responses"].items():
                         if status.startswith("2"):
                             kind = RESPONSES.get(path) or RESPONSES[f"{method.upper()} {path}"]

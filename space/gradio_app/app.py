@@ -98,6 +98,9 @@ def admit_calls(blocks: gr.Blocks, endpoints: Endpoints) -> None:
     process: Callable[..., Awaitable[dict[str, Any]]] = blocks.process_api
 
     async def process_admitted(*args: Any, request: gr.Request, **options: Any) -> dict[str, Any]:
+        called, inputs = options.get("block_fn"), options.get("inputs", [])
+        if called is not None and len(inputs) == len(called.inputs) - 1:  # from a client without suites
+            options["inputs"] = [*inputs, ""]
         with gradio_errors():
             async with endpoints.slot(request):
                 return await process(*args, request=request, **options)

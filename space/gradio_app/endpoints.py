@@ -22,8 +22,11 @@ from space.api.board import judges_response, top_of_board
 from space.operations.limits import SenderRefused, client_address, is_counted
 from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
+from space.suites import no_such_suite
 from space.web.body_limits import TOO_LARGE
 from space.web.http_errors import AccessRefused
+from space.web.suite_path import PARAMETER, root_of
+from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
 from submissions.intake.upload import Upload
@@ -73,8 +76,23 @@ class Endpoints:
     """The functions that Gradio and MCP offer to callers."""
 
     def __init__(self, services: Services) -> None:
-        self.service, self._auth, self._checks = services.submissions, services.auth, services.checks
-        self._uploads, self._on_space = services.uploads, services.submissions.settings.space_id is not None
+        """``services`` are those of the default suite."""
+        self._services, self._auth, self._checks = services, services.auth, services.checks
+        self._settings = services.submissions.settings
+        self._suites = services.suites or {services.submissions.suite.name: services}
+        self._uploads, self._on_space = services.uploads, self._settings.space_id is not None
+
+    def of_suite(self, name: str) -> SubmissionsApp:
+        """Return the application of a suite, by default the default suite; raise one of `CALL_ERRORS`."""
+        if not name:
+            return self._services.submissions
+        if name not in self._suites:
+            raise CallRefused(f"suite: {no_such_suite(name, self._suites)}")
+        return self._suites[name].submissions
+
+    def root_of(self, name: str) -> str:
+        """Return the prefix of a further suite's addresses, or "" for the default suite and unknown ones."""
+        return root_of(name) if name in list(self._suites)[1:] else ""
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
         """Count one check for the account, or for the address if there is none.
@@ -99,23 +117,23 @@ class Endpoints:
     def _sender(self, request: AnyRequest) -> str:
         return client_address(_plain(request), self._on_space)
 
-    def check(self, content: bytes, name: str, split: str) -> Upload:
-        """Check a file; raise CallRefused if the split does not exist or the file is too large."""
+    def check(self, content: bytes, name: str, split: str, suite: str = "") -> Upload:
+        """Check a file; raise CallRefused if the suite or split does not exist or the file is too large."""
         if split not in get_args(Split):
             raise CallRefused("split: choose dev or test")
-        limit = self.service.settings.max_upload_bytes
+        limit = self._settings.max_upload_bytes
         if len(content) > limit:
             raise CallRefused(TOO_LARGE.format(limit))
-        return self.service.intake.check(content, name, split, reads_apart())
+        return self.of_suite(suite).intake.check(content, name, split, reads_apart())
 
-    def check_path(self, path: Any, name: str, split: str) -> Upload:
+    def check_path(self, path: Any, name: str, split: str, suite: str = "") -> Upload:
         """Check a file that was uploaded to this server; raise CallRefused if it is missing or too large."""
         try:
             with uploaded_path(path).open("rb") as file:
-                content = file.read(self.service.settings.max_upload_bytes + 1)
+                content = file.read(self._settings.max_upload_bytes + 1)
         except OSError:
             raise CallRefused(DROP_AGAIN) from None
-        return self.check(content, name, split)
+        return self.check(content, name, split, suite)
 
     def submitter(self, request: AnyRequest) -> Actor | None:
         """Return the account that submits, or None if the name in the declaration is enough.
@@ -130,7 +148,9 @@ class Endpoints:
             self.count(request, submitter)
         return submitter
 
-    def submit(self, request: AnyRequest, read: Callable[[], Upload], **fields: str) -> dict[str, Any]:
+    def submit(
+        self, request: AnyRequest, read: Callable[[], Upload], suite: str = "", **fields: str
+    ) -> dict[str, Any]:
         """Submit a file and return the response of ``POST /api/submissions``.
 
         ``read`` returns the checked file and is called only once the submitter is known. ``fields`` are those
@@ -141,22 +161,19 @@ class Endpoints:
         upload = read()
         if not upload.check.acceptable:
             raise CallRefused(_findings_text(upload))
-        return self.service.intake.submit(upload, *declare_as(submitter, **fields)).to_json()
+        return self.of_suite(suite).intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
-    def board(self) -> dict[str, Any]:
+    def board(self, suite: str = "") -> dict[str, Any]:
         """Return the response of ``GET /api/board.json``."""
-        return json.loads(self.service.records.board().to_bytes())
+        return json.loads(self.of_suite(suite).records.board().to_bytes())
 
     def top_of_board(self, label: str, metric: str, suite: str, limit: int) -> str:
-        """Return the best judges as JSON (`top_of_board`); raise CallRefused for a suite that is not here."""
-        board = self.service.records.board()
-        if suite not in ("", board.suite):
-            raise CallRefused(f"suite: this server has only {board.suite}; give that, or leave it out")
-        return top_of_board(board, label, metric, limit)
+        """Return the best judges as JSON (`top_of_board`)."""
+        return top_of_board(self.of_suite(suite).records.board(), label, metric, limit)
 
-    def judges(self) -> dict[str, Any]:
+    def judges(self, suite: str = "") -> dict[str, Any]:
         """Return the response of ``GET /api/judges``."""
-        return judges_response(self.service.records.board())
+        return judges_response(self.of_suite(suite).records.board())
 
 
 def uploaded_path(path: Any) -> Path:
@@ -173,28 +190,30 @@ def uploaded_path(path: Any) -> Path:
 def add_endpoints(endpoints: Endpoints) -> None:
     """Add the named endpoints, as ``gradio_client`` calls them, to the current Blocks."""
 
-    async def check(file: gr.FileData, split: Split, request: gr.Request) -> dict:
+    async def check(file: gr.FileData, split: Split, request: gr.Request, suite: str = "") -> dict:
         """Check a prediction file and return every finding; nothing is recorded and no label is read.
 
         Parameters:
             file: JSONL, CSV or Parquet with one row per trajectory: gradio_client.handle_file("my.jsonl").
             split: the split that the file is for, "dev" or "test".
+            suite: the suite, by default the Space's default suite.
 
         Returns:
             the report of POST /api/check.
         """
         with gradio_errors():
             endpoints.count(request)
-            return (await endpoints.run(request, _upload, endpoints, file, split)).check.to_json()
+            return (await endpoints.run(request, _upload, endpoints, file, split, suite)).check.to_json()
 
     @with_declaration
-    async def submit(file: gr.FileData, request: gr.Request, **fields: str) -> dict:
+    async def submit(file: gr.FileData, request: gr.Request, suite: str = "", **fields: str) -> dict:
         """Submit a judge's verdicts on test; sending the same file again makes no second submission.
 
         On a Space, pass a Hugging Face token: Client(url, token="hf_..."). Elsewhere, account is your name.
 
         Parameters:
             file: JSONL, CSV or Parquet with one row per trajectory of test.
+            suite: the suite, by default the Space's default suite.
             {fields}
 
         Returns:
@@ -202,18 +221,31 @@ def add_endpoints(endpoints: Endpoints) -> None:
         """
         with gradio_errors():
             return await endpoints.run(
-                request, endpoints.submit, request, lambda: _upload(endpoints, file, "test"), **fields
+                request,
+                endpoints.submit,
+                request,
+                lambda: _upload(endpoints, file, "test", suite),
+                suite,
+                **fields,
             )
 
-    def board() -> dict:
-        """Return the leaderboard as data (rows, metrics, intervals, digest), as GET /api/board.json does."""
-        with gradio_errors():
-            return endpoints.board()
+    def board(suite: str = "") -> dict:
+        """Return the leaderboard as data (rows, metrics, intervals, digest), as GET /api/board.json does.
 
-    def judges() -> dict:
-        """Return the judges in the order of the leaderboard, as GET /api/judges does."""
+        Parameters:
+            suite: the suite, by default the Space's default suite.
+        """
         with gradio_errors():
-            return endpoints.judges()
+            return endpoints.board(suite)
+
+    def judges(suite: str = "") -> dict:
+        """Return the judges in the order of the leaderboard, as GET /api/judges does.
+
+        Parameters:
+            suite: the suite, by default the Space's default suite.
+        """
+        with gradio_errors():
+            return endpoints.judges(suite)
 
     # Gradio starts all calls with a file immediately; they wait in our upload queue instead.
     add_endpoint(check, api_name="check", concurrency_limit=MOST_WAITING, concurrency_id="files")
@@ -232,7 +264,8 @@ def with_declaration(
     """
     own = [each for each in inspect.signature(submit).parameters.values() if each.name != "fields"]
     parameters = [*own, *map(_parameter, declared_fields())]
-    parameters.sort(key=lambda each: each.default is not inspect.Parameter.empty)  # defaults come last
+    # Defaults come last, and the suite at the end, where it moves no parameter of an earlier version.
+    parameters.sort(key=lambda each: (each.default is not inspect.Parameter.empty, each.name == PARAMETER))
     signature = inspect.Signature(parameters, return_annotation=dict[str, Any])
 
     async def call(*args: Any, **options: Any) -> dict[str, Any]:
@@ -260,10 +293,10 @@ def _parameter(name: str) -> inspect.Parameter:
     )
 
 
-def _upload(endpoints: Endpoints, file: Any, split: str) -> Upload:
+def _upload(endpoints: Endpoints, file: Any, split: str, suite: str) -> Upload:
     path = file.get("path") if isinstance(file, Mapping) else getattr(file, "path", None)
     name = file.get("orig_name") if isinstance(file, Mapping) else getattr(file, "orig_name", None)
-    return endpoints.check_path(path, str(name or Path(str(path)).name), split)
+    return endpoints.check_path(path, str(name or Path(str(path)).name), split, suite)
 
 
 def _plain(request: AnyRequest) -> Request:

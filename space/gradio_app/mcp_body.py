@@ -28,6 +28,7 @@ class _FileArguments(msgspec.Struct):
     content: _Text = msgspec.UNSET
     encoding: _Text = msgspec.UNSET
     split: _Text = msgspec.UNSET
+    suite: _Text = msgspec.UNSET
 
 
 if TYPE_CHECKING:

@@ -83,18 +83,19 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
     """Return the functions that are served as tools. A client sees their names, types and docstrings."""
 
     async def check(
-        content: str, context: Context, split: Split = "test", encoding: Encoding = "text"
+        content: str, context: Context, split: Split = "test", encoding: Encoding = "text", suite: str = ""
     ) -> dict[str, Any]:
         """Check a prediction file and return every finding; nothing is recorded and no label is read.
 
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
         split: the split that the file is for.
+        suite: the suite, by default the server's default suite.
         """
         request = _request_of(context)
 
         def checked() -> dict[str, Any]:
             file = _decoded(content_of(request, content), encoding)
-            return endpoints.check(file, "", split).check.to_json()
+            return endpoints.check(file, "", split, suite).check.to_json()
 
         with errors_as(ToolError):
             endpoints.count(request)
@@ -102,22 +103,23 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     @with_declaration
     async def submit(
-        content: str, context: Context, encoding: Encoding = "text", **fields: str
+        content: str, context: Context, encoding: Encoding = "text", suite: str = "", **fields: str
     ) -> dict[str, Any]:
         """Submit a judge's verdicts on test; sending the same file again makes no second submission.
 
         On a Space, send a Hugging Face token (Authorization: Bearer); elsewhere, give your name as account.
 
         content: the file: JSONL or CSV as text, or Parquet in base64 (encoding "base64").
+        suite: the suite, by default the server's default suite.
         {fields}
         """
         request = _request_of(context)
 
         def checked() -> Upload:
-            return endpoints.check(_decoded(content_of(request, content), encoding), "", "test")
+            return endpoints.check(_decoded(content_of(request, content), encoding), "", "test", suite)
 
         with errors_as(ToolError):
-            return await endpoints.run(request, endpoints.submit, request, checked, **fields)
+            return await endpoints.run(request, endpoints.submit, request, checked, suite, **fields)
 
     async def board(
         context: Context,
@@ -130,7 +132,7 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
         label: what the verdicts are about.
         metric: the metric to rank by.
-        suite: the suite; only needed to make sure that this server has it.
+        suite: the suite, by default the server's default suite.
         limit: the most judges. An answer has at most 10 kB, so there may be fewer; n_rows counts them all.
         """
         with errors_as(ToolError):
@@ -138,10 +140,13 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
                 _request_of(context), endpoints.top_of_board, label, metric, suite, limit
             )
 
-    async def judges(context: Context) -> dict[str, Any]:
-        """Return the judges in the order of the leaderboard, each with its best row and metrics."""
+    async def judges(context: Context, suite: str = "") -> dict[str, Any]:
+        """Return the judges in the order of the leaderboard, each with its best row and metrics.
+
+        suite: the suite, by default the server's default suite.
+        """
         with errors_as(ToolError):
-            return await endpoints.run(_request_of(context), endpoints.judges)
+            return await endpoints.run(_request_of(context), endpoints.judges, suite)
 
     return check, submit, board, judges
 

@@ -22,6 +22,7 @@ from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
 from space.web.submission_text import allowance_sentence, receipt_link, report_html, rules_sentence
+from space.web.suite_path import under
 from submissions.app import SubmissionsApp
 from submissions.errors import DatabaseAway
 from submissions.intake.accounts import declare_as
@@ -38,6 +39,8 @@ YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the form."""
 SHOW_FORM: Final = "() => document.dispatchEvent(new Event('submit-form-ready'))"
+WITH_SUITE: Final = "(suite, ...others) => [arbPath('').split('/')[2] ?? '', ...others]"
+"""Puts the suite of the page into a call; "" is the default suite."""
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
 
@@ -108,8 +111,9 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     with gr.Column(elem_id="declaration") as declaration:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
         declared = _declaration_fields(asks_name=services.auth.mode == "local")
+    suite = gr.Textbox(visible=False)  # filled in by the scripts below
     heading = _html(_button_heading("test"), elem_id="step-submit")
-    can_submit = not service.intake.is_off
+    can_submit = len(services.suites) > 1 or not service.intake.is_off
     button = gr.Button(
         BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
     )
@@ -122,13 +126,17 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
             gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
         )
 
-    async def check(path: str | None, chosen: str, request: gr.Request) -> str:
-        return await endpoints.run(request, check_html, endpoints, path, chosen, request)
+    async def check(name: str, path: str | None, chosen: str, request: gr.Request) -> str:
+        with under(endpoints.root_of(name)):
+            return await endpoints.run(request, check_html, endpoints, path, chosen, request, name)
 
-    async def submit(path: str | None, chosen: str, request: gr.Request, *fields: Any) -> tuple[Any, ...]:
-        html, problems = await endpoints.run(
-            request, submission_html, endpoints, path, chosen, fields, request
-        )
+    async def submit(
+        name: str, path: str | None, chosen: str, request: gr.Request, *fields: Any
+    ) -> tuple[Any, ...]:
+        with under(endpoints.root_of(name)):
+            html, problems = await endpoints.run(
+                request, submission_html, endpoints, path, chosen, fields, request, name
+            )
         return html, *(_with_problem(problems.get(name)) for name in FIELDS)
 
     quiet: dict[str, Any] = {"api_visibility": "private", "show_progress": "minimal"}
@@ -140,10 +148,11 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     blocks.load(None, None, None, js=SHOW_FORM, **at_once)
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
-    gr.on(changes, check, [file, split], findings, trigger_mode="always_last", **quiet, **files)
+    files["js"] = WITH_SUITE
+    gr.on(changes, check, [suite, file, split], findings, trigger_mode="always_last", **quiet, **files)
     # Done in the browser: a response of the server could arrive after the button's response, and erase it.
     gr.on(changes, None, None, outcome, js="() => ''", **at_once)
-    button.click(submit, [file, split, *declared], [outcome, *declared], **quiet, **files)
+    button.click(submit, [suite, file, split, *declared], [outcome, *declared], **quiet, **files)
 
 
 def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
@@ -193,19 +202,26 @@ def _with_problem(problem: str | None) -> dict[str, Any]:
     return gr.update(info=text, elem_classes=["field-problem"] if text else [])
 
 
-def check_html(endpoints: Endpoints, path: str | None, split: str, request: gr.Request) -> str:
+def check_html(
+    endpoints: Endpoints, path: str | None, split: str, request: gr.Request, suite: str = ""
+) -> str:
     """Check an uploaded file and return its findings as HTML; without a file, return a hint."""
     if path is None:
         return render("submit/no_file.html")
     try:
         endpoints.count(request)
-        return findings_html(endpoints.check_path(path, Path(path).name, split))
+        return findings_html(endpoints.check_path(path, Path(path).name, split, suite))
     except CALL_ERRORS as refused:
         return problems_html("The file was not checked.", [error_text(refused)])
 
 
 def submission_html(
-    endpoints: Endpoints, path: str | None, split: str, fields: Sequence[Any], request: gr.Request
+    endpoints: Endpoints,
+    path: str | None,
+    split: str,
+    fields: Sequence[Any],
+    request: gr.Request,
+    suite: str = "",
 ) -> tuple[str, Mapping[str, str]]:
     """Submit a file, or try it on dev; return the outcome as HTML, and the declaration's problems by field.
 
@@ -217,7 +233,7 @@ def submission_html(
     try:
         endpoints.count(request)
         if path is not None:
-            upload = endpoints.check_path(path, Path(path).name, split)
+            upload = endpoints.check_path(path, Path(path).name, split, suite)
         if upload is None:
             problems.append("Upload a prediction file first.")
         elif not upload.check.acceptable:
@@ -232,7 +248,7 @@ def submission_html(
                 problems += [message for _, message in error.problems]
         if problems or upload is None:
             return problems_html("Nothing was submitted.", problems), by_field
-        service = endpoints.service
+        service = endpoints.of_suite(suite)
         if declared is None:
             return render("submit/dry_run.html") + report_html(service.intake.dry_run(upload)), {}
         view = service.intake.submit(upload, *declared)

@@ -4,7 +4,8 @@
     files/ab/<sha256>                       an uploaded file, byte for byte
     writer.json                             the server that writes the records now
 
-A path depends only on the content, so a batch that is sent twice becomes one file.
+A path depends only on the content, so a batch that is sent twice becomes one file. A further suite of a
+Space has the same files in its own folder, ``suites/NAME/``.
 """
 
 from __future__ import annotations
@@ -84,10 +85,14 @@ class RecordsRepository:
 
     Fetched files go to ``folder``. Do not share this folder: the Hub's client returns its files without
     checking the token. ``say`` is called with a line of text whenever the client waits before a retry.
+    ``inside`` is the folder of the repository that holds the files, such as ``suites/NAME/``; paths elsewhere
+    are without it.
     """
 
-    def __init__(self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None]) -> None:
-        self.hub, self.repo, self._folder, self._say = hub, repo, folder, say
+    def __init__(
+        self, hub: HfApi, repo: str, folder: Path, say: Callable[[str], None], inside: str = ""
+    ) -> None:
+        self.hub, self.repo, self._folder, self._say, self._inside = hub, repo, folder, say, inside
 
     def head(self) -> Head:
         """Return the head; create the repository if it is missing. Raises HubError if it is public."""
@@ -103,9 +108,10 @@ class RecordsRepository:
             raise HubError(f"{self.repo}: the Hub did not report its last commit")
         listed = self.sizes(RECORDS, found.sha)
         writer, secret = None, None
-        if any(sibling.rfilename == WRITER for sibling in found.siblings or ()):
+        path = self._inside + WRITER
+        if any(sibling.rfilename == path for sibling in found.siblings or ()):
             # Without this, the client would return the copy on disk if the Hub does not answer.
-            (self._folder / WRITER).unlink(missing_ok=True)
+            (self._folder / path).unlink(missing_ok=True)
             writer, secret = read_writer(self.read({WRITER: 0}, found.sha)[WRITER].read_bytes())
         files = (event_file_of(path, size) for path, size in listed.items())
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
@@ -114,10 +120,14 @@ class RecordsRepository:
         """Return the sizes of the files in a folder at a commit, in bytes by path; {} without the folder."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
-                self.repo, folder, repo_type=KIND, revision=commit, recursive=True
+                self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True
             )
             try:
-                return {file.path: file.size for file in listed if isinstance(file, RepoFile)}
+                return {
+                    file.path.removeprefix(self._inside): file.size
+                    for file in listed
+                    if isinstance(file, RepoFile)
+                }
             except EntryNotFoundError:
                 return {}
 
@@ -133,10 +143,11 @@ class RecordsRepository:
         """
         self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         fetching = Downloads(self.hub, self.repo, commit, self._folder, progress, self._say)
-        failed = fetching.run(sizes, there=(), workers=WORKERS)
+        wanted = {self._inside + path: size for path, size in sizes.items()}
+        failed = fetching.run(wanted, there=(), workers=WORKERS)
         for path, reason in failed.items():
             raise HubError(f"{self.repo}: {path}: {reason}")
-        return {path: self._folder / path for path in sizes}
+        return {path: self._folder / self._inside / path for path in sizes}
 
     def clear(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -147,7 +158,7 @@ class RecordsRepository:
         Raises HeadMoved if ``parent`` is not the head. After any other HubError the commit may have been
         made; read the head to find out.
         """
-        operations = [CommitOperationAdd(path, content) for path, content in contents.items()]
+        operations = [CommitOperationAdd(self._inside + path, content) for path, content in contents.items()]
         with _hub_errors(self.repo):
             made = self.hub.create_commit(
                 self.repo, operations, commit_message=message, repo_type=KIND, parent_commit=parent

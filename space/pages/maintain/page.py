@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from arb.core.vocabulary import LABEL_TITLES
 from space.pages.account import PATH as OWN_PATH
 from space.services import Services
 from space.web.frame import PageFrame
@@ -104,7 +103,7 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
             leaks=leak_tables(report) if report else {},
             describe_epsilon=describe_epsilon,
             flag_titles=TITLES,
-            label_titles=LABEL_TITLES,
+            label_titles=service.suite.target_titles,
             records=services.access.blind_items(request).redacted(log),
             n_records=RECORDS_ON_A_PAGE,
             kinds=sorted(KINDS),
