@@ -1,9 +1,11 @@
 """A suite: the trajectories of a dev and a test split, with rules, tasks and published dev labels.
 
 A suite is public and has no test labels. Shipped suites are folders under ``suites/``. A custom suite is a
-folder of the same form anywhere else. Only ``trajectories.csv`` is required:
+folder of the same form anywhere else. Only ``trajectories.csv`` or ``published.csv`` is required:
 
 - ``trajectories.csv``: trajectory_id, split.
+- ``published.csv``: metrics of judges as published, for a suite whose runs and labels are not public
+  (`leaderboard.suites.published`). It takes the place of ``trajectories.csv``, and nobody can submit.
 - ``items.csv``: trajectory_id with a step or a part, for targets about steps or other parts of runs.
 - ``test_labels.csv``: the test labels of a suite with public labels, as annotations.
 - ``dev_labels.csv``: the published dev labels, which the dataset also contains.
@@ -106,6 +108,7 @@ OFFICIAL = "agent-reward-bench"
 EXAMPLES = ("localshop", "sample")
 """Shipped suites that guides use; a Space serves them only if it is asked to."""
 TEST_LABELS = "test_labels.csv"
+PUBLISHED_METRICS = "published.csv"
 _KEYS = ("labels", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""
 
@@ -127,19 +130,31 @@ class Suite:
     about: str = ""
     """A text about the data in Markdown (``about.md``), for the dataset's card."""
     labels_are_public: bool = False
-    """Whether anyone can get the test labels elsewhere, so that exact figures may be shown."""
+    """Whether anyone can get the test labels elsewhere, so that exact figures may be shown.
+
+    It is true for a suite of published metrics, which has no labels to protect.
+    """
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
     targets: tuple[Target, ...] = field(default_factory=default_targets)
     """What annotators are asked and judges answer, in the order in which annotators are asked."""
     parts: tuple[Trajectory, ...] = ()
     """The steps and other parts of runs that have labels, sorted by run and step."""
+    published_path: Path | None = None
+    """The file of published metrics of a suite without runs, or None."""
     guidelines: str = field(default_factory=default_guidelines)
     """General guidelines for annotators, in Markdown. A question may have its own guide."""
 
     @property
     def is_official(self) -> bool:
         return self.name == OFFICIAL
+
+    @property
+    def why_closed(self) -> str | None:
+        """Why no judge can be scored on the suite, as a public message, or None."""
+        if self.published_path is None:
+            return None
+        return "this suite has only published metrics; its runs and labels are not public"
 
     @property
     def own_targets(self) -> tuple[Target, ...]:
@@ -203,7 +218,7 @@ class Suite:
 
 
 def shipped_suites() -> tuple[str, ...]:
-    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/trajectories.csv")))
+    return tuple(sorted(path.parent.name for path in SHIPPED.glob("*/suite.toml")))
 
 
 def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
@@ -214,15 +229,17 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     """
     is_shipped = str(name_or_folder) in shipped_suites()
     folder = SHIPPED / str(name_or_folder) if is_shipped else Path(name_or_folder)
-    path = folder / "trajectories.csv"
-    if not path.is_file():
+    path, published_path = folder / "trajectories.csv", folder / PUBLISHED_METRICS
+    is_published = published_path.is_file() and not path.is_file()
+    if not (path.is_file() or is_published):
         raise SuiteError(
             f"no suite {str(name_or_folder)!r}; use a shipped one ({', '.join(shipped_suites())}) or a "
             "folder that contains trajectories.csv (columns trajectory_id, split)"
         )
     about = folder / "about.md"
     name = folder.resolve().name
-    trajectories, configuration = _trajectories(path), _configuration(folder, name)
+    trajectories = () if is_published else _trajectories(path)
+    configuration = _configuration(folder, name, "public" if is_published else "private")
     has_labels = (folder / TEST_LABELS).is_file()
     if has_labels and not configuration["labels_are_public"]:
         raise SuiteError(
@@ -233,6 +250,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         name=name,
         trajectories=trajectories,
         parts=_parts(folder / "items.csv", trajectories),
+        published_path=published_path if is_published else None,
         dev_labels_path=folder / "dev_labels.csv",
         tasks_path=folder / "tasks.csv",
         test_labels_path=folder / TEST_LABELS if has_labels else None,
@@ -241,8 +259,10 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     )
 
 
-def _configuration(folder: Path, name: str) -> dict[str, Any]:
+def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, Any]:
     """Return the fields of `Suite` that ``suite.toml`` and ``guidelines.md`` set.
+
+    ``default_labels`` says whether labels are public or private if the file does not say it.
 
     Raises SuiteError with a message that lists every problem.
     """
@@ -253,7 +273,7 @@ def _configuration(folder: Path, name: str) -> dict[str, Any]:
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
-    labels = content.get("labels", "private")
+    labels = content.get("labels", default_labels)
     found: dict[str, Any] = {"labels_are_public": labels == "public"}
     problems = [
         f"{key[:40]}: is not a known key; use one of {', '.join(_KEYS)}"

@@ -490,7 +490,9 @@ def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.
     if measured is None:
         raise ValueError(f"{metric}: a row cannot be ranked if its metric is undefined")
     counts = _counts_of(cell)
-    interval = interval_of(cell, metric) if metric in FIGURES else counts and count_interval(metric, *counts)
+    interval = interval_of(cell, metric)
+    if interval is None and counts and metric not in FIGURES:
+        interval = count_interval(metric, *counts)
     ends = interval and [compared_share(metric, end) for end in interval]
     if by_task is not None:  # the counts that the resamples are drawn from
         tp, fp, *others = np.sum(by_task, axis=0)

@@ -93,6 +93,8 @@ def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Pat
 
     Labels that are part of the suite are used unless ARB_LABELS names another file.
     """
+    if suite.why_closed is not None:
+        raise LabelsUnavailable(suite.why_closed)
     own, kind = suite.test_labels_path, settings.labels.partition(":")[0]
     if own is not None and kind == "wheel" and not suite.is_official:
         return own, "published"

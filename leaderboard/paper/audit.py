@@ -193,14 +193,14 @@ def _fitting_without(figures: Figures, positives: int, n: int, missing: int) -> 
 
 
 def _fitting(figures: Figures, positives: int, negatives: int) -> Iterator[Counts]:
-    for tp in _numerators(figures.recall, positives):
+    for tp in numerators(figures.recall, positives):
         for predicted in _denominators(figures.precision, tp, negatives):
             if figures.f1 is None or _prints_f1(tp, predicted, positives, figures.f1):
                 fp = predicted - tp
                 yield Counts(tp, fp, positives - tp, negatives - fp)
 
 
-def _numerators(tenths: int | None, whole: int) -> range:
+def numerators(tenths: int | None, whole: int) -> range:
     """Return the parts 0..whole that are printed as ``tenths``: |1000 part / whole - tenths| <= 1/2."""
     if tenths is None:
         return range(whole + 1)

@@ -182,7 +182,7 @@ def read_published_files(folder: Path = PUBLISHED) -> PublishedFiles:
 Line = TypeVar("Line", bound="DataclassInstance")
 
 
-def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
+def read_lines(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[str, Line]]:
     """Return (place, line) for each valid line of a CSV file, and add each wrong field to ``problems``."""
     columns = [each.name for each in fields(line_type) if each.name not in ("has_verdicts", "labels")]
     if not path.is_file():
@@ -210,7 +210,7 @@ def _read(path: Path, line_type: type[Line], problems: list[str]) -> list[tuple[
 
 def _rows(path: Path, problems: list[str]) -> tuple[PublishedRow, ...]:
     names: set[str] = set()
-    rows = _read(path, PublishedRow, problems)
+    rows = read_lines(path, PublishedRow, problems)
     for where, row in rows:
         for name in {row.row_id, *row.aliases} & names:
             problems.append(f"{where}, aliases: {name} already names an earlier row")
@@ -260,7 +260,7 @@ class _ReadingLine:
 
 def _figures(path: Path, row_ids: set[str], problems: list[str]) -> dict[str, dict[str, dict[str, Figures]]]:
     figures: dict[str, dict[str, dict[str, Figures]]] = {}
-    for where, line in _read(path, _FiguresLine, problems):
+    for where, line in read_lines(path, _FiguresLine, problems):
         if line.row_id not in row_ids:
             problems.append(f"{where}, row_id {line.row_id!r}: there is no such row in judges.csv")
         printed = Figures(line.precision, line.recall, line.f1)
@@ -270,7 +270,7 @@ def _figures(path: Path, row_ids: set[str], problems: list[str]) -> dict[str, di
 
 def _marginals(path: Path, problems: list[str]) -> dict[str, dict[str, Marginal]]:
     marginals: dict[str, dict[str, Marginal]] = {}
-    for where, line in _read(path, _MarginalLine, problems):
+    for where, line in read_lines(path, _MarginalLine, problems):
         _put(marginals, where, line, Marginal(line.n, line.positives), problems)
     for label in LABELS:
         cells = marginals.get(label, {})
@@ -283,7 +283,7 @@ def _marginals(path: Path, problems: list[str]) -> dict[str, dict[str, Marginal]
 
 def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Counts]]:
     counts: dict[str, dict[str, Counts]] = {}
-    for where, line in _read(path, _CountsLine, problems):
+    for where, line in read_lines(path, _CountsLine, problems):
         _put(counts, where, line, Counts(line.tp, line.fp, line.fn, line.tn), problems)
     problems += [f"{path.name}: no row for {label}" for label in LABELS if label not in counts]
     return counts
@@ -294,7 +294,7 @@ def _readings(
 ) -> dict[str, dict[str, Reading]]:
     """Return readings by row id and label. Reports counts that do not give the row's overall figures."""
     readings: dict[str, dict[str, Reading]] = {}
-    for where, line in _read(path, _ReadingLine, problems):
+    for where, line in read_lines(path, _ReadingLine, problems):
         counts = Counts(line.tp, line.fp, line.fn, line.tn)
         printed = figures.get(line.row_id, {}).get(line.label, {}).get(OVERALL)
         if printed is None or not prints(counts, printed):

@@ -136,6 +136,7 @@ class ReadinessJson(BaseModel):
     status: str
     suite: str
     submissions: str
+    submissions_off_because: str | None
     waiting: int
     records: str | None
     label_version: str | None
@@ -149,6 +150,7 @@ class NotReady(BaseModel):
     reason: str
     suite: str = ""
     submissions: str = ""
+    submissions_off_because: str | None = None
     waiting: int = 0
     records: str | None = None
     label_version: str | None = None

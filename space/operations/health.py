@@ -38,9 +38,11 @@ class Readiness:
             with snapshot(service.engine) as session:
                 session.execute(text("SELECT 1"))
             board = service.records.cached_board() or service.records.latest_board or service.records.board()
+            reason = service.intake.read_only_reason
             facts = {
                 "suite": service.suite.name,
-                "submissions": "off" if service.intake.read_only_reason else "open",
+                "submissions": "off" if reason else "open",
+                "submissions_off_because": reason,
                 "waiting": service.durability.waiting(),
                 "records": service.durability.message,
                 "label_version": service.label_version,

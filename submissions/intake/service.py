@@ -128,12 +128,15 @@ class IntakeService:
     def read_only_reason(self) -> str | None:
         """The reason why nothing can be submitted, as a public message, or None if submitting is possible."""
         app = self._app
-        return app.durability_problem or app.durability.closed or app.labels.why_none("test")
+        reason = app.suite.why_closed or app.durability_problem or app.durability.closed
+        return reason or app.labels.why_none("test")
 
     @property
     def is_off(self) -> bool:
         """Whether the settings make submitting impossible. This reads neither the Hub nor the labels."""
-        return self._app.durability_problem is not None or self._app.settings.labels == "none"
+        app = self._app
+        has_no_labels = app.settings.labels == "none" or app.suite.why_closed is not None
+        return app.durability_problem is not None or has_no_labels
 
     @property
     def is_closed_for_now(self) -> bool:

@@ -22,6 +22,7 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import counts_by_task, labels_by_task, score_report
+from leaderboard.suites.published import published_metric_rows
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_at
 from submissions.records import queries
@@ -44,7 +45,10 @@ class BoardState(NamedTuple):
 
 
 class FromLabels(NamedTuple):
-    """The arguments of `make_board` that are computed from the labels. Private labels give only counts."""
+    """The arguments of `make_board` that are computed from the labels. Private labels give only counts.
+
+    Without labels, ``references`` has the rows of a suite of published metrics.
+    """
 
     references: tuple[BoardRow, ...] = ()
     labels_by_task: Mapping[str, Any] = MappingProxyType({})
@@ -61,6 +65,7 @@ class BoardMaker:
     def __init__(self, app: Resources, known_verdicts: Callable[[], PaperVerdicts]) -> None:
         self._app, self._known_verdicts = app, known_verdicts
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
+        self._metric_rows = published_metric_rows(app.suite)
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """The record of each score by its id, with the status and names that it was made for."""
         self._from_labels: tuple[Hashable, FromLabels] = (None, FromLabels())
@@ -136,7 +141,7 @@ class BoardMaker:
         """Return what a board needs of the labels; it is empty if this version is not served."""
         test = labels.test
         if test is None or test.version != version:
-            return FromLabels()
+            return FromLabels(self._metric_rows)
         known = [found for found in (labels.dev, test) if found is not None]
         source = self._source_of_reference(session, version)
         key = (*(found.version for found in known), *source, self.mark)

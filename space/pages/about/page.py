@@ -14,6 +14,7 @@ from arb.core.vocabulary import metric_name
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.ranks import DESIGN_EFFECTS, TESTED_TOGETHER
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
+from leaderboard.suites.published import summarise_fits
 from space.pages.maintain.page import describe_epsilon
 from space.services import Services
 from space.web.cells import FEW
@@ -25,6 +26,8 @@ from submissions.records.database import snapshot
 from submissions.records.event_log import head
 
 PATH: Final = "/about"
+PUBLISHED: Final = "about/published.html"
+"""The template of the page for a suite of published metrics."""
 PACKAGES: Final = (
     "datasets", "evaluate", "gradio", "huggingface_hub", "numpy", "pandas", "pyarrow", "sqlalchemy",
 )  # fmt: skip
@@ -86,6 +89,10 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def about(request: Request) -> Response:
+        suite = service.suite
+        if suite.published_path is not None:
+            published = {"suite": suite, "fits": summarise_fits(suite.published_path)}
+            return pages.cached(request, suite.name, PUBLISHED, "About", PATH, lambda: published)
         values = {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
         more = {"describe_epsilon": describe_epsilon}
         return pages.cached(request, repr(values), "about/page.html", "About", PATH, lambda: values | more)

@@ -131,9 +131,10 @@ def test_annotators_have_opaque_ids_and_never_names(suite, suite_folder):
         load_dev_labels(suite)
 
 
-def test_five_suites_are_shipped_and_another_name_is_refused_with_their_names():
-    assert shipped_suites() == ("agent-reward-bench", "devai", "localshop", "online-mind2web", "sample")
-    with pytest.raises(SuiteError, match="agent-reward-bench, devai, localshop, online-mind2web, sample"):
+def test_six_suites_are_shipped_and_another_name_is_refused_with_their_names():
+    names = ("agent-reward-bench", "devai", "localshop", "online-mind2web", "osreward", "sample")
+    assert shipped_suites() == names
+    with pytest.raises(SuiteError, match=", ".join(names)):
         load_suite("no-such-suite")
 
 
