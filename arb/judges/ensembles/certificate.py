@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from arb.core.predictions.cells import target_code
 from arb.core.predictions.table import Predictions
-from arb.core.suites.targets import main_target, scored
+from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored
 from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
@@ -32,6 +33,7 @@ from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.report import fpr_interval, score_report, task_names, verdicts_of
 
 if TYPE_CHECKING:
+    from arb.core.ids import Trajectory
     from arb.judges.ensembles.threshold import Threshold
     from leaderboard.labels.labels import LabelSet
 
@@ -203,19 +205,28 @@ def score_answers(
     answers = {record["trajectory_id"]: record["answer"] for record in records}
     there = labels_of(labels, answers)
     ids = tuple(each.trajectory_id for each in there.trajectories)
-    codes = {True: 1, False: 0, None: -1}
-    columns = {
-        target.name: np.array([codes[answers[each].get(target.name)] for each in ids], dtype=np.int8)
-        for target in scored(labels.targets)
-        if target.is_outcome
-    }
+    columns = {}
+    for target in scored(labels.targets):
+        codes = [_code(answers[item.trajectory_id], item, target, labels) for item in there.trajectories]
+        columns[target.name] = np.array(codes, dtype=np.int8)
     verdicts = Predictions(ids, columns)
     report = score_report(verdicts, there, policy, N_RESAMPLES if has_intervals else 0)
     for label, found in report["labels"].items():
         column = verdicts_of(verdicts, label)
-        if found is not None and column is not None and has_intervals:
+        if found is not None and column is not None and has_intervals and "fpr" in found["overall"]:
             found["overall"]["fpr_ci"] = fpr_interval(column, there, label, policy)
     return report
+
+
+def _code(answer: Mapping[str, Any], item: Trajectory, target: Target, labels: LabelSet) -> int:
+    """Return the number of an answer about an item. The verdict answers the suite's main target."""
+    if item.level == "run":
+        is_verdict = target is main_target(labels.targets) and target.type == "binary"
+        value = answer.get("success" if is_verdict else target.name)
+    else:
+        value = answer.get("steps", {}).get(item.step, {}).get(target.name)
+    code = int(value) if isinstance(value, bool) else target_code(value, target)
+    return code if isinstance(code, int) else NO_ANSWER
 
 
 def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
@@ -294,11 +305,11 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
 def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
     """Return three metrics on the main target, or None if there are no verdicts."""
-    main = main_target(labels.targets).name
-    found = score_answers(records, labels, has_intervals=False)["labels"][main]
+    scores = score_answers(records, labels, has_intervals=False)["labels"]
+    found = scores[main_target(labels.targets).name]
     if found is None:
         return None
-    return {name: found["overall"][name] for name in ("precision", "recall", "fpr")}
+    return {name: found["overall"].get(name) for name in ("precision", "recall", "fpr")}
 
 
 def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:

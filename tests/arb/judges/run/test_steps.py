@@ -117,6 +117,21 @@ def test_a_suite_that_asks_about_no_step_gets_the_rows_of_other_judges(server, f
     ]
 
 
+def test_a_certificate_scores_the_steps(server, folder):
+    suite = write_step_suite(folder / "steps")
+    own = ("certify", f"{folder / 'own.py'}:StepJudge", "--suite", suite, "--source", SOURCE, "--model", "m")
+    more = ("--base-url", server.base_url, "--cache", folder / "cache", "--out", folder / "out")
+    done = invoke(*own, *more, "--repeats", "1")
+    assert done.exit_code == 0, done.output
+    labels = json.loads((folder / "out" / "certificate.json").read_text())["quality"]["labels"]
+    # CAREFUL is right on 3 steps of 3; of HASTY 1, 0, -1 the judge says 1, 1 and nothing: 4 of 6.
+    assert labels["move"]["overall"]["accuracy"] == pytest.approx(4 / 6)
+    # The labels of the runs are 1 and -1, and the judge says success and failure.
+    assert (labels["final"]["overall"]["tp"], labels["final"]["overall"]["tn"]) == (1, 1)
+    text = (folder / "out" / "certificate.md").read_text()
+    assert "move: accuracy 0.667, first error accuracy 0.500, 6 labelled, 1 without an answer." in text
+
+
 def test_reparsing_an_own_judge_keeps_its_steps(server, folder):
     suite = write_step_suite(folder / "steps")
     rows = judged(server, folder, suite)
