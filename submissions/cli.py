@@ -133,6 +133,12 @@ def account(
         typer.echo(f"the account {name} is {decision}")
 
 
+WithOpenOption = Annotated[
+    bool,
+    typer.Option("--with-open", help="Publish first annotators' answers to open questions."),
+]
+
+
 def publish_labels(
     file: Annotated[
         Path | None,
@@ -147,10 +153,14 @@ def publish_labels(
     preview: Annotated[
         bool, typer.Option("--preview", help="Show the effect of the corrections without publishing them.")
     ] = False,
+    with_open: WithOpenOption = False,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Publish a new label set: a file, or the current labels with all accepted corrections.
+
+    If several people answered, the rule of the suite's target makes the label (aggregate in suite.toml).
+    Labels that the rule cannot decide are listed and left out, unless you add --with-open.
 
     With FILE, set ARB_LABELS=records to use the new set, then run `rescore`. Without FILE, the new set is
     used immediately, and all submissions are scored again.
@@ -159,13 +169,15 @@ def publish_labels(
     """
     if file is not None and preview:
         stop("--preview shows the effect of corrections, not of a file; leave FILE out")
+    if file is None and with_open:
+        stop("--with-open decides labels of a file; name the file")
     actor = as_maintainer(maintainer)
     if preview:
         _print_next(as_json)
         return
     with records_to_write() as service:
         if file is not None:
-            version, scored = rescoring.publish_file(service, file, actor, why), None
+            version, scored = rescoring.publish_file(service, file, actor, why, with_open), None
         else:
             version = corrections.publish_corrections(service, actor, why)
             scored = rescoring.rescore(service, actor)
@@ -233,6 +245,13 @@ def print_version(version: LabelVersion) -> None:
         f"({version.labelled:,} with a success label; changed labels: {changes or 'none'})"
         + ("; the questions or guidelines changed since the previous version" * version.questions_changed)
     )
+    if version.left_out:
+        typer.echo(
+            f"left out, as annotators differ and the rule gives no label: {len(version.left_out):,} "
+            "(decide them and publish again, or use --with-open)"
+        )
+        for name in version.left_out:
+            typer.echo(f"  {name}")
 
 
 def receipt(

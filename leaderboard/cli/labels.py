@@ -31,9 +31,9 @@ with lazy_imports():
     from arb.core import files as core_files
     from arb.core import suite as suites
     from arb.core.suites import targets as suite_targets
+    from leaderboard.labels import aggregation, quality, source
     from leaderboard.labels import annotations as annotation_files
     from leaderboard.labels import labels as labels_module
-    from leaderboard.labels import quality, source
     from leaderboard.success_rates import runs as agent_runs
     from leaderboard.success_rates import sheet
 
@@ -105,12 +105,18 @@ def convert_annotations(
     opaque: Annotated[
         bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
     ] = False,
+    by_rule: Annotated[
+        bool,
+        typer.Option("--aggregate", help="Add rows of decisions by the suite's rules, such as majority."),
+    ] = False,
     suite: SuiteOption = None,
 ) -> None:
     """Check, join and convert annotations.
 
     Converts between the released CSV format and Parquet. Only Parquet has comments, times and durations.
-    Judges are scored on the primary annotation of a trajectory: the one in the first file that has any.
+    Judges are scored on the primary annotation of a trajectory: the one in the first file that has any, or
+    with --aggregate the label by the rule of the suite's target (aggregate in suite.toml). Labels that a rule
+    cannot decide are listed and left out.
     """
     if out.suffix not in (".csv", ".parquet"):
         stop(f"--out {out.name}: the name must end in .csv or .parquet")
@@ -127,6 +133,8 @@ def convert_annotations(
     found = [annotation for _, each in read for annotation in each]
     if opaque:
         found = annotation_files.with_opaque_annotators(found)
+    if by_rule:
+        found = _aggregated(found, chosen)
     try:
         labels_module.write_annotations(found, out, chosen.targets)
     except annotation_files.AnnotationsInvalid as problems:
@@ -134,6 +142,14 @@ def convert_annotations(
     typer.echo(f"{out.name}: {len(found):,} annotations")
     options = flags(annotations=out, suite=suite)
     next_step("see how far the annotators agree", "leaderboard", "agreement", *options)
+
+
+def _aggregated(found: Sequence[Annotation], suite: Suite) -> list[Annotation]:
+    """Return the annotations with rows of decisions by the suite's rules, and list what stays open."""
+    result = aggregation.aggregate(found, suite.targets)
+    for name in result.names_left_out():
+        typer.echo(f"left out, as annotators differ and the rule gives no label: {name}", err=True)
+    return list(result.annotations)
 
 
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
@@ -270,7 +286,10 @@ def dev_labels(
     if path.exists() and not replace:
         stop(f"{path} already exists; use --replace to overwrite it")
     try:
-        found = annotation_files.dev_labels_of(chosen, read_annotations(chosen, settings, None, file))
+        dev = {trajectory.trajectory_id for trajectory in chosen.split("dev")}
+        annotations = read_annotations(chosen, settings, None, file)
+        of_dev = [annotation for annotation in annotations if annotation.trajectory_id in dev]
+        found = annotation_files.dev_labels_of(chosen, _aggregated(of_dev, chosen))
         if not found:
             stop(f"{file.name} has no annotation of a dev trajectory of {chosen.name}", code=1)
         core_files.atomic_write(path, suites.render_dev_labels(found, chosen.targets))

@@ -9,7 +9,7 @@ annotations of the previous label set.
 
 import threading
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 from arb.core.annotation import Annotation
 from arb.core.judge_info import NAME_LENGTH
 from arb.core.vocabulary import SPLITS
+from leaderboard.labels.aggregation import aggregate, answer_by_rule
 from leaderboard.labels.agreement import AgreementReport, agreement_report
 from leaderboard.labels.annotations import with_opaque_annotators, with_unsure, write_released
 from leaderboard.labels.labels import LabelsInvalid, load_annotations
@@ -36,7 +37,7 @@ from submissions.labels.annotation_state import (
 )
 from submissions.labels.assignment import Assignment, chosen, known_answers, new_assignments, with_gold
 from submissions.labels.corrections import waiting_corrections
-from submissions.labels.decisions import Rule, answer_by_rule, newest_decisions, with_decisions
+from submissions.labels.decisions import Rule, newest_decisions, with_decisions
 from submissions.labels.versions import LabelVersion, published_versions, serves_records
 from submissions.moderation.actions import checked_line
 from submissions.privacy.server_secret import SecretUnavailable
@@ -122,6 +123,13 @@ class QuestionsOpen(SubmissionError):
 def _open_items(state: AnnotationState, annotator: str | None = None) -> list[DiscussionItem]:
     """Return the trajectories with open questions, except those that ``annotator`` must not see."""
     return [each for each in discussion_items(state, annotator, is_maintainer=True) if each.open]
+
+
+def _without_a_rule(state: AnnotationState, items: Iterable[DiscussionItem]) -> list[DiscussionItem]:
+    """Return the items with only the open questions whose label would be the first annotator's answer."""
+    first = {question.name for question in state.questions if question.aggregate == "first"}
+    kept = [replace(each, open=tuple(name for name in each.open if name in first)) for each in items]
+    return [each for each in kept if each.open]
 
 
 @dataclass(frozen=True)
@@ -435,23 +443,29 @@ class AnnotationService:
         """Publish the finished annotations and all decisions on them as a new label version.
 
         Decisions come from the discussion and from accepted disputes; the newest one on a question counts.
-        The label of an open question is the first annotator's answer, so open questions are refused unless
-        ``with_open`` allows them. Raises PermissionDenied, SubmissionError.
+        Then the rules of the suite's targets count (see `aggregate`), and what they leave open is left out.
+        If the rule is "first", open questions are refused. With ``with_open``, the label of every open
+        question is the first annotator's answer. Raises PermissionDenied, SubmissionError.
         """
         require_maintainer(actor, "publish labels")
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("there is nothing to publish: nobody has finished an annotation yet")
-        if not with_open and (items := _open_items(state)):
-            raise QuestionsOpen(items, _open_items(state, state.annotator_of(actor.name)))
+        if not with_open and (items := _without_a_rule(state, _open_items(state))):
+            visible = _open_items(state, state.annotator_of(actor.name))
+            raise QuestionsOpen(items, _without_a_rule(state, visible))
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]
         decisions = newest_decisions([*discussed, *corrections])
-        found = with_decisions(label_set(state, annotations_before(self.service)), decisions)
+        rows = label_set(state, annotations_before(self.service))
+        labels = aggregate(rows, state.questions, with_open)
+        found = with_decisions(labels.annotations, decisions)
         content = write_released(found.annotations, questions=state.questions).encode()
         applied = [each for each in found.applied if each.origin == "dispute"]
-        return publish(self.service, content, actor, why, self.service.labels.base, applied)
+        left_out = labels.names_left_out({(each.trajectory_id, each.target) for each in decisions})
+        base = self.service.labels.base
+        return publish(self.service, content, actor, why, base, applied, left_out=left_out)
 
     def _add(self, session: Session, kind: Kind, actor: Actor, body: dict[str, Any]) -> Event:
         return add_event(session, kind, actor.name, self.clock(), body)

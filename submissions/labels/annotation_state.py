@@ -14,6 +14,7 @@ from pydantic import Field
 
 from arb.core.annotation import Annotation
 from arb.core.suites.targets import UNSURE, Target, default_targets
+from leaderboard.labels.aggregation import answer_by_rule
 from leaderboard.labels.agreement import OpenItem, open_items
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from submissions.errors import SubmissionError
@@ -386,7 +387,17 @@ def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...
 
 def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
     asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
-    return tuple(question.name for question in state.questions if question.name in asked)
+    return tuple(
+        question.name
+        for question in state.questions
+        if question.name in asked and not _is_settled(question, item.answers[question.name])
+    )
+
+
+def _is_settled(question: Target, answers: Iterable[str | None]) -> bool:
+    """Return whether the suite's own rule gives a label although the annotators differ."""
+    known = [answer for answer in answers if answer]
+    return question.aggregate != "first" and answer_by_rule(question.aggregate, question, known) is not None
 
 
 def _discussion_item(state: AnnotationState, item: OpenItem) -> DiscussionItem:

@@ -28,6 +28,7 @@ from arb.core.vocabulary import SPLITS
 from submissions.cli import (
     COMMAND_LINE,
     MaintainerOption,
+    WithOpenOption,
     as_maintainer,
     ends_on,
     open_records,
@@ -236,17 +237,16 @@ def resolve(
 @app.command()
 def publish(
     why: WhyOption,
-    with_open: Annotated[
-        bool,
-        typer.Option("--with-open", help="Publish first annotators' answers to open questions."),
-    ] = False,
+    with_open: WithOpenOption = False,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
 ) -> None:
     """Publish the finished annotations as a new label version.
 
-    If questions are open, the command lists them and publishes nothing, unless you add --with-open. If the
-    Space uses the new version, all submissions are scored again.
+    If several people answered, the rule of the suite's target makes the label (aggregate in suite.toml). What
+    it cannot decide is listed and left out. If the rule is "first", open questions are listed and nothing is
+    published. With --with-open, first annotators' answers are published instead. If the Space uses the new
+    version, all submissions are scored again.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         version = annotations.publish(actor, why, with_open)
@@ -254,6 +254,7 @@ def publish(
         rescored = rescore.rescore(annotations.service, actor) if is_served else None
     if as_json:
         found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
+        found["left_out"] = list(version.left_out)
         print_json({**found, "rescored": rescored and rescored.to_json()})
         return
     print_version(version)

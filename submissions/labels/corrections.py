@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from arb.core.annotation import Annotation
 from arb.core.suite import Suite
+from leaderboard.labels.aggregation import aggregate
 from leaderboard.labels.annotations import AnnotationsInvalid, write_released
 from leaderboard.labels.labels import (
     LabelSet,
@@ -60,8 +61,8 @@ class NextLabels(DecidedAnnotations):
     """The label version that would be published now.
 
     ``digest`` identifies its content, so that maintainers publish exactly what they reviewed. ``served`` and
-    ``test`` are the test labels before and after; ``base`` is as in `LabelVersion`. ``sequence`` is the
-    number of the last event that was read.
+    ``test`` are the test labels before and after; ``base`` and ``left_out`` are as in `LabelVersion`.
+    ``sequence`` is the number of the last event that was read.
     """
 
     digest: str
@@ -69,6 +70,7 @@ class NextLabels(DecidedAnnotations):
     test: LabelSet
     base: str | None
     sequence: int
+    left_out: tuple[str, ...]
 
     @property
     def why(self) -> str:
@@ -91,16 +93,19 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
     try:
         key, base = store.version_key("test"), store.base
         published = [each for version in versions for each in version.corrections]
-        found = with_decisions(store.annotations(), corrections, published)
+        labels = aggregate(store.annotations(), service.suite.targets)
+        found = with_decisions(labels.annotations, corrections, published)
         test = make_label_set(service.suite, "test", found.annotations, version_key=key)
     except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
         raise SubmissionError(
             f"the labels of {service.suite.name} cannot be read; the Space's log has the details"
         ) from None
+    left_out = labels.names_left_out({(each.trajectory_id, each.target) for each in corrections})
     digest = version_of(service.suite, found.annotations, key)
     return NextLabels(
         annotations=found.annotations, applied=found.applied, conflicts=found.conflicts,
         missing=found.missing, digest=digest, served=store.test, test=test, base=base, sequence=sequence,
+        left_out=left_out,
     )  # fmt: skip
 
 
@@ -132,8 +137,9 @@ def publish_corrections(
             "some trajectories have unanswered questions, which a label file must not have; answer them first"
         ) from None
     return publish(
-        service, content, actor, why.strip() or found.why, found.base, found.applied, found.sequence
-    )
+        service, content, actor, why.strip() or found.why, found.base, found.applied, found.sequence,
+        found.left_out,
+    )  # fmt: skip
 
 
 def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:

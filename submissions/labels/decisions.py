@@ -4,7 +4,6 @@ A label version consists of annotators' answers and of decisions, which `with_de
 decision on a question counts. A decision never changes an answer: it is a separate row before the answers.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -12,14 +11,11 @@ from typing import Any, Final, Literal, get_args
 
 from arb.core.annotation import Annotation, decided_row
 from arb.core.suite import Suite
-from arb.core.suites.targets import UNSURE, Target
 from submissions.records.database import Event
 
 Outcome = Literal["corrected", "kept", "declined"]
 OUTCOMES: Final = get_args(Outcome)
 Rule = Literal["majority", "median"]
-FEWEST_BY_RULE: Final = 2
-"""A rule decides only questions with at least this many answers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, kw_only=True)
@@ -170,28 +166,6 @@ def view_dispute(dispute: Dispute, suite: Suite, is_maintainer: bool) -> dict[st
     }
 
 
-def answer_by_rule(rule: Rule, question: Target, answers: Sequence[str]) -> str | None:
-    """Return the answer that a rule gives, or None if the question has to stay open.
-
-    The majority is the answer of more than half of the people, where Unsure counts as an answer. The median
-    is the middle one of the answers to an ordered question, without those that are Unsure. If two different
-    answers are in the middle, or if half of the people are Unsure, there is none. For all other questions it
-    is the majority.
-    """
-    if len(answers) < FEWEST_BY_RULE:
-        return None
-    answer, votes = Counter(answers).most_common(1)[0]
-    if 2 * votes > len(answers) and (rule == "majority" or answer == UNSURE or not question.ordered):
-        return answer
-    if rule == "majority" or not question.ordered:
-        return None
-    definite = sorted((each for each in answers if each != UNSURE), key=question.values.index)
-    if 2 * len(definite) <= len(answers):
-        return None
-    low, high = definite[(len(definite) - 1) // 2], definite[len(definite) // 2]
-    return low if low == high else None
-
-
 def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
     """Return the newest decision on each question of each trajectory, oldest first."""
     newest: dict[tuple[str, str], Decision] = {}
@@ -229,7 +203,8 @@ def with_decisions(
     """Apply decisions to annotations. ``published`` has the decisions in earlier label versions."""
     primary: dict[str, Annotation] = {}
     for annotation in annotations:
-        primary.setdefault(annotation.trajectory_id, annotation)
+        if annotation.of_step is annotation.of_part is None:
+            primary.setdefault(annotation.trajectory_id, annotation)
     value_before = {(each.dispute_id, each.sequence): each.before for each in published}
     decided: dict[str, Annotation] = {}
     applied, conflicts, missing = [], [], []
@@ -250,7 +225,7 @@ def with_decisions(
         applied.append(found)
     rows = []
     for annotation in annotations:
-        if annotation is primary[annotation.trajectory_id] and annotation.trajectory_id in decided:
+        if annotation is primary.get(annotation.trajectory_id) and annotation.trajectory_id in decided:
             rows.append(decided[annotation.trajectory_id])
             if annotation.is_decision:
                 continue

@@ -56,7 +56,8 @@ class LabelVersion:
     applied to make the set; they contain answers. ``replaces`` is the version that was served before. If the
     set was made from the file in ARB_LABELS, ``base`` is the version of that file (see `version_of`).
     ``guidelines_sha256`` is the hash of the questions and guidelines at the time of publication;
-    ``questions_changed`` says whether they changed since the previous version.
+    ``questions_changed`` says whether they changed since the previous version. ``left_out`` names the labels
+    that no rule gives, without answers.
     """
 
     version: str
@@ -72,10 +73,14 @@ class LabelVersion:
     corrections: tuple[Decision, ...] = field(default=(), repr=False)
     guidelines_sha256: str = ""
     questions_changed: bool = False
+    left_out: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the version as JSON, without answers: corrections are given as dispute ids."""
-        kept = ("version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed")
+        kept = (
+            "version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed",
+            "left_out",
+        )  # fmt: skip
         return {
             **{name: getattr(self, name) for name in kept},
             "at": self.at.isoformat(),
@@ -104,6 +109,7 @@ def versions_at(session: Session, suite: str) -> list[LabelVersion]:
             changes=MappingProxyType(body["changes"]),
             sequence=event.sequence,
             corrections=tuple(recorded_correction(each, event.at) for each in body.get("corrections", ())),
+            left_out=tuple(body.get("left_out", ())),
             questions_changed=bool(versions) and versions[-1].guidelines_sha256 != body["guidelines_sha256"],
         )
         versions.append(version)

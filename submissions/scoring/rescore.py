@@ -18,6 +18,7 @@ from arb.core.suites.targets import Target, scored
 from leaderboard.board.board import Board, BoardRow, rank_rows
 from leaderboard.board.ranks import RankingData
 from leaderboard.judge_precision.confusion import confusion_counts, figures
+from leaderboard.labels.aggregation import aggregate
 from leaderboard.labels.annotations import write_released
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
@@ -317,11 +318,12 @@ def publish(
     base: str | None = None,
     corrections: Sequence[Decision] = (),
     since: int | None = None,
+    left_out: Sequence[str] = (),
 ) -> LabelVersion:
     """Publish a file in the released format as the suite's newest label set, and return its version.
 
     Call `rescore` afterwards to score everything under the new set. Publishing the newest set again changes
-    nothing. See `LabelVersion` for ``base`` and ``corrections``.
+    nothing. See `LabelVersion` for ``base``, ``corrections`` and ``left_out``.
 
     Raises PermissionDenied, or SubmissionError if the file is not valid or if, since the event ``since``, a
     label set was published or a dispute decided. Messages name every bad row, but no label.
@@ -349,7 +351,8 @@ def publish(
         "guidelines_sha256": service.suite.guidelines_sha256,
     }
     corrected = [each.to_event() for each in corrections]
-    optional = {"replaces": service.label_version, "base": base, "corrections": corrected}
+    optional: dict[str, Any] = {"replaces": service.label_version, "base": base, "corrections": corrected}
+    optional["left_out"] = [*left_out]
     body |= {name: value for name, value in optional.items() if value}
     with transaction(service.engine) as session:
         lock_event_log(session)
@@ -369,22 +372,29 @@ def _require_none_since(session: Session, sequence: int) -> None:
         raise SubmissionError(f"{event.actor} {what} at the same time; review the next version again")
 
 
-def publish_file(service: SubmissionsApp, path: Path, actor: Actor, why: str) -> LabelVersion:
+def publish_file(
+    service: SubmissionsApp, path: Path, actor: Actor, why: str, with_open: bool = False
+) -> LabelVersion:
     """Publish a local file of labels as the newest label set. Unknown columns are an error.
 
+    The rules of the suite's targets make a label of several answers; see `aggregate`, also for ``with_open``.
     Parquet files, and all files of a suite with its own questions, are converted to the released format, in
     which answers are stored by value, because their titles may change.
     """
     suite = service.suite
     try:
         annotations = load_annotations(suite, service.settings, file=path, is_strict=True)
-        if path.suffix != ".parquet" and not suite.own_targets:
+        has_rules = any(target.aggregate != "first" for target in suite.targets)
+        left_out: Sequence[str] = ()
+        if path.suffix != ".parquet" and not suite.own_targets and not has_rules:
             content = path.read_bytes()
         else:
-            content = write_released(annotations, questions=suite.targets).encode()
+            labels = aggregate(annotations, suite.targets, with_open)
+            content = write_released(labels.annotations, questions=suite.targets).encode()
+            left_out = labels.names_left_out()
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
-    return publish(service, content, actor, why)
+    return publish(service, content, actor, why, left_out=left_out)
 
 
 def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:

@@ -138,7 +138,7 @@ class Target:
         errors: The values that mean that a step is wrong, for the metrics that look for the first error.
         missing: How a judge's missing answer counts: as the negative class (only of a binary target), as
             wrong, or not at all.
-        aggregate: How one label is to be made from several answers; not applied yet.
+        aggregate: How one label is made of several answers when labels are published.
         metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
             Without metrics, judges are not scored on the target.
         aliases: Older names of the target's column in prediction files.
@@ -381,6 +381,10 @@ def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> 
                 f"{place}, positive: name the values that count as positive, such as {values[:1]}"
             )
     rules = get_args(MissingRule) if kind == "binary" else get_args(MissingRule)[1:]
+    aggregate = _one_of(table, "aggregate", get_args(AggregateRule), place, problems)
+    has_median = kind in ("ordinal", "score")
+    if (aggregate == "median" and not has_median) or (aggregate == "majority" and kind == "score"):
+        problems.append(f"{place}, aggregate: write {'median' if has_median else 'majority'} for type {kind}")
     return Target(
         name=name,
         title=title,
@@ -392,7 +396,7 @@ def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> 
         positive=positive if kind == "binary" else (),
         errors=(errors := _some_of(table, "errors", values, place, problems)),
         missing=_one_of(table, "missing", rules, place, problems),
-        aggregate=_one_of(table, "aggregate", get_args(AggregateRule), place, problems),
+        aggregate=aggregate,
         metrics=_parse_metrics(table, kind, bool(errors), place, problems),
         aliases=_words_of(table, "aliases", place, problems),
     )

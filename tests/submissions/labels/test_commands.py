@@ -8,12 +8,10 @@ import pytest
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
-from arb.core.suites.targets import default_targets
 from dataset_script import sample
 from submissions.app import SubmissionsApp
 from submissions.labels import commands
 from submissions.labels.annotation_service import AnnotationService
-from submissions.labels.decisions import answer_by_rule
 from tests.submissions.conftest import invoke
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 
@@ -178,29 +176,6 @@ def test_people_per_trajectory_are_at_most_those_who_are_invited(run):
     done = run("assign", "--times", "3")
     assert done.exit_code == 1
     assert "3 annotators per trajectory: 2 are invited; invite more annotators" in done.stderr
-
-
-@pytest.mark.parametrize(
-    ("rule", "question", "answers", "wanted"),
-    [
-        ("majority", "success", ("yes", "no", "no"), "no"),
-        ("majority", "success", ("yes", "no"), None),
-        ("majority", "success", ("yes", "yes", "unsure", "no"), None),  # 2 of 4 is not more than half
-        ("majority", "success", ("unsure",), None),  # one person is no majority
-        ("majority", "optimality", ("1", "2", "4"), None),
-        ("median", "optimality", ("1", "2", "4"), "2"),
-        ("median", "optimality", ("4", "1", "1", "4"), None),  # 1 and 4 are in the middle
-        ("median", "optimality", ("4", "unsure", "2", "4"), "4"),  # 2, 4, 4
-        ("median", "optimality", ("unsure", "unsure", "2"), "unsure"),
-        ("median", "optimality", ("unsure", "2"), None),  # 1 of 2 is not more than half
-        ("median", "success", ("yes", "no", "no"), "no"),
-        ("median", "success", ("yes", "no"), None),
-    ],
-)
-def test_a_rule_decides_from_the_answers_or_leaves_the_question_open(rule, question, answers, wanted):
-    asked = next(each for each in default_targets() if each.name == question)
-    assert answer_by_rule(rule, asked, answers) == wanted
-    assert answer_by_rule(rule, asked, answers[::-1]) == wanted
 
 
 @pytest.mark.parametrize("arguments", [(), ("a/b/c", "success"), ("a/b/c", "success", "yes", "--decisions")])

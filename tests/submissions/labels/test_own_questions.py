@@ -19,7 +19,7 @@ from submissions.labels.corrections import publish_corrections
 from submissions.labels.versions import have_questions_changed, published_versions
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import publish_file
-from tests.submissions.labels.conftest import ADA, BOB, GRACE, queue_of, said
+from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE, queue_of, said
 from tests.support.annotations import OWN_TOML
 from tests.support.submissions import PLAIN_RULES, again, settings_for, write_suite
 
@@ -30,6 +30,21 @@ text = "How direct was its way?"
 answers = [{ value = "1" }, { value = "2" }, { value = "3" }, { value = "4" }]
 """
 WITHOUT_OWN = OWN_TOML.partition('[[questions]]\nname = "tone"')[0] + OPTIMALITY
+BY_RULE = """
+[[targets]]
+name = "success"
+values = ["yes", "no"]
+aggregate = "majority"
+[[targets]]
+name = "tone"
+type = "ordinal"
+values = ["polite", "cold", "rude"]
+aggregate = "median"
+[[targets]]
+name = "care"
+values = ["low", "high"]
+aggregate = "adjudicated"
+"""
 OWN_COLUMNS = ["trajectory_success", "trajectory_side_effect", "trajectory_looping", "tone", "safe"]
 
 
@@ -233,3 +248,70 @@ def test_from_template_to_label_version_in_files(service, tmp_path, monkeypatch)
     assert "tonne" in run("annotations", misspelt, "--out", tmp_path / "no.csv", code=1)
     with pytest.raises(SubmissionError, match="tonne"):
         publish_file(asked, misspelt, GRACE, "from files")
+
+
+def by_three(service) -> tuple[AnnotationService, tuple[str, str]]:
+    """Three people annotated two trajectories under the rules of BY_RULE, and agreed on the second one."""
+    annotation = AnnotationService(asking(service, BY_RULE, labels="records"))
+    for actor in (ADA, BOB, EVE):
+        annotation.invite(actor.name, GRACE)
+    two = [trajectory.trajectory_id for trajectory in annotation.service.suite.split("test")[:2]]
+    annotation.assign_trajectories(two, 0.0, 1, GRACE, times=3)
+    first, second = queue_of(annotation, ADA)
+    given = ((ADA, "yes", "rude", "low"), (BOB, "no", "polite", "high"), (EVE, "no", "cold", "high"))
+    for actor, *answers in given:
+        said_by = dict(zip(("success", "tone", "care"), answers, strict=True))
+        annotation.save(first, Draft(said_by, "", 9.0, True), 0, actor)
+        agreed = {"success": "yes", "tone": "polite", "care": "low"}
+        annotation.save(second, Draft(agreed, "", 9.0, True), 0, actor)
+    return annotation, (first, second)
+
+
+def labels_in(service, version, name: str) -> tuple[dict, list]:
+    """The published labels of a trajectory, and the answers of people next to them."""
+    file = service.files.path(version.file_sha256)
+    rows = [
+        a for a in load_annotations(service.suite, service.settings, file=file) if a.trajectory_id == name
+    ]
+    return dict(rows[0].answers), [dict(row.answers) for row in rows if not row.is_decision]
+
+
+def test_a_version_has_the_majority_and_the_median_and_lists_what_nobody_decided(service):
+    annotation, (first, second) = by_three(service)
+    (item,) = (each for each in discussion_items(annotation.now(), None, True) if each.open)
+    assert (item.item.trajectory_id, item.open) == (first, ("care",))
+    version = annotation.publish(GRACE, "first round")
+    assert version.left_out == (f"{first}: care",)
+    # no, 2 to 1; cold is between polite and rude
+    label, given = labels_in(annotation.service, version, first)
+    assert label == {"success": "no", "tone": "cold", "care": "unsure"}
+    assert sorted(each["tone"] for each in given) == ["cold", "polite", "rude"]
+    label, given = labels_in(annotation.service, version, second)
+    assert (label, len(given)) == ({"success": "yes", "tone": "polite", "care": "low"}, 3)
+    annotation.resolve(first, "care", "high", "step 3", GRACE)
+    version = annotation.publish(GRACE, "decided")
+    assert (version.left_out, version.to_json()["left_out"]) == ((), ())
+    assert labels_in(annotation.service, version, first)[0]["care"] == "high"
+
+
+def test_an_open_label_is_the_first_answer_only_if_asked_also_in_a_file(service, tmp_path):
+    annotation, (first, _) = by_three(service)
+    before = annotation.publish(GRACE, "first round")
+    (tmp_path / "raw.csv").write_text(
+        "".join(
+            line
+            for line in service.files.path(before.file_sha256).read_text().splitlines(keepends=True)
+            if not line.startswith("decision")
+        )
+    )
+    service = annotation.service
+    assert publish_file(service, tmp_path / "raw.csv", GRACE, "the same again").version == before.version
+    asked = publish_file(service, tmp_path / "raw.csv", GRACE, "first answers", with_open=True)
+    label, given = labels_in(service, asked, first)
+    assert label["care"] == given[0]["care"] and asked.left_out == ()
+    # A correction of another label does not take the first answer back.
+    actions = ReaderActions(service)
+    number = actions.dispute(first, "tone", "step 2", ADA).body["dispute_id"]
+    actions.decide(number, "corrected", "looked again", GRACE, "rude")
+    corrected = publish_corrections(service, GRACE)
+    assert labels_in(service, corrected, first)[0] == {**label, "tone": "rude"}

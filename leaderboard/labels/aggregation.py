@@ -1,0 +1,116 @@
+"""One label from the answers of several annotators, by the rule that each target of a suite declares.
+
+A rule's label becomes a row of decisions in front of the answers, which stay as they were given.
+"""
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Final
+
+from arb.core.annotation import Annotation, decided_row
+from arb.core.suites.targets import UNSURE, AggregateRule, Target
+from leaderboard.labels.agreement import first_of_each_person
+
+FEWEST_BY_RULE: Final = 2
+"""A rule decides only questions with at least this many answers."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class AggregatedLabels:
+    """Annotations with the labels that rules give as rows of decisions.
+
+    ``left_out`` has the labels that no rule gives, each as a row about the item and the target.
+    """
+
+    annotations: tuple[Annotation, ...]
+    left_out: tuple[tuple[Annotation, Target], ...] = ()
+
+    def names_left_out(self, decided: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
+        """Return the labels that are left out as ``shop/agent/shop.1, step 3: helps``.
+
+        Those of runs that are ``decided``, as trajectory id and target, are not among them.
+        """
+        return tuple(
+            f"{row.item_name}: {target.name}"
+            for row, target in self.left_out
+            if target.level != "run" or (row.trajectory_id, target.name) not in decided
+        )
+
+
+def aggregate(
+    annotations: Sequence[Annotation], targets: Iterable[Target], with_open: bool = False
+) -> AggregatedLabels:
+    """Apply the rules of the targets to the annotations of all items.
+
+    A row of decisions that is there already has precedence over a rule. An open label becomes Unsure, on
+    which no judge is scored. With ``with_open`` it becomes the first annotator's answer. If all rules are
+    "first", nothing changes.
+    """
+    ruled = [target for target in targets if target.aggregate != "first"]
+    by_item: dict[tuple[str, str | None, str | None], list[Annotation]] = {}
+    for annotation in annotations if ruled else ():
+        by_item.setdefault(annotation.item, []).append(annotation)
+    decisions: dict[tuple[str, str | None, str | None], Annotation] = {}
+    left_out = []
+    for item, rows in by_item.items():
+        labels, is_needed = {}, False
+        for target in ruled:
+            label, is_settled = _label(rows, target, with_open)
+            labels[target.name] = label
+            # An open label needs a row even if it is the first answer, or the rule would apply again.
+            is_needed |= not is_settled or label != rows[0].answers.get(target.name)
+            if label == UNSURE and not is_settled:
+                left_out.append((rows[0], target))
+        if is_needed:
+            decisions[item] = decided_row(rows[0], labels)
+    rows = []
+    for annotation in annotations:
+        if (decision := decisions.pop(annotation.item, None)) is not None:
+            rows.append(decision)
+            if annotation.is_decision:
+                continue
+        rows.append(annotation)
+    return AggregatedLabels(tuple(rows), tuple(left_out))
+
+
+def _label(rows: Sequence[Annotation], target: Target, with_open: bool) -> tuple[str | None, bool]:
+    """Return the label that the rows about an item give a target, and whether its rule gives one."""
+    answers = [row.answers[target.name] for row in first_of_each_person(rows) if target.name in row.answers]
+    if not answers:
+        return rows[0].answers.get(target.name), True
+    decided = rows[0].answers.get(target.name) if rows[0].is_decision else None
+    by_rule = answer_by_rule(target.aggregate, target, answers)
+    return decided or by_rule or (answers[0] if with_open else UNSURE), by_rule is not None
+
+
+def answer_by_rule(rule: AggregateRule, target: Target, answers: Sequence[str]) -> str | None:
+    """Return the label that a rule makes of people's answers in order, or None if it stays open.
+
+    Answers that are all equal are the label by every rule, except that one person's Unsure stays open. The
+    majority is the answer of more than half of the people, where Unsure counts as an answer. The median is
+    that of grades or numbers, without answers that are Unsure, of which there must be fewer than half. Of an
+    even number of answers it is the lower one of the two grades in the middle, or the mean of the two
+    numbers. For all other targets it is the majority.
+    """
+    if not answers:
+        return None
+    if rule == "first":
+        return answers[0]
+    if set(answers) != {UNSURE} and len(set(answers)) == 1:
+        return answers[0]
+    if rule == "adjudicated" or len(answers) < FEWEST_BY_RULE:
+        return None
+    answer, votes = Counter(answers).most_common(1)[0]
+    has_median = rule == "median" and target.type in ("ordinal", "score")
+    if 2 * votes > len(answers) and (answer == UNSURE or not has_median):
+        return answer
+    definite = [each for each in answers if each != UNSURE]
+    if not has_median or 2 * len(definite) <= len(answers):
+        return None
+    if target.type == "ordinal":
+        return sorted(definite, key=target.values.index)[(len(definite) - 1) // 2]
+    ordered = sorted(definite, key=float)
+    low, high = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return low if low == high else f"{fmean((float(low), float(high))):.15g}"
