@@ -67,7 +67,7 @@ LONGEST = (
     "tests/e2e/", "tests/submissions/test_hub_storm.py", "tests/e2e/test_every_page.py",
     "tests/e2e/test_documentation.py", "tests/arb/judges/ray/test_run.py",
     "tests/arb/judges/ray/test_nodes.py", "tests/test_readme.py", "tests/test_package.py",
-    "tests/arb/judges/run/test_runner.py", "tests/test_new_suite_guide.py", "tests/bench/",
+    "tests/arb/judges/run/test_runner.py", "tests/bench/",
     "tests/arb/judges/run/test_hostile_endpoint.py", "tests/attacks/test_gain_attacks.py",
     "tests/test_docs.py", "tests/space/deploy/", "tests/dataset_script/test_streaming.py",
     "tests/test_golden.py", "tests/space/test_serve.py", "tests/submissions/test_storm.py",

@@ -1,32 +1,21 @@
-"""docs/corrections.md: its commands as they stand there, and the figures of its example."""
+"""docs/corrections.md: the figures of its example. `support/own_suite.py` types its commands."""
 
-import re
-import shlex
-import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
-import arb.core.suites
 from arb.core.console import percent
-from arb.core.settings import Settings
-from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.labels import load_annotations
-from submissions.__main__ import app as submissions_app
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
-from submissions.labels.corrections import next_labels, outdated_dev_labels
+from submissions.labels.corrections import next_labels
 from submissions.moderation.reader_actions import ReaderActions
 from submissions.scoring.rescore import label_effects
-from tests.support.annotations import success_of
 from tests.support.clocks import one_a_day
-from tests.support.running_space import ANNOTATIONS
-from tests.support.submissions import again, send
+from tests.support.submissions import send
 
 REPOSITORY = Path(__file__).parents[1]
 GUIDE = (REPOSITORY / "docs" / "corrections.md").read_text(encoding="utf-8")
-APPS = {"submissions": submissions_app, "leaderboard": leaderboard_app}
 MIA = Actor("mia", is_maintainer=True)
 AGENT = "webarena/GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct"
 
@@ -35,39 +24,6 @@ def correct(service: SubmissionsApp, trajectory_id: str, answer: str) -> None:
     acts = ReaderActions(service)
     number = acts.dispute(trajectory_id, "success", "see the last step", Actor("ada")).body["dispute_id"]
     acts.decide(number, "corrected", "looked again", MIA, answer)
-
-
-def commands() -> list[list[str]]:
-    blocks = re.findall(r"^```bash\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
-    return [shlex.split(line) for block in blocks for line in block.splitlines()]
-
-
-def test_every_command_of_the_guide_works_in_its_order(tmp_path, monkeypatch):
-    suite, checkout = tmp_path / "sample", tmp_path / "checkout"
-    shutil.copytree(Path(arb.core.suites.__file__).parent / "sample", suite)
-    checkout.mkdir()
-    monkeypatch.chdir(checkout)
-    settings = Settings(suite=str(suite), labels=f"csv:{ANNOTATIONS}", state_dir=tmp_path / "state")
-    for name, value in (("SUITE", suite), ("LABELS", settings.labels), ("STATE_DIR", settings.state_dir)):
-        monkeypatch.setenv(f"ARB_{name}", str(value))
-    service = SubmissionsApp(settings)
-    before = service.label_version
-    for split in ("test", "dev"):
-        trajectory = service.suite.split(split)[0]
-        primary = {a.trajectory_id: success_of(a) for a in reversed(service.labels.annotations())}
-        correct(
-            service, trajectory.trajectory_id, "no" if primary[trajectory.trajectory_id] == "yes" else "yes"
-        )
-    assert len(outdated_dev_labels(service)) == 1
-    said = []
-    for program, package, *arguments in commands():
-        assert program == "arb"
-        done = CliRunner().invoke(APPS[package], arguments, catch_exceptions=False)
-        assert done.exit_code == 0, (arguments, done.output)
-        said.append(done.output)
-    assert "applied: dispute 1" in said[0] and "Two runs ended on the wrong page" in said[2]
-    assert again(service).label_version not in (before, None)
-    assert outdated_dev_labels(again(service)) == [] and next_labels(again(service)).applied == ()
 
 
 @pytest.mark.labels

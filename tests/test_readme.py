@@ -1,7 +1,7 @@
 """Every command and every Python block of the README and of the documentation works as it stands there.
 
-`tests/support/pages.py` follows the pages: here in a clone, in `test_package.py` with the wheel alone. Pages
-that need more than an endpoint have tests of their own, which `test_docs.py` names.
+`tests/support/pages.py` follows the pages: here in a clone, in `test_package.py` with the wheel alone. Those
+that need people and a Hub are in `own_suite.py` next to it; `test_docs.py` names one with a test of its own.
 """
 
 import itertools
@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.space.deploy.fresh_environment import make_environment
-from tests.support.pages import FOLLOWED, Reader, blocks, commands_of, follow_all, text_of
+from tests.support.own_suite import follow_own_suite
+from tests.support.pages import FOLLOWED, OF_A_CLUSTER, Reader, blocks, commands_of, follow_all, text_of
 
 REPOSITORY = Path(__file__).parents[1]
 TEXT = "\n".join([*map(text_of, (*FOLLOWED, "docs/speed.md"))])
@@ -39,7 +40,7 @@ def checkout(tmp_path_factory) -> Path:
     changes = subprocess.run(["git", "diff", "HEAD", "--binary"], cwd=REPOSITORY, capture_output=True).stdout
     if changes:
         subprocess.run(["git", "apply"], cwd=folder, input=changes, check=True)
-    python = make_environment(folder / ".venv", folder / "requirements.txt")
+    python = make_environment(folder / ".venv", folder / "requirements.txt", OF_A_CLUSTER)
     install = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]
     subprocess.run([*install, "-e", "."], cwd=folder, check=True, timeout=300)
     return folder
@@ -57,6 +58,12 @@ def readers(checkout: Path, home: Path) -> Iterator[Reader]:
 @pytest.mark.slow
 def test_every_page_can_be_followed_in_a_clone(checkout, tmp_path):
     follow_all(readers(checkout, tmp_path / "home"))
+
+
+@pytest.mark.slow
+def test_the_guide_to_a_suite_ends_with_a_corrected_leaderboard_of_ones_own_in_a_clone(checkout, tmp_path):
+    (tmp_path / "home").mkdir()
+    follow_own_suite(Reader(checkout, checkout / ".venv" / "bin", tmp_path / "home"))
 
 
 def test_the_readme_is_read_in_a_few_minutes_and_shows_the_top_of_the_board():

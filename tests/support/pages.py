@@ -7,9 +7,11 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.support.llm_server.process import LLMProcess
@@ -17,17 +19,19 @@ from tests.support.ports import hold_port, port_of
 from tests.support.waiting import until_served
 
 REPOSITORY = Path(__file__).parents[2]
+OF_A_CLUSTER = ["ray[data]"] if find_spec("ray") else []
 FOLLOWED = (
     "README.md",
     *(
         f"docs/{page}.md"
         for page in (
             "index", "score", "validate", "data", "run_judges", "own_agent", "own_judge", "operate",
-            "read_the_board",
+            "read_the_board", "plugins", *(["scale"] if OF_A_CLUSTER else []),
         )
     ),
 )  # fmt: skip
-"""Pages that need nothing but Python and an endpoint, in the order of the menu."""
+"""Pages that need nothing but Python and an endpoint. `own_suite` follows two that need people and a Hub."""
+SERVE = "arb space serve"
 ENDPOINT = "http://127.0.0.1:8000/v1"
 SPACE = "http://127.0.0.1:7860"
 """What the pages call the reader's endpoint and Space; a test has its own."""
@@ -59,6 +63,16 @@ def commands_of(block: str) -> list[str]:
     return found
 
 
+def lines_of(page: str) -> list[str]:
+    """The command lines of a page from the top."""
+    return [
+        line
+        for _, language, block in blocks(text_of(page))
+        if language == "bash"
+        for line in commands_of(block)
+    ]
+
+
 def inspect_log(model: str, answers: list[str]) -> dict:
     """A log of Inspect with a run per answer."""
     samples = []
@@ -80,17 +94,32 @@ def inspect_log(model: str, answers: list[str]) -> dict:
 class Reader:
     """Somebody who types what a page says, in a folder, with the programs of an environment.
 
-    ``home`` is empty at first. No variable is the product's, and nothing leads to this repository.
+    ``home`` is empty at first. No variable is the product's, and nothing leads to this repository, but for
+    ``settings``, which lead to a Hub and a port of the test's. ``said`` has what each line printed.
     """
 
     folder: Path
     programs: Path
     home: Path
+    settings: dict[str, str] = field(default_factory=lambda: {"HF_HUB_OFFLINE": "1"})
+    exports: list[str] = field(default_factory=list)
+    said: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self):
+        pip = self.programs / "pip"  # environments of tests have none
+        if not pip.exists():
+            python = self.programs / "python"
+            pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip --python {python} "$@"\n')
+            pip.chmod(0o755)
 
     def variables(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LANG", "TMPDIR") if name in os.environ}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if name in ("LANG", "TMPDIR") or name.startswith("PIP_")
+        }
         path = os.pathsep.join((str(self.programs), "/usr/bin", "/bin"))
-        return {**kept, "PATH": path, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", "HF_HUB_OFFLINE": "1"}
+        return {**kept, "PATH": path, "HOME": str(self.home), "NO_PROXY": "127.0.0.1", **self.settings}
 
     def run(self, command: list[str], said: str) -> str:
         done = subprocess.run(
@@ -101,16 +130,26 @@ class Reader:
         return done.stdout
 
     def type(self, line: str) -> str:
-        """Type a line; fill in what it wrote for a person to label."""
-        said = self.run(["bash", "-c", line], line)
-        if "annotation-template" in line:
+        """Type a line, and fill in what it wrote for a person to label. Exports hold for later lines."""
+        if line.startswith("export "):
+            self.exports.append(line)
+            return ""
+        said = self.said[line] = self.run(self._shell(line), line)
+        if "annotation-template --for-estimate" in line:
             _label(self.folder / re.search(r"--out (\S+)", line)[1])
         return said
+
+    def _shell(self, line: str) -> list[str]:
+        return ["bash", "-c", "\n".join(["set -eu -o pipefail", *self.exports, line])]
 
     def follow(self, page: str) -> None:
         """Do all that the page says, but for `make` and `docker`: CI and `tests/space/test_docker.py` do."""
         text = text_of(page)
-        with LLMProcess() as endpoint, self._served(SPACE in text and "gradio_client" in text) as address:
+        self.exports.clear()
+        is_asked = SPACE in text and "gradio_client" in text
+        own = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(self.home / "state")}
+        space = self.serving(**own) if is_asked else nullcontext(SPACE)
+        with LLMProcess() as endpoint, space as address:
             code: list[str] = []
             for before, language, block in blocks(text):
                 block = block.replace(ENDPOINT, endpoint.base_url).replace(SPACE, address)
@@ -126,19 +165,15 @@ class Reader:
                 self.run(["python", "-c", "\n".join(code)], "\n".join(code))
 
     @contextmanager
-    def _served(self, wanted: bool) -> Iterator[str]:
-        """The address of a Space that the reader has started, if it is wanted."""
-        if not wanted:
-            yield SPACE
-            return
+    def serving(self, **settings: str) -> Iterator[str]:
+        """The address of a Space that the reader starts in another terminal."""
         held = hold_port()
         address = f"http://127.0.0.1:{port_of(held)}"
-        settings = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(self.home / "state")}
-        command = [str(self.programs / "arb"), "space", "serve", "--port", str(port_of(held))]
+        self.settings["ARB_PORT"] = str(port_of(held))  # so commands find the Space without its address
+        environment = {**self.variables(), **settings}
         with (self.home / "space.log").open("wb") as log:
-            process = subprocess.Popen(
-                command, cwd=self.folder, env={**self.variables(), **settings}, stdout=log, stderr=log
-            )
+            command = self._shell(f"exec {SERVE}")
+            process = subprocess.Popen(command, cwd=self.folder, env=environment, stdout=log, stderr=log)
         try:
             until_served(address, lambda: process.poll() is not None, self.home / "space.log")
             yield address
@@ -146,6 +181,7 @@ class Reader:
             process.send_signal(signal.SIGTERM)
             process.wait(timeout=SECONDS)
             held.close()
+            del self.settings["ARB_PORT"]
 
 
 def follow_all(readers: Iterator[Reader]) -> None:
@@ -153,7 +189,12 @@ def follow_all(readers: Iterator[Reader]) -> None:
     for page, reader in zip(FOLLOWED, readers, strict=False):
         if page == "docs/own_agent.md":
             _write_logs(reader.folder)
+        if page == "docs/plugins.md":  # the page says to copy them from the repository
+            shutil.copytree(REPOSITORY / "examples", reader.folder / "examples", dirs_exist_ok=True)
         reader.follow(page)
+        if page == "docs/plugins.md":
+            assert "No failed action" in reader.said["arb judges list"]
+            assert "shop/my-agent/laptop" in reader.said["arb data inspect-source examples/source/runs"]
         if page == "docs/own_agent.md":
             _check_estimate(reader)
 

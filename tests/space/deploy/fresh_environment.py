@@ -6,6 +6,7 @@ package that no requirement needs, directly or indirectly, cannot be imported th
 
 import subprocess
 import sys
+from collections.abc import Iterable
 from importlib import metadata
 from pathlib import Path
 
@@ -13,23 +14,23 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 
-def make_environment(folder: Path, requirements: Path) -> Path:
-    """Return the path of the environment's Python."""
+def make_environment(folder: Path, requirements: Path, more: Iterable[str] = ()) -> Path:
+    """Return the path of the environment's Python; ``more`` are requirements that the file lacks."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (site,) = folder.glob("lib/python*/site-packages")
-    for name in required(requirements):
+    for name in required(requirements, more):
         for entry in _entries(metadata.distribution(name)):
             if entry.exists() and not (site / entry.name).exists():
                 (site / entry.name).symlink_to(entry)
     return folder / "bin" / "python"
 
 
-def required(requirements: Path) -> set[str]:
+def required(requirements: Path, more: Iterable[str] = ()) -> set[str]:
     """Return the distributions that a requirements.txt needs, directly or indirectly, by normalized name.
 
     All of them must be installed here. Raises AssertionError if an installed version does not fit.
     """
-    lines = (line.partition("#")[0].strip() for line in requirements.read_text().splitlines())
+    lines = (line.partition("#")[0].strip() for line in (*requirements.read_text().splitlines(), *more))
     waiting = [Requirement(line) for line in lines if line]
     seen: set[tuple[str, str]] = set()
     while waiting:

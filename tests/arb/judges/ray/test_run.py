@@ -114,7 +114,7 @@ def test_the_command_of_the_page_on_scale_puts_its_answers_into_a_bucket(
     if store not in cluster:
         pytest.skip(f"no server for {store}://: pip install {' '.join(lacking_packages(store))}")
     monkeypatch.chdir(tmp_path)
-    (block,) = re.findall(r"^```bash\n(.*?)^```", (REPOSITORY / "docs" / "scale.md").read_text(), re.M | re.S)
+    (block,) = re.findall(r"^```text\n(.*?)^```", (REPOSITORY / "docs" / "scale.md").read_text(), re.M | re.S)
     program, package, *arguments = shlex.split(block)
     assert (program, package) == ("arb", "judges")
     with LLMServer() as server:
