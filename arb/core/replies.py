@@ -299,12 +299,21 @@ def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
     return all(any(kind.fullmatch(word) for kind in kinds) for word in words)
 
 
-Form = Literal["tags", "status", "rating"]
+Form = Literal["tags", "status", "rating", "judge", "verdict", "criteria"]
 
 _FORMS: Final[Mapping[str, Form]] = MappingProxyType(
-    {"aer": "status", "aerv": "status", "nnetnav": "rating", "webjudge": "status"}
+    {
+        "aer": "status",
+        "aerv": "status",
+        "nnetnav": "rating",
+        "webjudge": "status",
+        "osreward": "judge",
+        "browseruse": "verdict",
+        "rubric": "criteria",
+        "lookback": "criteria",
+    }
 )
-"""The form of a judge's answers by the first word of its name in the released data. Other judges use tags."""
+"""The form of a judge's answers by the first word of its folder's name. Other judges use tags."""
 
 LEAST_REWARD: Final = 4
 """The lowest NNetNav reward, from 1 to 5, that counts as a success."""
@@ -318,6 +327,8 @@ _NAMES: Final = MappingProxyType(
         "tags": ("success|trajectory[ _]success", _VERDICT),
         "status": ("status", f"{_VERDICT}|success"),
         "rating": ("reward", "rating|score"),
+        "judge": ("judge", f"{_VERDICT}|success"),
+        "verdict": ("verdict", f"{_VERDICT}|success"),
     }
 )
 """The name of the answer in each form, and the names that models use instead."""
@@ -386,6 +397,9 @@ def read_rating(reply: str, names: str = "score|rating|reward") -> float | None:
 
 def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
     """Return the verdict, which may be unsure or unparsed, or None if the text has no candidates."""
+    if form == "criteria":
+        required = [each.met for each in read_criteria(text) if each.is_required]
+        return Verdict("ok", all(required)) if required and not is_cut_off else None
     reads: Callable[[str], float | ParsedAnswer] = parse_number if form == "rating" else parse_success
     found = _last_answer(_places_of(form, text, is_cut_off, _NAMES[form]), reads)
     if found is None:
@@ -397,7 +411,7 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
         return Verdict("unsure", place=place)
     if answer is ParsedAnswer.NOTHING:
         return Verdict("unparsed", place=place)
-    if form == "status":
+    if form in ("status", "judge", "verdict"):
         return Verdict("ok", answer is ParsedAnswer.YES, place=place)
     return Verdict(
         "ok",
@@ -407,6 +421,49 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
         optimality=_other(text, _OPTIMAL, parse_grade),
         place=place,
     )
+
+
+@dataclass(frozen=True, slots=True)
+class CriterionRating:
+    """What a reply says about one criterion, with the number of the step that shows it."""
+
+    number: int
+    is_required: bool
+    met: bool
+    step: int | None
+    text: str
+
+
+_ROW: Final = re.compile(r"[\s|*>#-]*+(?:criterion\s*+)?(\d{1,3})[\s.):*]*+\|(.*)", re.IGNORECASE)
+_STEP: Final = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
+
+
+def numbered_rows(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number and the other cells, at least three, of lines such as ``2 | met | step 3 | why``."""
+    for _, line in _lines(text):
+        found = _ROW.match(line.rstrip())
+        cells = [cell.strip(" *_`\t") for cell in found[2].rstrip(" |").split("|")] if found else []
+        if found and len(cells) >= 3:
+            yield int(found[1]), cells
+
+
+def read_criteria(text: str) -> list[CriterionRating]:
+    """Return the ratings in lines ``number | required | met | step 3 | why``, the last one of each number.
+
+    ``required`` may be ``optional``, and ``met`` may be ``not met``. Other lines are ignored.
+    """
+    found = {}
+    for number, (kind, is_met, shown, *why) in numbered_rows(text):
+        if kind.casefold() in ("required", "optional") and is_met.casefold() in ("met", "not met"):
+            step = _STEP.search(shown)
+            found[number] = CriterionRating(
+                number,
+                is_required=kind.casefold() == "required",
+                met=is_met.casefold() == "met",
+                step=int(step[0]) if step else None,
+                text=" | ".join(why),
+            )
+    return [found[number] for number in sorted(found)]
 
 
 def _last_answer(

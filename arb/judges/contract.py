@@ -15,7 +15,19 @@ from types import FrameType
 from typing import Any, Final
 
 from arb.core.vocabulary import STATES
-from arb.judges.types import Answer, Call, Image, Judge, JudgeSession, Message, RewardJudge, View
+from arb.judges.types import (
+    Answer,
+    Call,
+    Evidence,
+    Image,
+    Judge,
+    JudgeSession,
+    Message,
+    RewardJudge,
+    Tool,
+    ToolCall,
+    View,
+)
 from arb.judges.wrappers import JudgeWrapper
 
 MAX_STAGES: Final = 100
@@ -24,7 +36,10 @@ MAX_STAGES: Final = 100
 GRADES: Final = range(1, 5)
 """The allowed values of `Answer.optimality`."""
 
-_MESSAGE_ROLES: Final = ("system", "user", "assistant")
+_MESSAGE_ROLES: Final = ("system", "user", "assistant", "tool")
+MAX_EVIDENCE: Final = 100
+"""The most entries of `Answer.evidence`."""
+
 _MAX_QUOTED_CHARS: Final = 60
 
 
@@ -112,6 +127,8 @@ def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
         return f"sample is {_described(call.sample)}: use a whole number from 0"
     if limit is not None and (type(limit) is not int or limit < 1):
         return f"max_output_tokens is {_described(limit)}: use a whole number from 1, or None"
+    if not isinstance(call.tools, tuple) or not all(isinstance(tool, Tool) for tool in call.tools):
+        return f"tools is {_described(call.tools)}: use a tuple of Tool"
     for name, messages in (("messages", call.messages), ("shorter", call.shorter)):
         if messages is not None or name == "messages":
             if not isinstance(messages, tuple):
@@ -120,7 +137,7 @@ def _problem_of_call(call: Call, roles: Collection[str]) -> str | None:
                 if not _is_message(message):
                     return (
                         f"{name} contains {_described(message)}: use Message(role, content), with the role "
-                        "system, user or assistant and a string or a tuple of strings and images"
+                        "system, user, assistant or tool and a string or a tuple of strings and images"
                     )
     return None
 
@@ -129,6 +146,10 @@ def _is_message(message: Any) -> bool:
     if not isinstance(message, Message) or message.role not in _MESSAGE_ROLES:
         return False
     content = message.content
+    if (message.role == "tool") != isinstance(message.tool_call_id, str):
+        return False
+    if not all(isinstance(call, ToolCall) for call in message.tool_calls):
+        return False
     if isinstance(content, tuple):
         return all(isinstance(part, str | Image) for part in content)
     return isinstance(content, str)
@@ -150,7 +171,8 @@ def _problem_of_answer(answer: Any) -> str | None:
         return f"returns an Answer whose score is {_described(score)}: use a number from 0 to 1"
     if not isinstance(answer.reasoning, str | None):
         return f"returns an Answer whose reasoning is {_described(answer.reasoning)}: use a string"
-    return None if answer.steps is None else _problem_of_steps(answer.steps)
+    problem = None if answer.steps is None else _problem_of_steps(answer.steps)
+    return problem or _problem_of_evidence(answer.evidence)
 
 
 def _problem_of_steps(steps: Any) -> str | None:
@@ -164,6 +186,18 @@ def _problem_of_steps(steps: Any) -> str | None:
         for value in answers.values():
             if not isinstance(value, str | bool | int):
                 return f"returns an Answer whose step {number} has {_described(value)}: use an answer's value"
+    return None
+
+
+def _problem_of_evidence(evidence: Any) -> str | None:
+    if not isinstance(evidence, tuple) or len(evidence) > MAX_EVIDENCE:
+        return f"returns an Answer whose evidence is not a tuple of at most {MAX_EVIDENCE} Evidence"
+    for each in evidence:
+        if not isinstance(each, Evidence):
+            return f"returns an Answer whose evidence contains {_described(each)}: use Evidence(…)"
+        for (name, value), kind in zip(each._asdict().items(), (int, str, bool, str), strict=True):
+            if value is not None and type(value) is not kind:
+                return f"returns Evidence whose {name} is {_described(value)}: use {kind.__name__} or None"
     return None
 
 

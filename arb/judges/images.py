@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from typing import Final
 
 from PIL import Image as pictures
@@ -43,6 +44,25 @@ def prepare_image(content: bytes, options: ImageOptions) -> Image:
             return _converted(picture, wanted, options)
     except (BrokenImageError, OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
         raise UnreadableImageError(f"the picture cannot be read ({error})") from error
+
+
+def crop_image(image: Image, box: Sequence[int]) -> Image:
+    """Return a part of a picture as PNG. ``box`` has its left, top, right and bottom edges in per cent.
+
+    Raises UnreadableImageError, also for edges that leave no area.
+    """
+    if len(box) != 4 or not (0 <= box[0] < box[2] <= 100 and 0 <= box[1] < box[3] <= 100):
+        raise UnreadableImageError("crop needs left < right and top < bottom, each from 0 to 100")
+    sides = (image.width, image.height, image.width, image.height)
+    left, top, right, bottom = (side * edge // 100 for side, edge in zip(sides, box, strict=True))
+    try:
+        with pictures.open(io.BytesIO(image.content)) as picture:
+            part = picture.crop((left, top, max(right, left + 1), max(bottom, top + 1)))
+        file = io.BytesIO()
+        part.save(file, "PNG")
+    except (OSError, SyntaxError, ValueError, pictures.DecompressionBombError) as error:
+        raise UnreadableImageError(f"the picture cannot be read ({error})") from error
+    return Image(file.getvalue(), "image/png", *part.size, image.detail)
 
 
 def _converted(picture: pictures.Image, wanted: str, options: ImageOptions) -> Image:

@@ -5,8 +5,16 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from arb.core.replies import LEAST_REWARD, Form, Verdict, read_rating, read_verdict
-from arb.judges.types import Answer, Reply, StepQuestion, TokenProbability
+from arb.core.replies import (
+    LEAST_REWARD,
+    Form,
+    Verdict,
+    read_criteria,
+    read_rating,
+    read_verdict,
+    without_thoughts,
+)
+from arb.judges.types import Answer, Evidence, Reply, StepQuestion, TokenProbability
 
 _YES_WORDS = ("successful", "success", "succeeded", "yes", "true")
 _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
@@ -92,10 +100,15 @@ def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None)
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
     with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.
+    Ratings of ``criteria`` become the answer's evidence instead.
     """
     if reply.state != "ok":
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)
+    evidence: list[Evidence] = []
+    if form == "criteria" and verdict.state == "ok":
+        rated = read_criteria(without_thoughts(reply.text or ""))
+        evidence = [Evidence(each.step, None, each.met, shorten(each.text)) for each in rated]
     has_ended = verdict.state == "error" and reply.finish_reason is not None  # the model replied without text
     is_complete = verdict.state in ("ok", "unsure", "unparsed")
     steps = parse_steps(reply.text, question) if question is not None and is_complete else {}
@@ -106,8 +119,9 @@ def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None)
         verdict.repetition,
         verdict.optimality,
         score_of(reply, form, verdict),
-        shorten(reply.text),
+        None if evidence else shorten(reply.text),
         steps or None,
+        tuple(evidence),
     )
 
 

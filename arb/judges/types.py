@@ -71,16 +71,54 @@ Content = str | tuple[str | Image, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
-    """One message of a call: its role and its content."""
+class Tool:
+    """A function that a model may call. ``parameters`` is the JSON schema of its arguments, an object."""
 
-    role: Literal["system", "user", "assistant"]
+    name: str
+    description: str
+    parameters: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def declaration(self) -> dict[str, Any]:
+        """The tool in the form in which it is sent."""
+        function = {"name": self.name, "description": self.description, "parameters": dict(self.parameters)}
+        return {"type": "function", "function": function}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A model's call of a tool. ``arguments`` is the text that the model wrote, which may be no valid JSON.
+
+    ``extra`` has the fields that some providers want back with the call, such as Gemini's signature.
+    """
+
+    id: str
+    name: str
+    arguments: str
+    extra: Mapping[str, Any] | None = field(default=None, hash=False)
+
+    def __str__(self) -> str:
+        return f"{self.name}({self.arguments})"
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One message of a call: its role and its content.
+
+    An assistant's message may have ``tool_calls``. The message after it with the role ``tool`` and the call's
+    ``tool_call_id`` is the result of a call, which can only be a text.
+    """
+
+    role: Literal["system", "user", "assistant", "tool"]
     content: Content
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
 
     @property
     def parts(self) -> tuple[str | Image, ...]:
-        """The content as a tuple of texts and pictures, even if it is a single text."""
-        return (self.content,) if isinstance(self.content, str) else self.content
+        """The content as a tuple of texts and pictures, followed by the calls of tools as texts."""
+        content = (self.content,) if isinstance(self.content, str) else self.content
+        return (*content, *map(str, self.tool_calls)) if self.tool_calls else content
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,9 +172,10 @@ def covers(amount: str, is_last: bool) -> bool:
 class Call:
     """One question to a model. If the prompt is too long, ``shorter`` is sent instead.
 
-    ``role`` is the role of the model that answers. ``sample`` is the number of this sample, or 0 for a call
-    that is not sampled. ``together`` has the numbers of all samples that the judge asks for in this stage. If
-    the endpoint accepts the parameter ``n``, they share one request, so that the input is paid only once.
+    The model may call ``tools`` instead of answering. ``role`` is the role of the model that answers.
+    ``sample`` is the number of this sample, or 0 for a call that is not sampled. ``together`` has the numbers
+    of all samples that the judge asks for in this stage. If the endpoint accepts the parameter ``n``, they
+    share one request, so that the input is paid only once.
     """
 
     purpose: str
@@ -146,6 +185,7 @@ class Call:
     max_output_tokens: int | None = None
     sample: int = 0
     together: tuple[int, ...] = ()
+    tools: tuple[Tool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,6 +241,8 @@ class Reply:
     ``cost_usd`` is what was paid when the reply was made, also for a reply from the cache. ``model`` is the
     model that answered, as named by the endpoint. ``dropped`` has the parameters that were not sent.
 
+    ``tool_calls`` are the tools that the model calls, in which case there may be no text.
+
     ``rate_limits``, and ``others`` (the replies for further samples of the same request), are not stored.
     """
 
@@ -222,6 +264,7 @@ class Reply:
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     dropped: tuple[str, ...] = ()
+    tool_calls: tuple[ToolCall, ...] = ()
     rate_limits: RateLimits | None = field(default=None, compare=False, repr=False)
     others: tuple[Reply, ...] = field(default=(), compare=False, repr=False)
 
@@ -241,11 +284,21 @@ class StepQuestion(NamedTuple):
     values: tuple[str, ...]
 
 
+class Evidence(NamedTuple):
+    """Something that a verdict rests on: a criterion, whether it is met, and the step that shows it."""
+
+    step: int | None = None
+    criterion: str | None = None
+    met: bool | None = None
+    text: str | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A judge's answer for one trajectory, with a verdict or answers about steps only if its state is ``ok``.
 
     ``success`` may be None if there are ``steps``.
+    Steps in ``evidence`` and ``steps`` are numbered as in the `View`.
     """
 
     state: str
@@ -256,6 +309,7 @@ class Answer:
     score: float | None = None
     reasoning: str | None = None
     steps: StepAnswers | None = field(default=None, hash=False)
+    evidence: tuple[Evidence, ...] = ()
 
     def __post_init__(self) -> None:
         if (self.state == "ok") != (self.success is not None or bool(self.steps)):
@@ -410,3 +464,4 @@ class Request:
     messages: tuple[Message, ...]
     max_output_tokens: int
     unsupported_params: Set[str] = frozenset()
+    tools: tuple[Tool, ...] = ()

@@ -127,7 +127,7 @@ def reparse(
     ],
     out: Annotated[Path, new_file_option(help="Write this prediction file (JSONL).")],
     form: Annotated[
-        Literal["tags", "status", "rating"] | None,
+        Literal["tags", "status", "rating", "judge", "verdict", "criteria"] | None,
         typer.Option(help="Parse replies in this form (only for your own judge)."),
     ] = None,
     cache: Annotated[

@@ -139,10 +139,9 @@ async def _note_headers(response: Any) -> None:
 def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
     """Translate the body of a chat completion for OpenAI's Responses API, which has no seed."""
     other = dict(body)
-    other["input_data"] = [
-        {"role": message["role"], "content": _input_parts(message["content"])}
-        for message in other.pop("messages")
-    ]
+    other["input_data"] = [item for message in other.pop("messages") for item in _input_items(message)]
+    if "tools" in other:
+        other["tools"] = [{"type": "function", **tool["function"]} for tool in other["tools"]]
     other.pop("seed", None)
     if (limit := other.pop("max_tokens", None) or other.pop("max_completion_tokens", None)) is not None:
         other["max_output_tokens"] = limit
@@ -154,6 +153,19 @@ def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
         is_schema = form.get("type") == "json_schema"
         other["text"] = {"format": {"type": "json_schema", **form["json_schema"]} if is_schema else form}
     return other
+
+
+def _input_items(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return a message as input items: calls of tools and their results are items of their own."""
+    if message["role"] == "tool":
+        result = {"call_id": message["tool_call_id"], "output": message["content"]}
+        return [{"type": "function_call_output", **result}]
+    items = []
+    if message["content"]:
+        items.append({"role": message["role"], "content": _input_parts(message["content"])})
+    for call in message.get("tool_calls", ()):
+        items.append({"type": "function_call", "call_id": call["id"], **call["function"]})
+    return items
 
 
 def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, Any]]:
@@ -173,6 +185,11 @@ def _input_parts(content: str | list[dict[str, Any]]) -> str | list[dict[str, An
 def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
     items = answer.get("output") or ()
     kinds = {item.get("type") for item in items}
+    calls = [
+        {"id": item["call_id"], "function": {"name": item["name"], "arguments": item["arguments"]}}
+        for item in items
+        if item.get("type") == "function_call"
+    ]
     messages = [item for item in items if item.get("type") == "message"]
     parts = [part for message in messages for part in message.get("content") or ()]
     texts = [part for part in parts if part.get("type") == "output_text"]
@@ -185,7 +202,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
             "content": "".join(part["text"] for part in texts) or None,
             "refusal": "\n".join(refused_texts) or None,
             "reasoning": "reasoning" in kinds,
-            "tool_calls": "function_call" in kinds,
+            "tool_calls": calls or None,
         },
         "finish_reason": "length" if reason == "max_output_tokens" else reason,
         "logprobs": {"content": logprobs} if logprobs else None,

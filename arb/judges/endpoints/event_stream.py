@@ -60,7 +60,7 @@ class _StreamedChoice:
     """The parts of one choice of a completion that have arrived so far."""
 
     texts: dict[str, list[str]] = field(default_factory=dict)
-    tool_calls: list[Any] = field(default_factory=list)
+    tool_calls: dict[Any, dict[str, Any]] = field(default_factory=dict)
     logprobs: list[Any] = field(default_factory=list)
     finish_reason: Any = None
 
@@ -71,15 +71,26 @@ class _StreamedChoice:
             if isinstance(delta.get(name), str):
                 self.texts.setdefault(name, []).append(delta[name])
         if isinstance(calls := delta.get("tool_calls"), list):
-            self.tool_calls += calls
+            for call in (each for each in calls if isinstance(each, dict)):
+                self._add_tool_call(call)
         logprobs = part.get("logprobs")
         if isinstance(logprobs, dict) and isinstance(logprobs.get("content"), list):
             self.logprobs += logprobs["content"]
         self.finish_reason = part.get("finish_reason") or self.finish_reason
 
+    def _add_tool_call(self, part: Mapping[str, Any]) -> None:
+        """Add a piece of a call of a tool: the first has its id and name, and its arguments come in parts."""
+        place = part.get("index", len(self.tool_calls))
+        call = self.tool_calls.setdefault(place, {"function": {"name": "", "arguments": ""}})
+        function = part.get("function")
+        for name, text in function.items() if isinstance(function, dict) else ():
+            if isinstance(text, str):
+                call["function"][name] = call["function"].get(name, "") + text
+        call |= {name: value for name, value in part.items() if name != "function" and value is not None}
+
     def as_json(self) -> dict[str, Any]:
         message = {name: "".join(parts) for name, parts in self.texts.items()}
-        calls = {"tool_calls": self.tool_calls} if self.tool_calls else {}
+        calls = {"tool_calls": list(self.tool_calls.values())} if self.tool_calls else {}
         return {
             "message": {"role": "assistant", **message, **calls},
             "finish_reason": self.finish_reason,

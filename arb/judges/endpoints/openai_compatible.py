@@ -30,7 +30,7 @@ from arb.judges.endpoints.event_stream import completion_of_stream, is_event_str
 from arb.judges.endpoints.providers import PROVIDERS, EndpointAccess, endpoint_url
 from arb.judges.engine.errors import OUTPUT_LIMITS, CallFailed, classify_status, read_json
 from arb.judges.engine.rate_limits import read_rate_limits
-from arb.judges.types import Image, Message, Reply, Request, TokenProbability, Usage
+from arb.judges.types import Image, Message, Reply, Request, TokenProbability, ToolCall, Usage
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -72,6 +72,8 @@ def request_body(request: Request, output_limit: str = "max_tokens") -> dict[str
     for name, value in optional.items():
         if value is not None and name not in unsupported:
             body[name] = value
+    if request.tools:
+        body["tools"] = [tool.declaration for tool in request.tools]
     return body | dict(model.extra)
 
 
@@ -85,9 +87,49 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 
 def message_to_json(message: Message) -> dict[str, Any]:
     """Return a message as a JSON object. Its content is a string, or a list of texts and pictures."""
-    if isinstance(message.content, str):
-        return {"role": message.role, "content": message.content}
-    return {"role": message.role, "content": [_part(part) for part in message.content]}
+    content = message.content
+    told: dict[str, Any] = {"role": message.role}
+    told["content"] = content if isinstance(content, str) else [_part(part) for part in content]
+    if message.tool_calls:
+        told["content"] = content or None  # an empty text is refused by some endpoints
+        told["tool_calls"] = [_tool_call_to_json(each) for each in message.tool_calls]
+        for each in message.tool_calls:
+            told |= (each.extra or {}).get("message", {})
+    if message.tool_call_id is not None:
+        told["tool_call_id"] = message.tool_call_id
+    return told
+
+
+def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
+    try:
+        is_object = isinstance(read_json(call.arguments), dict)
+    except ValueError:  # endpoints refuse a conversation with broken JSON
+        is_object = False
+    function = {"name": call.name, "arguments": call.arguments if is_object else "{}"}
+    return {"id": call.id, "type": "function", "function": function, **(call.extra or {}).get("call", {})}
+
+
+def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
+    """Return the calls of tools in a message, without unreadable ones.
+
+    Gemini signs calls, and Anthropic its thoughts before them, and they want the signatures back. The latter
+    are kept with the first call.
+    """
+    found: list[ToolCall] = []
+    calls = message.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        function = _object(call, "function") if isinstance(call, dict) else {}
+        name, arguments = function.get("name"), function.get("arguments")
+        if not isinstance(name, str) or not name:
+            continue
+        kept = {"call": {"extra_content": call["extra_content"]}} if call.get("extra_content") else {}
+        if not found and message.get("extra_content"):
+            kept["message"] = {
+                key: message[key] for key in ("extra_content", "reasoning") if message.get(key)
+            }
+        written = arguments if isinstance(arguments, str) else json.dumps(arguments or {})
+        found.append(ToolCall(str(call.get("id") or f"call_{len(found)}"), name, written, kept or None))
+    return tuple(found)
 
 
 def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
@@ -175,6 +217,7 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
         latency_s=latency_s,
         model=answer.get("model") if isinstance(answer.get("model"), str) else None,
         logprobs=_logprobs(choice.get("logprobs")),
+        tool_calls=_tool_calls(choice["message"]),
     )
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from arb.judges.engine.errors import OUTPUT_LIMITS, NoMoreCallsError
 from arb.judges.engine.prices import PriceTable
-from arb.judges.engine.tokens import token_ceiling, word_ceiling
+from arb.judges.engine.tokens import counted, token_ceiling, word_ceiling
 from arb.judges.types import Message, ModelSettings, OptionsError, Request, Usage
 
 NEARLY_USED_UP: Final = 0.9
@@ -98,13 +98,14 @@ class Budget:
         model = request.model
         if self.max_usd is None:
             return Reservation(0.0, model)
-        prompt, is_close = self._ceiling(model, request.messages), False
+        messages = counted(request.messages, request.tools)
+        prompt, is_close = self._ceiling(model, messages), False
         output = most_output(self._prices, request)
         max_tokens: int | None = None
         while True:
             usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self._limit_usd and not is_close:
-                prompt, is_close = min(prompt, word_ceiling(model, request.messages)), True
+                prompt, is_close = min(prompt, word_ceiling(model, messages)), True
                 usd = self._most_usd(model, prompt, output)
             if self.spent_usd + usd > self._limit_usd:
                 max_tokens = self._shorter_limit(model, prompt, request.max_output_tokens)

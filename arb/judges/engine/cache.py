@@ -16,14 +16,14 @@ import secrets
 import socket
 import time
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.storage import ANSWERS, LineFile, complete_lines, storing
-from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability, Tool, ToolCall
 
 if TYPE_CHECKING:
     from arb.judges.engine.answers import AnswerStore
@@ -74,7 +74,13 @@ def _place(key: str) -> int:
     return int(key[:16], 16) >> 2
 
 
-def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tokens: int, sample: int) -> str:
+def call_key(
+    model: ModelSettings,
+    messages: tuple[Message, ...],
+    max_output_tokens: int,
+    sample: int,
+    tools: tuple[Tool, ...] = (),
+) -> str:
     """Return the key of a call: the SHA-256 of provider, address, model, parameters, messages and sample.
 
     The address is included, since a model of the same name may have other weights or quantization elsewhere.
@@ -94,9 +100,14 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
     }
     if model.reasoning_effort is not None:  # left out if not set, so that older keys stay valid
         parameters["reasoning_effort"] = model.reasoning_effort
+    if tools:
+        parameters["tools"] = [tool.declaration for tool in tools]
     digest = hashlib.sha256(json.dumps(parameters, sort_keys=True, separators=(",", ":")).encode())
     for message in messages:
         digest.update(f"\n{message.role} {len(message.parts)}".encode())
+        if message.tool_calls or message.tool_call_id:
+            named = [message.tool_call_id, *map(asdict, message.tool_calls)]
+            digest.update(f"\n{json.dumps(named, sort_keys=True)}".encode())
         for part in message.parts:
             if isinstance(part, Image):
                 digest.update(f"\npicture {part.sha256} {part.media_type} {part.detail}".encode())
@@ -111,7 +122,8 @@ def call_key(model: ModelSettings, messages: tuple[Message, ...], max_output_tok
 def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
     """Return the key of a call to a model. ``sample`` overrides the call's own sample number."""
     max_output_tokens = call.max_output_tokens or model.max_output_tokens
-    return call_key(model, call.messages, max_output_tokens, call.sample if sample is None else sample)
+    number = call.sample if sample is None else sample
+    return call_key(model, call.messages, max_output_tokens, number, call.tools)
 
 
 class CallCache:
@@ -297,12 +309,15 @@ def _record_of(reply: Reply) -> dict[str, Any]:
     record = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
     if reply.logprobs is not None:
         record["logprobs"] = [[each.token, each.logprob, each.rivals] for each in reply.logprobs]
+    if reply.tool_calls:
+        record["tool_calls"] = list(map(asdict, reply.tool_calls))
     return record
 
 
 def _reply_of(record: dict[str, Any]) -> Reply:
     values = {name: value for name, value in record.items() if name in _DEFAULTS}
     values["dropped"] = tuple(values.get("dropped", ()))
+    values["tool_calls"] = tuple(ToolCall(**each) for each in values.get("tool_calls", ()))
     if values.get("logprobs") is not None:
         values["logprobs"] = tuple(
             TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))

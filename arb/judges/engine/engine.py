@@ -26,7 +26,7 @@ from arb.judges.engine.concurrency import AdaptiveLimit
 from arb.judges.engine.errors import AccountError, CallFailed
 from arb.judges.engine.retry import RetryState
 from arb.judges.engine.storage import StorageError
-from arb.judges.engine.tokens import token_ceiling
+from arb.judges.engine.tokens import counted, token_ceiling
 from arb.judges.types import Call, Message, ModelSettings, Reply, Request
 
 CLAIM_POLL_S: Final = 0.25
@@ -260,9 +260,10 @@ class CallExecutor:
         max_tokens = call.max_output_tokens or model.max_output_tokens
         tokens = 0
         if limit.counts_tokens(model.place):
-            tokens = token_ceiling(model, messages) // BYTES_PER_TOKEN + wanted * max_tokens
+            prompt = token_ceiling(model, counted(messages, call.tools))
+            tokens = prompt // BYTES_PER_TOKEN + wanted * max_tokens
         async with limit.slot(tokens, model.place) as slot:
-            request = Request(model, messages, max_tokens, unsupported)
+            request = Request(model, messages, max_tokens, unsupported, call.tools)
             reservation = await budget.reserve(request)
             limited_to = reservation.max_tokens or max_tokens
             try:

@@ -39,13 +39,13 @@ class PromptStoreError(ValueError):
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
-    """Return messages as a `Prompt`, in which pictures are only described."""
+    """Return messages as a `Prompt`, in which pictures are only described and calls of tools are texts."""
     prompt: Prompt = []
     for each in messages:
-        if isinstance(each.content, str):
+        if isinstance(each.content, str) and not each.tool_calls:
             prompt.append((each.role, each.content))
         else:
-            parts = [_described(part) if isinstance(part, Image) else part for part in each.content]
+            parts = [_described(part) if isinstance(part, Image) else part for part in each.parts]
             prompt.append((each.role, parts))
     return prompt
 

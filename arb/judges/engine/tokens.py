@@ -11,6 +11,7 @@ read in November 2026:
   transformers.
 """
 
+import json
 import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
@@ -21,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from arb.core.files import install_command
-from arb.judges.types import Image, Message, ModelSettings, OptionsError
+from arb.judges.types import Image, Message, ModelSettings, OptionsError, Tool
 
 Count = Callable[[int, int, str], int]
 """A function that returns the tokens of a picture with a given width, height and detail."""
@@ -194,6 +195,16 @@ class TokenCounters:
         texts, images = _parts(messages)
         pictures = sum(rule.expected(image.width, image.height, image.detail) for image in images)
         return PER_CALL + PER_MESSAGE * len(messages) + sum(map(count, texts)) + pictures
+
+
+def counted(messages: tuple[Message, ...], tools: Sequence[Tool]) -> tuple[Message, ...]:
+    """Return messages with the declarations of tools at the end, so that their tokens are counted too.
+
+    The declarations are sent without the line breaks, which make room for a provider's own words about tools.
+    """
+    if not tools:
+        return messages
+    return (*messages, Message("system", json.dumps([tool.declaration for tool in tools], indent=1)))
 
 
 def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:

@@ -23,8 +23,8 @@ from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
 from arb.judges.ensembles.voting import probability
-from arb.judges.run.records import JudgmentRecord, totals
-from arb.judges.types import Answer, Call, Judge, JudgeSession, View
+from arb.judges.run.records import JudgmentRecord, answer_of, totals
+from arb.judges.types import Call, Judge, JudgeSession, View
 from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
 from leaderboard.calibration import FEWEST_SCORES, calibrate
 from leaderboard.costs import running_costs
@@ -246,7 +246,7 @@ def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None
     """Return each answer's own score and its `probability`, by id. Both are None if it has no verdict."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
-        answer = Answer(record["state"], **record["answer"])
+        answer = answer_of(record)
         has_verdict = answer.success is not None
         scores = (answer.score, probability(answer)) if has_verdict else (None, None)
         found[record["trajectory_id"]] = scores

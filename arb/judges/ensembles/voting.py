@@ -79,7 +79,7 @@ def state_without_verdict(answers: Sequence[Answer]) -> str:
     return "error" if "error" in states else max(STATES, key=lambda state: states[state])
 
 
-SHARED_PURPOSES: Final = ("caption", "change", "key points", "rating")
+SHARED_PURPOSES: Final = ("caption", "change", "criteria", "key points", "rating")
 """Purposes of calls that are made once for all samples. So are all calls of roles other than the judge's."""
 
 

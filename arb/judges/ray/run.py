@@ -251,8 +251,9 @@ def _session(judge: AnyJudge, views: RunSource, trajectory_id: str) -> Session:
         if is_reward_judge(judge):
             reward = views.reward(trajectory_id)
             return Judgment(trajectory_id, ask_reward_judge(judge, reward), reward=reward)
-        answer = yield from open_session(judge, views.view(trajectory_id, judge.wants))
-        return Judgment(trajectory_id, answer)
+        view = views.view(trajectory_id, judge.wants)
+        answer = yield from open_session(judge, view)
+        return Judgment(trajectory_id, answer, n_steps=len(view.steps))
     except Exception as fault:
         return Judgment(trajectory_id, Answer("error"), problem=describe_fault(fault), reward=reward)
 

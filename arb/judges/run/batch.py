@@ -21,7 +21,7 @@ from arb.judges.engine.budget import build_budget, limit_message, most_output
 from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices, with_choices
 from arb.judges.engine.errors import AccountError, CallFailed
-from arb.judges.engine.tokens import token_ceiling
+from arb.judges.engine.tokens import counted, token_ceiling
 from arb.judges.run.batch_files import BatchCollector, BatchFiles, BatchLog, batch_line
 from arb.judges.run.folder import ResultWriter, RunFolder
 from arb.judges.run.progress import Progress, RunEnd, on_stop_signals, utc_now
@@ -171,12 +171,12 @@ class _BatchRounds:
         messages = call.shorter if is_shorter and call.shorter is not None else call.messages
         max_tokens = call.max_output_tokens or model.max_output_tokens
         unsupported = frozenset(self.collector.log.unsupported_params.get(role, ()))
-        request = Request(model, messages, max_tokens, unsupported)
+        request = Request(model, messages, max_tokens, unsupported, call.tools)
         most = most_output(prices, request)
         price = prices.of(model)
         most_usd = None
         if price is not None:
-            most_usd = price.most(token_ceiling(model, messages), most, is_batch=True)
+            most_usd = price.most(token_ceiling(model, counted(messages, call.tools)), most, is_batch=True)
         if config.max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             if spent_usd + files.most_usd + most_usd > config.max_usd:

@@ -21,7 +21,7 @@ from arb.judges.engine.cache import CallCache, key_of
 from arb.judges.engine.choices import may_have_choices
 from arb.judges.engine.errors import NoMoreCallsError
 from arb.judges.engine.reasoning import reasons
-from arb.judges.engine.tokens import TokenCounters, image_rule
+from arb.judges.engine.tokens import TokenCounters, counted, image_rule
 from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
 from arb.judges.run.records import error_of, judgment_record
@@ -204,7 +204,7 @@ class CallCounter:
             totals.images += sum(
                 isinstance(part, Image) for message in call.messages for part in message.parts
             )
-            input_tokens = self._counters.expected(model, call.messages)
+            input_tokens = self._counters.expected(model, counted(call.messages, call.tools))
             if known is not None:
                 input_tokens *= known.input_ratio
                 cached_tokens = input_tokens * known.cached_share
@@ -295,7 +295,8 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
                     raise StopRunError(str(reached)) from reached
                 spend.count(reply)
                 if reply.error is None:
-                    tokens = counters.expected(job.config.models[call.role], call.messages)
+                    sent = counted(call.messages, call.tools)
+                    tokens = counters.expected(job.config.models[call.role], sent)
                     known.setdefault((call.role, call.purpose), PilotReplies()).add(reply, tokens)
                 return reply
 

@@ -6,7 +6,7 @@ import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
+from dataclasses import asdict, fields
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,9 +14,21 @@ from arb.core.predictions.columns import prediction_columns
 from arb.core.suites.targets import SUCCESS
 from arb.judges.engine.cache import key_of
 from arb.judges.engine.prompt_store import Prompt, prompt_of
+from arb.judges.parsing import shorten
 from arb.judges.run.progress import was_generated
 from arb.judges.run.scheduler import Exchange, Judgment, drive_offline
-from arb.judges.types import Answer, AnyJudge, Call, Image, Message, ModelSettings, Reply, is_reward_judge
+from arb.judges.types import (
+    Answer,
+    AnyJudge,
+    Call,
+    Evidence,
+    Image,
+    Message,
+    ModelSettings,
+    Reply,
+    ToolCall,
+    is_reward_judge,
+)
 
 if TYPE_CHECKING:
     from arb.core.suite import Suite
@@ -58,6 +70,8 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
     for name in DETAILED_TOKENS:
         if tokens := sum(getattr(reply, name) or 0 for reply in made):
             record[name] = tokens
+    if judged.answer.evidence:
+        record["n_steps"] = judged.n_steps
     if judged.problem is not None:
         record["problem"] = judged.problem
     if judged.reward is not None:
@@ -68,21 +82,46 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
 def answer_facts(answer: Answer) -> dict[str, Any]:
     """Return the ``answer`` of a record: all fields of an answer that are not None, except its state."""
     values = ((name, getattr(answer, name)) for name in _ANSWER_FIELDS)
-    facts = {name: value for name, value in values if value is not None}
+    facts = {name: value for name, value in values if value is not None and value != ()}
     if answer.steps is not None:
         facts["steps"] = {str(number): dict(answers) for number, answers in answer.steps.items()}
+    if answer.evidence:
+        facts["evidence"] = [
+            {name: value for name, value in each._asdict().items() if value is not None}
+            for each in answer.evidence
+        ]
     return facts
+
+
+def answer_of(record: JudgmentRecord) -> Answer:
+    """Return the answer in a record."""
+    evidence = tuple(Evidence(**each) for each in record["answer"].get("evidence", ()))
+    steps = {int(number): found for number, found in record["answer"].get("steps", {}).items()} or None
+    return Answer(record["state"], **{**record["answer"], "evidence": evidence, "steps": steps})
 
 
 def reply_of(call: JudgmentRecord) -> Reply:
     """Return the reply to a recorded call. Log-probabilities are missing, since they are not recorded."""
     known = {name: value for name, value in call["reply"].items() if name in _REPLY_FIELDS}
-    return Reply(**known | {"dropped": tuple(known.get("dropped", ()))})
+    tools = tuple(ToolCall(**each) for each in known.get("tool_calls", ()))
+    return Reply(**known | {"dropped": tuple(known.get("dropped", ())), "tool_calls": tools})
 
 
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
-    """Return the row of the prediction file for a record; ``success`` is None unless the state is ``ok``."""
+    """Return the row of the prediction file for a record; ``success`` is None unless the state is ``ok``.
+
+    The file has no column for evidence and calls of tools, so they are added to the reasoning as text.
+    """
     known = {**record, **record["answer"]}
+    looked = [
+        f"{call['name']}({call['arguments']})"
+        for each in record["calls"]
+        for call in each["reply"].get("tool_calls", ())
+    ]
+    added = [evidence_text(each) for each in record["answer"].get("evidence", ())]
+    added += [f"Looked up: {', '.join(looked)}"] if looked else []
+    if added:
+        known["reasoning"] = shorten("\n".join(filter(None, (known.get("reasoning"), *added))))
     row = {name: known[name] for name in prediction_columns() if known.get(name) is not None}
     return {**row, "success": known.get("success")}
 
@@ -122,6 +161,14 @@ def prediction_rows(
             row = {"trajectory_id": record["trajectory_id"]}
 
 
+def evidence_text(evidence: Mapping[str, Any]) -> str:
+    """Return evidence as one line, such as ``met, step 3: the basket is full``."""
+    met = {True: "met", False: "not met", None: None}[evidence.get("met")]
+    step = f"step {evidence['step']}" if "step" in evidence else None
+    said = ". ".join(filter(None, (evidence.get("criterion"), evidence.get("text"))))
+    return ": ".join(filter(None, (", ".join(filter(None, (met, step))), said)))
+
+
 def error_of(record: JudgmentRecord) -> str:
     """Return why a trajectory has no verdict: its problem, or else the error of its first failed call."""
     failures = (call["reply"].get("error") for call in record["calls"])
@@ -142,6 +189,7 @@ def _call_record(exchange: Exchange) -> JudgmentRecord:
     """Return the entry of a call in its record. ``images`` are the SHA-256 hashes of the pictures."""
     call, reply = exchange.call, exchange.reply
     values = {name: getattr(reply, name) for name in _REPLY_FIELDS}
+    values["tool_calls"] = tuple(map(asdict, reply.tool_calls))
     parts = (part for message in _sent(exchange) for part in message.parts)
     return {
         "purpose": call.purpose,

@@ -52,6 +52,8 @@ class Judgment:
     problem: str | None = None
     reward: float | None = None
     """The recorded reward if the judge is a reward judge, else None."""
+    n_steps: int | None = None
+    """The number of steps of the run, or None if the run was not shown to the judge."""
 
 
 class RunSource(Protocol):
@@ -145,7 +147,7 @@ async def judge_trajectory(
         view = await read(views.view, trajectory_id, judge.wants)
         on_view(view)
         answer, exchanges = await drive(judge, view, ask)
-        return Judgment(trajectory_id, answer, exchanges)
+        return Judgment(trajectory_id, answer, exchanges, n_steps=len(view.steps))
     except (StopRunError, StorageError):
         raise
     except Exception as fault:

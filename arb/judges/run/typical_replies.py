@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle, islice
 from typing import Final
 
-from arb.judges.types import Call, Reply
+from arb.judges.types import Call, Reply, ToolCall
 
 REASONING_TOKENS: Final = 600
 """The hidden reasoning that a plan assumes for each reply of a reasoning model. It is paid as output."""
 
-TYPICAL_TOKENS: Final = {"caption": 500, "change": 110, "key points": 70, "rating": 110, "verdict": 220}
+TYPICAL_TOKENS: Final = {
+    "caption": 500,
+    "change": 110,
+    "criteria": 150,
+    "key points": 70,
+    "rating": 110,
+    "verdict": 220,
+}
 """The tokens of a typical reply, by the purpose of its call."""
 
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
+
+TYPICAL_LOOKS: Final = 3
+TOKENS_OF_A_LOOK: Final = 40
+"""How many calls of tools a plan assumes for a judge that offers tools, and the tokens of such a reply."""
 
 YES_SHARE: Final = 0.35
 """The share of verdicts assumed to say yes, about the success rate in Table 6 of the paper."""
@@ -52,6 +64,12 @@ class PilotReplies:
         return statistics.fmean(known) if known else 0.0
 
     @cached_property
+    def looks(self) -> int:
+        """The typical number of replies that call tools before a reply that does not."""
+        calls = sum(bool(reply.tool_calls) for reply in self.replies)
+        return round(calls / max(1, len(self.replies) - calls))
+
+    @cached_property
     def input_ratio(self) -> float:
         """The ratio of the input tokens that the endpoint counted to those that were estimated."""
         by_rule = sum(tokens for _, _, tokens in self._inputs)
@@ -80,8 +98,17 @@ def dummy_reply(
     """Return a dummy reply that every judge can parse, with its number of output tokens.
 
     The text contains a part of ``key``, so that later calls that quote it differ from each other. After a
-    ``pilot`` it is the text of one of its replies, chosen by ``number``; otherwise it is made up.
+    ``pilot`` it is the text of one of its replies, chosen by ``number``; otherwise it is made up. If the call
+    offers tools, the first replies call one of them.
     """
+    looks = sum(bool(message.tool_calls) for message in call.messages)
+    if call.tools and looks < (TYPICAL_LOOKS if pilot is None else pilot.looks):
+        tool = call.tools[looks % len(call.tools)]
+        arguments = dict.fromkeys(tool.parameters.get("required", ()), 1)
+        asked = ToolCall(f"call_{looks}", tool.name, json.dumps(arguments))
+        tokens = TOKENS_OF_A_LOOK if pilot is None else round(pilot.mean_output)
+        output_tokens = min(tokens, max_output_tokens)
+        return Reply(finish_reason="stop", output_tokens=output_tokens, key=key, tool_calls=(asked,))
     if pilot is not None and pilot.texts:
         text = f"({key[:8]})\n{pilot.texts[number % len(pilot.texts)]}"
         if call.purpose == "change":  # only the last line reaches the judge, so it has to be unique
@@ -98,6 +125,8 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
     """Return about ``words`` words of text that judges can parse as a reply to a call of this purpose."""
     if purpose in ("caption", "key points"):
         return _filler(words, mark)
+    if purpose == "criteria":
+        return f"1 | required | outcome | {_filler(words - 10, mark)}"
     if purpose == "change":  # only the last line reaches the judge
         return f"{_filler(words // 2, mark)}\nState change: {_filler(words - words // 2, mark)}"
     if purpose == "rating":
@@ -107,7 +136,8 @@ def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
         f"<success>{'Successful' if says_yes else 'Unsuccessful'}</success>\n<side>No</side>\n"
         f"<optimal>{'4. Completely Optimal' if says_yes else '1. Complete Failure'}</optimal>\n"
         "<loop>No</loop>\n"
-        f"Status: {'success' if says_yes else 'failure'}\nReward: {5 if says_yes else 1}"
+        f"Status: {'success' if says_yes else 'failure'}\nReward: {5 if says_yes else 1}\n"
+        f"1 | required | {'met' if says_yes else 'not met'} | step 1 | so it is"
     )
 
 

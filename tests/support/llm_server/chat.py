@@ -2,6 +2,7 @@
 
 import asyncio
 import hashlib
+import json
 import time
 from collections import deque
 from collections.abc import Callable, Collection
@@ -41,13 +42,18 @@ class Request:
         """All texts of all messages, a line break between them."""
         return "\n".join(part for message in self.body["messages"] for part in _texts(message["content"]))
 
+    @property
+    def looks(self) -> int:
+        """How many messages of the conversation call tools."""
+        return sum("tool_calls" in message for message in self.body["messages"])
+
     @cached_property
     def images(self) -> list[str]:
         """The data addresses of the pictures, in order."""
         return [
             part["image_url"]["url"]
             for message in self.body["messages"]
-            if not isinstance(message["content"], str)
+            if isinstance(message["content"], list)
             for part in message["content"]
             if part["type"] == "image_url"
         ]
@@ -63,6 +69,8 @@ class Scripted:
 
     text: str | None
     finish_reason: str = "stop"
+    tools: tuple[tuple[str, dict], ...] = ()
+    """The names and arguments of the tools that it calls."""
     refusal: str | None = None
     fault: str | None = None
     latency_s: float | None = None
@@ -132,7 +140,7 @@ class Chat:
 
     def at_once(self, request: Request) -> tuple[Answer, float]:
         """The answer and the latency that it should have."""
-        input_tokens = self.tokens.of_messages(request.body["messages"])
+        input_tokens = self.tokens.of_messages(request.body["messages"], request.body.get("tools"))
         refused = rule_error(request.body, self.unsupported, input_tokens, self.max_input_tokens)
         refused = refused or stream_error(self.streams, request.body)
         if refused is not None:
@@ -193,7 +201,7 @@ class Chat:
         more = [replace(request, choice=choice) for choice in range(1, number)]
         choices = [self._choice(0, request, scripted, fault)]
         choices += [self._choice(each.choice, each, self._scripted(each), fault) for each in more]
-        made = sum(self.tokens.text(each["message"]["content"] or "") for each in choices)
+        made = sum(self.tokens.of_reply(each["message"]) for each in choices)
         details = {}
         if self.reasoning_tokens is not None:
             hidden = sum(self.reasoning_tokens(each) for each in (request, *more))
@@ -224,7 +232,8 @@ class Chat:
             text, finish_reason = None, "stop" if fault == "content_null" else "content_filter"
         return {
             "index": index,
-            "message": {"role": "assistant", "content": text, "refusal": scripted.refusal},
+            "message": {"role": "assistant", "content": text, "refusal": scripted.refusal}
+            | _calls(request, scripted),
             "logprobs": logprobs_of(request.body, text),
             "finish_reason": finish_reason,
         }
@@ -242,7 +251,21 @@ class Chat:
         return answer
 
 
-def _texts(content: str | list[dict]) -> list[str]:
-    if isinstance(content, str):
-        return [content]
+def _calls(request: Request, scripted: Scripted) -> dict[str, list[dict]]:
+    """The field of a message that has the calls of tools, each with an id that no other call has."""
+    unique = f"{request.key[:12]}-{request.attempt}-{request.choice}"
+    calls = [
+        {
+            "id": f"call_{unique}-{number}",
+            "type": "function",
+            "function": {"name": name, "arguments": json.dumps(arguments)},
+        }
+        for number, (name, arguments) in enumerate(scripted.tools)
+    ]
+    return {"tool_calls": calls} if calls else {}
+
+
+def _texts(content: str | list[dict] | None) -> list[str]:
+    if isinstance(content, str) or content is None:
+        return [content or ""]
     return [part["text"] for part in content if part["type"] == "text"]

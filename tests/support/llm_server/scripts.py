@@ -1,10 +1,11 @@
 """Named scripts. ``judges`` answers the prompts of every family of judges in the form they ask for."""
 
 import hashlib
+import json
 import re
 from collections.abc import Callable
 
-from tests.support.llm_server.chat import Request, Script
+from tests.support.llm_server.chat import Request, Script, Scripted
 
 SUCCESS_SHARE = 0.4
 
@@ -59,7 +60,49 @@ def description(_request: Request) -> str:
     return "State change: a page of a shop with a list of products and a basket is shown."
 
 
-FAMILIES: tuple[tuple[str, Callable[[Request], str]], ...] = (
+def judge_line(request: Request) -> str:
+    """As OSReward asks for its verdict."""
+    return f"Thought: It was compared.\nJudge: {'SUCCESS' if is_success(request) else 'FAIL'}"
+
+
+def verdict_object(request: Request) -> str:
+    """As browser-use asks for its verdict."""
+    facts = {"reasoning": "It was compared.", "verdict": is_success(request), "failure_reason": ""}
+    return json.dumps(facts | {"impossible_task": False, "reached_captcha": share("c" + request.key) < 0.2})
+
+
+def criteria(_request: Request) -> str:
+    """As the rubric judge asks for criteria."""
+    return (
+        "1 | required | outcome | The goal is reached.\n2 | optional | process | Nothing needless was done.\n"
+        "3 | required | outcome | The user was told."
+    )
+
+
+def rated_criteria(request: Request) -> str:
+    """As the rubric judge asks for ratings, of the criteria that the prompt has."""
+    rows = re.findall(r"^(\d+) \| (required|optional) \| (?:outcome|process) \|", request.text, re.MULTILINE)
+    met = "met" if is_success(request) else "not met"
+    return "\n".join(f"{number} | {need} | {met} | step 1 | The page shows it." for number, need in rows)
+
+
+def look_back(request: Request) -> str | Scripted:
+    """As a judge with tools asks: three looks in two replies, and then the requirements with their steps."""
+    looks = (("open_step", {"n": 1}), ("search", {"text": "the"})), (("screenshot", {"n": 1}),)
+    if request.looks < len(looks) and "without a tool." not in request.text.splitlines()[-1]:
+        return Scripted(None, finish_reason="tool_calls", tools=looks[request.looks])
+    met = "met" if is_success(request) else "not met"
+    return (
+        f"1 | required | {met} | step 1 | the goal: the page shows it\n2 | required | met | step 999 | told"
+    )
+
+
+FAMILIES: tuple[tuple[str, Callable[[Request], str | Scripted]], ...] = (
+    (r"^number \| .* outcome or process", criteria),
+    (r"^number \| .*, as given", rated_criteria),
+    (r"^number \| required \| met or not met", look_back),
+    (r"^Judge: SUCCESS or FAIL$", judge_line),
+    (r'"verdict": true or false', verdict_object),
     (r"<success>", tags),
     (r"^\W*reward\W*:", reward),
     (r"^\W*status\W*:", status),
@@ -70,7 +113,7 @@ FAMILIES: tuple[tuple[str, Callable[[Request], str]], ...] = (
 """The first whose form is asked for answers; else the prompt is taken for one that asks for a caption."""
 
 
-def judges(request: Request) -> str:
+def judges(request: Request) -> str | Scripted:
     """An answer in the form that the prompt asks for; its verdict follows from the prompt's key."""
     for words, answer in FAMILIES:
         if re.search(words, request.text, re.IGNORECASE | re.MULTILINE):

@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -37,13 +38,19 @@ class TokenRule:
     per_message: int = 3
     per_call: int = 3
 
-    def of_messages(self, messages: Sequence[dict]) -> int:
-        """The input tokens of a call."""
-        return self.per_call + sum(self.per_message + self._of_content(m["content"]) for m in messages)
+    def of_messages(self, messages: Sequence[dict], tools: Sequence[dict] | None = None) -> int:
+        """The input tokens of a call, those of its tools among them."""
+        declared = self.text(json.dumps(tools)) if tools else 0
+        return self.per_call + declared + sum(self.per_message + self.of_reply(each) for each in messages)
 
-    def _of_content(self, content: str | list[dict]) -> int:
-        if isinstance(content, str):
-            return self.text(content)
+    def of_reply(self, message: dict) -> int:
+        """The tokens of a message's content and of the tools that it calls."""
+        calls = [each["function"] for each in message.get("tool_calls", ())]
+        return self._of_content(message["content"]) + sum(self.text(json.dumps(each)) for each in calls)
+
+    def _of_content(self, content: str | list[dict] | None) -> int:
+        if isinstance(content, str) or content is None:
+            return self.text(content or "")
         return sum(
             self.text(part["text"]) if part["type"] == "text" else self._of_image(part["image_url"])
             for part in content

@@ -1,0 +1,119 @@
+"""Judges that read all steps and see the last screenshots, in one call: those of OSReward and browser-use.
+
+The prompts here are our own; `official` has those of the authors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from arb.core.replies import Form, in_fields, parse_yes_no, without_thoughts
+from arb.judges import prompting
+from arb.judges.parsing import parse_answer
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Answer,
+    Call,
+    DescribedJudge,
+    Evidence,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    Reply,
+    View,
+    Wants,
+)
+
+
+@dataclass(frozen=True)
+class LastFramesJudge(DescribedJudge):
+    """The base class of judges that make one call with all steps and the last ``most_screenshots``."""
+
+    form: ClassVar[Form]
+    prompts: ClassVar[str]
+    method: ClassVar[str]
+    wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
+
+    name: str
+    model: str
+    most_screenshots: int = 5
+    calls: str = "1"
+    source: str = ""
+
+    @property
+    def inputs(self) -> str:
+        return f"goal, steps, last {self.most_screenshots} screenshots"
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model}
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompting.hash_of_file(self.prompts)
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method=self.method, form=self.form, takes_text_for_screenshots=True)
+
+    def ask(self, view: View) -> JudgeSession:
+        """Make one call. If the prompt is too long, texts are shortened."""
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
+        shorter = self.messages(short) if short != view else None
+        (reply,) = yield [Call("verdict", self.messages(view), shorter)]
+        return self.answer(reply)
+
+    def answer(self, reply: Reply) -> Answer:
+        return parse_answer(reply, self.form)
+
+    def screenshots(self, view: View) -> list[Image]:
+        """Return the recorded screenshots of the last steps."""
+        steps = view.steps[-self.most_screenshots :]
+        return [step.screenshot for step in steps if step.screenshot is not None]
+
+    def messages(self, view: View) -> tuple[Message, ...]:
+        prompts, shown = prompting.read_prompts(self.prompts), self.screenshots(view)
+        parts: list[str | Image] = prompting.goal_parts(view, prompts["task"])
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
+        parts.append(prompts["shown"].format(count=len(shown)) if shown else prompts["none shown"])
+        return (Message("system", prompts["system"]), Message("user", prompting.content_of([*parts, *shown])))
+
+
+@dataclass(frozen=True)
+class OSRewardJudge(LastFramesJudge):
+    """The binary judge of OSReward (arXiv 2607.28609), which sees the screenshots of the last five steps."""
+
+    form: ClassVar[Form] = "judge"
+    prompts: ClassVar[str] = "osreward"
+    method: ClassVar[str] = "osreward-style"
+
+    source: str = "arXiv 2607.28609"
+
+
+@dataclass(frozen=True)
+class BrowserUseJudge(LastFramesJudge):
+    """The judge of the package browser-use, which sees the last ten screenshots.
+
+    It also says whether the task is impossible and whether a captcha was reached; both become evidence.
+    """
+
+    form: ClassVar[Form] = "verdict"
+    prompts: ClassVar[str] = "browser_use"
+    method: ClassVar[str] = "browseruse-style"
+
+    most_screenshots: int = 10
+    source: str = "browser-use, agent/judge.py"
+
+    def answer(self, reply: Reply) -> Answer:
+        text = without_thoughts(reply.text or "")
+        evidence = []
+        for name in ("impossible_task", "reached_captcha"):
+            answers = [parse_yes_no(found.text) for found in in_fields(text, name)]
+            if answers and answers[-1] is not None:
+                evidence.append(Evidence(criterion=name.replace("_", " "), met=answers[-1]))
+        return replace(super().answer(reply), evidence=tuple(evidence))
+
+    def screenshots(self, view: View) -> list[Image]:
+        """Return the last recorded screenshots, of whichever steps."""
+        shown = [step.screenshot for step in view.steps if step.screenshot is not None]
+        return shown[-self.most_screenshots :]

@@ -1,0 +1,94 @@
+"""A judge that looks for itself: it sees the end of a run and looks up earlier steps with tools.
+
+The method is our own. `arb.judges.tools` has the tools, and any judge can offer them.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from arb.core.replies import Form
+from arb.judges import prompting
+from arb.judges.parsing import parse_answer
+from arb.judges.tools import TOOLS, RunTools
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    Wants,
+)
+
+TREE_CHARS = 20_000
+"""The most characters of the last page's tree in the first prompt."""
+
+
+@dataclass(frozen=True)
+class LookBackJudge(DescribedJudge):
+    """A judge that starts from the final state and decides with tools what else to look at.
+
+    It makes at most ``max_calls`` calls for a run. Once they have cost ``max_usd``, the next one is the last.
+    In the last call, the model is told to answer; if it still calls a tool, the answer has no verdict.
+    """
+
+    form: ClassVar[Form] = "criteria"
+    wants: ClassVar[Wants] = Wants(axtrees="all", screenshots="all", goal_images=True)
+
+    name: str
+    model: str
+    max_calls: int = 8
+    max_usd: float = 0.5
+    inputs: str = "goal, actions, last page; the rest with tools"
+    source: str = "our own"
+
+    @property
+    def calls(self) -> str:
+        return f"1 to {self.max_calls}"
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model}
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompting.prompts_hash(
+            prompting.hash_of_file("look_back"), *(str(tool.declaration) for tool in TOOLS)
+        )
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method="lookback", form=self.form, takes_text_for_screenshots=True)
+
+    def ask(self, view: View) -> JudgeSession:
+        """Ask until the model answers without calling a tool, or until it has to answer."""
+        tools, messages, paid_usd = RunTools(view), self.messages(view), 0.0
+        for number in range(1, self.max_calls + 1):
+            is_last = number == self.max_calls or paid_usd >= self.max_usd
+            last = Message("user", prompting.read_prompts("look_back")["last"])
+            (reply,) = yield [Call("verdict", (*messages, last) if is_last else messages, tools=TOOLS)]
+            if is_last or reply.state != "ok" or not reply.tool_calls:
+                break
+            paid_usd += reply.cost_usd or 0.0
+            asked = Message("assistant", reply.text or "", reply.tool_calls)
+            messages = (*messages, asked, *tools.results(reply.tool_calls))
+        return parse_answer(reply, self.form)
+
+    def messages(self, view: View) -> tuple[Message, ...]:
+        """Return the messages of the first call: the goal, the actions, and the page at the end."""
+        prompts, end = prompting.read_prompts("look_back"), prompting.last_step(view)
+        actions = "\n".join(f"step {step.number}: {step.action or '(none)'}" for step in view.steps)
+        parts: list[str | Image] = prompting.goal_parts(view)
+        parts.append(prompts["actions"].format(count=len(view.steps), actions=actions or "(none)"))
+        tree = end.axtree_pruned if end.axtree_pruned is not None else end.axtree
+        if tree is None:
+            tree = end.text
+        if tree is not None:
+            cut = prompting.cut_middle(tree, TREE_CHARS)
+            parts.append(prompts["tree"].format(number=end.number, tree=cut))
+        if end.screenshot is not None:
+            parts += [prompts["screenshot"].format(number=end.number), end.screenshot]
+        parts += [prompting.ANSWER.format(answer=view.answer.strip())] if view.answer else []
+        return (Message("system", prompts["system"]), Message("user", prompting.content_of(parts)))

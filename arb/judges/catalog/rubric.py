@@ -1,0 +1,128 @@
+"""A rubric judge: write criteria from the goal, then rate each of them with the step that shows it.
+
+The method follows the Universal Verifier (arXiv 2604.06240) in that criteria are written before an attempt is
+seen, and outcome and process are rated apart. Prompts and rules are our own, so it does not have that name.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, NamedTuple
+
+from arb.core.replies import Form, numbered_rows, read_criteria, without_thoughts
+from arb.judges import prompting
+from arb.judges.catalog.webjudge import spread
+from arb.judges.parsing import parse_answer
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Answer,
+    Call,
+    DescribedJudge,
+    Image,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    View,
+    Wants,
+)
+
+MOST_CRITERIA = 20
+
+
+class Criterion(NamedTuple):
+    """One line of a rubric."""
+
+    number: int
+    is_required: bool
+    kind: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RubricJudge(DescribedJudge):
+    """A judge that calls a run successful if all required criteria are met.
+
+    The criteria depend only on the goal, so all runs of a task share that call. The second call shows all
+    steps and ``most_screenshots`` screenshots, spread evenly over the run. If the reply does not rate exactly
+    the required criteria as such, the answer has no verdict.
+    """
+
+    form: ClassVar[Form] = "criteria"
+    wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
+
+    name: str
+    model: str
+    most_screenshots: int = 8
+    calls: str = "2"
+    source: str = "our own, after arXiv 2604.06240"
+
+    @property
+    def inputs(self) -> str:
+        return f"goal, steps, {self.most_screenshots} screenshots"
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model}
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompting.hash_of_file("rubric")
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method="rubric", form=self.form, takes_text_for_screenshots=True)
+
+    def ask(self, view: View) -> JudgeSession:
+        """Ask for the criteria, and then for their ratings."""
+        (written,) = yield [Call("criteria", self.criteria_messages(view))]
+        text = prompting.text_of(written)
+        if text is None:
+            return prompting.failed_answer(written)
+        criteria = read_rubric(text)
+        if not any(each.is_required for each in criteria):
+            return Answer("unparsed")
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
+        shorter = self.messages(short, criteria) if short != view else None
+        (reply,) = yield [Call("verdict", self.messages(view, criteria), shorter)]
+        answer = parse_answer(reply, self.form)
+        if answer.state != "ok":
+            return answer
+        by_number = {each.number: each for each in criteria}
+        rated = read_criteria(without_thoughts(reply.text or ""))
+        required = {each.number for each in criteria if each.is_required}
+        if {each.number for each in rated if each.is_required} != required:
+            return Answer("unparsed")
+        evidence = []
+        for rating, shown in zip(rated, answer.evidence, strict=True):
+            if (criterion := by_number.get(rating.number)) is not None:
+                evidence.append(shown._replace(criterion=f"{criterion.kind}: {criterion.text}"))
+        return replace(answer, evidence=tuple(evidence))
+
+    def criteria_messages(self, view: View) -> tuple[Message, ...]:
+        """Return the messages that ask for the criteria of the goal."""
+        system = Message("system", prompting.read_prompts("rubric")["criteria"])
+        return (system, Message("user", prompting.content_of(prompting.goal_parts(view, "The task:"))))
+
+    def messages(self, view: View, criteria: Sequence[Criterion]) -> tuple[Message, ...]:
+        """Return the messages that ask for a rating of each criterion."""
+        prompts = prompting.read_prompts("rubric")
+        lines = (
+            f"{each.number} | {'required' if each.is_required else 'optional'} | {each.kind} | {each.text}"
+            for each in criteria
+        )
+        parts: list[str | Image] = prompting.goal_parts(view, "The task:")
+        parts.append(prompts["rubric"].format(criteria="\n".join(lines)))
+        parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
+        seen = [(step.number, step.screenshot) for step in view.steps if step.screenshot is not None]
+        for number, screenshot in spread(seen, self.most_screenshots):
+            parts += [prompts["screenshot"].format(number=number), screenshot]
+        parts += [] if seen else [prompts["no screenshots"]]
+        return (Message("system", prompts["judge"]), Message("user", prompting.content_of(parts)))
+
+
+def read_rubric(text: str) -> list[Criterion]:
+    """Return the criteria in lines ``1 | required | outcome | text``, without unreadable ones."""
+    found: dict[int, Criterion] = {}
+    for number, (need, kind, *words) in numbered_rows(without_thoughts(text)):
+        need, kind = need.casefold(), kind.casefold()
+        if need in ("required", "optional") and kind in ("outcome", "process") and len(found) < MOST_CRITERIA:
+            found[number] = Criterion(number, need == "required", kind, " | ".join(words))
+    return list(found.values())
