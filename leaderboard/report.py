@@ -4,7 +4,7 @@ Every page and command that rates a judge shows this report, or a part of it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -83,8 +83,9 @@ def score_verdicts(
     if others:
         more = _score_by(others, column, labels, asked, n_resamples, by_agent)
         found["overall"] = cast(Cell, {**more["overall"], **found["overall"]})
-        for group, cells in (("by_benchmark", found["by_benchmark"]), ("by_agent", found["by_agent"])):
-            found[group] = {name: {**more[group][name], **cell} for name, cell in cells.items()}
+        groups: tuple[Literal["by_benchmark", "by_agent"], ...] = ("by_benchmark", "by_agent")
+        for group in groups:
+            found[group] = {name: {**more[group][name], **cell} for name, cell in found[group].items()}
     return found
 
 

@@ -58,11 +58,6 @@ class Annotation:
         return (self.annotator or "").strip() or None
 
     @property
-    def item(self) -> tuple[str, str | None, str | None]:
-        """What the answers are about: the trajectory, and the step or part of it, if any."""
-        return self.trajectory_id, self.of_step, self.of_part
-
-    @property
     def item_name(self) -> str:
         """The item in words: ``shop/agent/shop.1, step 3``."""
         parts = (("step", self.of_step), ("part", self.of_part))

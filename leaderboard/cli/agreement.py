@@ -305,11 +305,11 @@ def print_ceiling(
             continue
         differ = rates.get(label)  # of numbers, none
         table = text_table(target.title, figures=("doubles", "differ", *metric_headings(target)))
-        rate = differ and differ.overall.rate
+        rate = differ.overall.rate if differ else None
         table.add_row("overall", *_ceiling_cells(found["overall"], rate, target))
         table.add_section()
         for name, cell in found["by_benchmark"].items():
-            rate = differ and differ.by_benchmark[name].rate
+            rate = differ.by_benchmark[name].rate if differ else None
             table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate, target))
         console.print(table)
         if differ:
