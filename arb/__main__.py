@@ -57,7 +57,7 @@ for command in (validate, score, compare):
 
 @app.callback()
 def about() -> None:
-    """AgentRewardBench: evaluate the judges of web agents.
+    """AgentRewardBench: evaluate the judges of agents.
 
     Run `arb COMMAND --help` for help on a command. Exit codes: 0 done; 1 the input has problems, which are
     listed; 2 the command cannot run with these options or settings; 3 partly done; 4 stopped by rate limits;

@@ -113,6 +113,7 @@ def render_eval_yaml(
     splits: Collection[str],
     config: str = "trajectories",
     targets: Sequence[Target] = (),
+    noun: str = "agents",
 ) -> str:
     """Return the text of eval.yaml, with one task for each target about runs that judges are scored on.
 
@@ -126,7 +127,7 @@ def render_eval_yaml(
     is_default = not targets or tuple(targets) == default_targets()
     return _render(
         "eval.yaml.j2", suite=suite, title=title, targets=of_runs, is_default=is_default, config=config,
-        split=split,
+        split=split, noun=noun,
     )  # fmt: skip
 
 

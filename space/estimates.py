@@ -1,4 +1,4 @@
-"""Estimates agents' success rates from uploaded files, for the REST API and the page ``/my-agent``."""
+"""Estimates agents' rates from uploaded files, for the REST API and the page ``/my-agent``."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Annotated, Final, Literal, TypeVar
@@ -45,8 +45,9 @@ VerdictFiles = Annotated[
 LabelsFile = Annotated[
     UploadFile,
     fastapi.File(
-        description="Labels for a random sample of the runs: a table of ids and labels, such as the columns "
-        "trajectory_id and success, or annotations as the released CSV or our Parquet."
+        description="Labels for a random sample of the runs: a table of ids and labels, such as the column "
+        "trajectory_id and one with the name of the main target, or annotations as the released CSV or our "
+        "Parquet."
     ),
 ]
 DrawFile = Annotated[
@@ -78,7 +79,7 @@ LABELLING_LIMITS: Final[FormLimits] = {
 
 
 class FileEstimates:
-    """The service that draws runs and estimates success rates from uploaded files.
+    """The service that draws runs and estimates rates from uploaded files.
 
     Each file of verdicts counts as one check. The files are read in the upload queue and are not stored.
     """

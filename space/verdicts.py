@@ -9,7 +9,7 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from arb.core.cache import ByteCache
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.suite import OFFICIAL
-from arb.core.vocabulary import LABELS
+from dataset_script.schema import LABEL_COLUMNS
 from leaderboard.board.board import BoardRow
 from leaderboard.board.rows import with_verdict_scores
 from leaderboard.hard import FAMILIES, FEWEST_FAMILIES, family_of
@@ -26,7 +26,7 @@ from leaderboard.report import score_report
 from leaderboard.score import Score
 from space.pages.rows import is_best
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
-from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry
+from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry, labels_of
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
 from space.web.cells import short_name
 from submissions.app import SubmissionsApp
@@ -34,8 +34,6 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 
 MOST_SPLITS, MOST_FIGURES = 4, 64
 """The most splits whose verdicts are cached, and the most rows of papers whose metrics are cached."""
-LABEL: Final = "success"
-"""The label whose errors are shown, since the paper's categories of errors are about success."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,18 +42,21 @@ class JudgeColumn:
 
     ``judge`` is the id of its row on the board, or its name in the dataset if it has no row. ``dataset_name``
     is None if the verdicts come from a file. ``is_complete`` says whether the judge has judged every
-    trajectory of the split; metrics over the split are shown only in this case.
+    trajectory of the split; metrics over the split are shown only in this case. ``target`` is the name of
+    the suite's main target.
     """
 
     judge: str
     name: str
     verdicts: Predictions
     dataset_name: str | None
+    target: str
     is_complete: bool = True
 
     @property
-    def success(self) -> Codes:
-        return self.verdicts.codes(LABEL)
+    def answers(self) -> Codes:
+        """The answers to the main target, as the numbers of `Target.code`."""
+        return self.verdicts.codes(self.target)
 
 
 class JudgeVerdicts:
@@ -63,6 +64,8 @@ class JudgeVerdicts:
 
     def __init__(self, service: SubmissionsApp, explorer: Explorer) -> None:
         self._service, self._explorer = service, explorer
+        self.target = service.suite.main_target
+        """The target whose errors are shown."""
         self._carried: ByteCache[Mapping[str, JudgeColumn]] = ByteCache(MOST_SPLITS, lambda _: 1)
         self._figures: ByteCache[Mapping[str, Score | None]] = ByteCache(MOST_FIGURES, lambda _: 1)
 
@@ -115,7 +118,7 @@ class JudgeVerdicts:
             if not family:
                 continue
             if row.provenance == "scored":
-                is_member = "verified" in row.marks and is_best(row, LABEL)
+                is_member = "verified" in row.marks and is_best(row, self.target.name)
             else:
                 is_member = self.are_known(row)
             if is_member:
@@ -157,7 +160,8 @@ class JudgeVerdicts:
         carried = self._in_dataset(split)
         if split == "dev":
             return carried
-        best = [row.id for row in self._service.records.board().ranking(LABEL) if is_best(row, LABEL)]
+        name = self.target.name
+        best = [row.id for row in self._service.records.board().ranking(name) if is_best(row, name)]
         complete = {judge for judge, column in carried.items() if column.is_complete}
         files = (self._from_file(row_id) for row_id in best if row_id not in complete)
         found = islice(filter(None, files), MOST_JUDGES)
@@ -218,7 +222,7 @@ class JudgeVerdicts:
             found = self._service.records.verdicts(row_id)
         except (KeyError, VerdictsUnavailable):
             return None
-        return JudgeColumn(row_id, short_name(row), found, dataset_name=None)
+        return JudgeColumn(row_id, short_name(row), found, None, self.target.name)
 
     def _figures_of(self, row: BoardRow, column: JudgeColumn, labels: LabelSet) -> Mapping[str, Score | None]:
         """Return the scores by label, cached because resampling takes a moment."""
@@ -251,18 +255,20 @@ class JudgeVerdicts:
                 continue
             judged.setdefault(row["judge"], set()).add(place)
             answers = columns.setdefault(row["judge"], {})
-            for label in LABELS:
-                if row.get(label) is not None:
+            for name, answer in labels_of(row).items():
+                target = self._service.suite.target(name)
+                if target is not None and answer is not None:
                     empty = np.full(len(places), -1, dtype=np.int8)
-                    answers.setdefault(label, empty)[place] = int(row[label])
+                    answers.setdefault(name, empty)[place] = target.code(answer)
         found = {}
         for dataset_name, answers in sorted(columns.items()):
-            if LABEL not in answers:
+            if self.target.name not in answers:
                 continue
             name, row_id = judge_names().get(dataset_name, (dataset_name, ""))
             judge = row_id if row_id in on_board else dataset_name
             is_complete = len(judged[dataset_name]) == len(places)
-            found[judge] = JudgeColumn(judge, name, Predictions(ids, answers), dataset_name, is_complete)
+            verdicts = Predictions(ids, answers)
+            found[judge] = JudgeColumn(judge, name, verdicts, dataset_name, self.target.name, is_complete)
         return found
 
 
@@ -271,9 +277,9 @@ def _judgments(opened: OpenedDataset, split: str) -> list[dict[str, Any]]:
     dataset = opened.dataset
     rows: list[dict[str, Any]] = []
     if split in dataset.splits("judgments"):
-        rows += dataset.table("judgments", split, ["trajectory_id", "judge", *LABELS]).to_pylist()
+        rows += dataset.table("judgments", split, ["trajectory_id", "judge", *LABEL_COLUMNS]).to_pylist()
     has_rules = any(row["judge"] == RULE_BASED for row in rows)
     if not has_rules and split in dataset.splits("rewards"):
         rewards = dataset.table("rewards", split, ["trajectory_id", "rule_based"]).to_pylist()
-        rows += [{**row, "judge": RULE_BASED, LABEL: row["rule_based"]} for row in rewards]
+        rows += [{**row, "judge": RULE_BASED, LABEL_COLUMNS[0]: row["rule_based"]} for row in rewards]
     return rows

@@ -67,8 +67,13 @@ def is_low(metric: str) -> bool:
     return metric in LOWER_IS_BETTER
 
 
+_OTHER_METRICS: Final = MappingProxyType({"mae": "MAE", "macro_f1": "macro F1", "spearman": "Spearman"})
+
+
 def metric_name(metric: str) -> str:
-    """Return a metric's name as used within a sentence: ``precision``, ``F1``."""
+    """Return a metric's name as used within a sentence: ``precision``, ``F1``, ``weighted kappa``."""
+    if metric in _OTHER_METRICS:
+        return _OTHER_METRICS[metric]
     title = METRIC_TITLES.get(metric) or metric.replace("_", " ")
     return title if title.isupper() else title.lower()
 

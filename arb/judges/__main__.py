@@ -19,7 +19,7 @@ app.command("threshold")(experiments.threshold)
 
 @app.callback()
 def about() -> None:
-    """List judges of web agents, and run one to get a prediction file."""
+    """List judges of agents, and run one to get a prediction file."""
 
 
 if __name__ == "__main__":

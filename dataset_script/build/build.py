@@ -258,7 +258,9 @@ class _Build:
         texts = {
             "README.md": render_card(facts),
             CROISSANT: render_croissant(facts),
-            "eval.yaml": render_eval_yaml(name, suite.profile.title, splits, targets=suite.targets),
+            "eval.yaml": render_eval_yaml(
+                name, suite.profile.title, splits, targets=suite.targets, noun=suite.profile.noun
+            ),
             MANIFEST: render_manifest(name, source, shards),
         }
         write_index(self.work.staged, ((s.configuration, s.split, s.name) for s in shards))

@@ -45,7 +45,7 @@ def render_croissant(facts: CardFacts) -> str:
         "conformsTo": list(CONFORMS_TO),
         "name": title + (", blind" if facts.is_blind else ""),
         "description": profile.description
-        or "Runs of web agents on tasks in a browser, for evaluating judges of such runs.",
+        or f"Runs of {profile.noun} on tasks{profile.place}, for evaluating judges of such runs.",
         **({"license": terms} if terms else {}),
         "version": f"{profile.version or '1.0.0'}+{_fingerprint(facts)}",
         **({"datePublished": profile.date} if profile.date else {}),
@@ -70,6 +70,9 @@ def _responsible_use(facts: CardFacts) -> dict[str, str]:
     words = {
         "asked": asked or "did the agent reach the goal?",
         "blind": " Ids hide which agent ran." if facts.is_blind else "",
+        "noun": facts.profile.noun,
+        "Noun": facts.profile.noun[:1].upper() + facts.profile.noun[1:],
+        "place": facts.profile.place,
     }
     return {f"rai:{name}": text.format(**words) for name, text in _STATIC["responsible_use"].items()}
 

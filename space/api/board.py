@@ -12,7 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from arb.core.cache import ByteCache
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import Target, scored
 from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
 from leaderboard.board.ranks import Rank
@@ -28,7 +28,7 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a label's overall cell that ``/api/judges`` returns. The board has all fields."""
+"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board has all fields."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def judges_response(board: Board) -> dict[str, Any]:
         "suite": board.suite,
         "label_version": board.label_version,
         "board_digest": board.digest,
-        "judges": [_judge(judge_rows) for judge_rows in _by_judge(rows)],
+        "judges": [_judge(judge_rows, board) for judge_rows in _by_judge(rows)],
     }
 
 
@@ -51,8 +51,8 @@ def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
     return found.values()
 
 
-def _judge(rows: Sequence[BoardRow]) -> dict[str, Any]:
-    best = _best(rows, "success") or rows[0]
+def _judge(rows: Sequence[BoardRow], board: Board) -> dict[str, Any]:
+    best = _best(rows, board.main.name) or rows[0]
     return {
         "judge": best.judge,
         "account": best.account,
@@ -62,7 +62,7 @@ def _judge(rows: Sequence[BoardRow]) -> dict[str, Any]:
         "provenance": best.provenance,
         "best_row": best.id,
         "rows": [row.id for row in rows],
-        "figures": {label: _metrics(_best(rows, label), label) for label in LABELS},
+        "figures": {each.name: _metrics(_best(rows, each.name), each) for each in scored(board.targets)},
     }
 
 
@@ -74,13 +74,20 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
     return None
 
 
-def _metrics(row: BoardRow | None, label: str) -> Mapping[str, Any] | None:
-    score = row.labels[label] if row is not None else None
+def _names(target: Target) -> tuple[str, ...]:
+    """Return the fields of a cell that responses have, by the target's type."""
+    if target.type == "binary":
+        return METRICS
+    return "n", *(name for metric in target.metrics for name in (metric, f"{metric}_ci"))
+
+
+def _metrics(row: BoardRow | None, target: Target) -> Mapping[str, Any] | None:
+    score = row.labels.get(target.name) if row is not None else None
     if row is None or score is None:
         return None
     overall: Mapping[str, Any] = score["overall"]
     ranked = {name: score.get(name) for name in ("rank", "n_separated", "separated_from")}
-    found = {"row": row.id, **ranked, **{name: overall[name] for name in METRICS}}
+    found = {"row": row.id, **ranked, **{name: overall.get(name) for name in _names(target)}}
     return {**found, "noise": overall["noise"]} if "noise" in overall else found
 
 
@@ -96,7 +103,7 @@ def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
     It is for language models, which pay for what they read, so metrics have three decimals, and values that
     are not known are left out. Raises ValueError if the board is not ranked by the metric.
     """
-    chosen = chosen_rows(board, LeaderboardQuery(label=label, figure=metric))
+    chosen = chosen_rows(board, LeaderboardQuery(label, metric, targets=scored(board.targets)))
     judges, ranks = [row for row in chosen if row.provenance != "reference"], board.ranks(label, metric)
     facts = {
         "suite": board.suite,
@@ -110,7 +117,7 @@ def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
     rows: list[dict[str, Any]] = []
     text = canonical({**facts, "rows": rows}).decode()
     for row in judges[:limit]:
-        rows.append(_top_row(row, label, ranks.get(row.id)))
+        rows.append(_top_row(row, board.target(label), ranks.get(row.id)))
         longer = canonical({**facts, "rows": rows}).decode()
         if len(canonical(longer)) > MOST_TOP_BYTES:
             break
@@ -118,10 +125,10 @@ def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
     return text
 
 
-def _top_row(row: BoardRow, label: str, rank: Rank | None) -> dict[str, Any]:
-    overall: Mapping[str, Any] = overall_of(row, label) or {}
+def _top_row(row: BoardRow, target: Target, rank: Rank | None) -> dict[str, Any]:
+    overall: Mapping[str, Any] = overall_of(row, target.name) or {}
     found = {name: getattr(row, name) for name in _ABOUT}
-    found |= {name: _rounded(overall.get(name)) for name in METRICS}
+    found |= {name: _rounded(overall.get(name)) for name in _names(target)}
     if rank:  # the ids of the rows that it is separated from are in /api/board.json
         found["rank"] = {name: getattr(rank, name) for name in ("place", "low", "high", "n_separated")}
     return {name: value for name, value in found.items() if value not in ("", None)}

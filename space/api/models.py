@@ -62,7 +62,7 @@ class TargetJson(BaseModel):
 class BoardJson(_BoardFacts):
     """The whole board; ``digest`` is the SHA-256 of the rest.
 
-    ``targets`` is missing if they are success, side effect and repetition.
+    ``targets`` is missing if they are those of AgentRewardBench.
     """
 
     digest: str
@@ -187,7 +187,7 @@ class CheckReport(BaseModel):
 
 
 class JudgeRate(BaseModel):
-    """The success rate according to one judge."""
+    """An agent's rate according to one judge."""
 
     judge: str
     rate: float | None
@@ -203,7 +203,7 @@ class RateJson(BaseModel):
 
 
 class EstimatedAgent(BaseModel):
-    """An agent's success rates, and the share of labels that the verdicts save."""
+    """An agent's rates, and the share of labels that the verdicts save."""
 
     agent: str
     n: int
@@ -215,7 +215,7 @@ class EstimatedAgent(BaseModel):
 
 
 class Estimates(BaseModel):
-    """Agents' success rates, estimated from files; ``crashed`` is null if crashed runs are not known."""
+    """Agents' rates, estimated from files; ``crashed`` is null if crashed runs are not known."""
 
     agents: list[EstimatedAgent]
     warnings: list[str]

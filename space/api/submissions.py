@@ -1,4 +1,4 @@
-"""REST routes that check and submit files and estimate success rates from files.
+"""REST routes that check and submit files and estimate rates from files.
 
 `space.web.body_limits` limits the size of requests before they reach these routes.
 """
@@ -129,7 +129,7 @@ def build_submission_router(services: Services) -> APIRouter:
 
     @router.post(
         "/api/estimate",
-        summary="Estimate agents' success rates from your files; nothing is stored",
+        summary="Estimate agents' rates from your files; nothing is stored",
         responses=ESTIMATED,
         form_limits=ESTIMATE_LIMITS,
     )

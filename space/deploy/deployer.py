@@ -149,7 +149,7 @@ def render_file(name: str, deployment: Deployment) -> str:
 def made_files(deployment: Deployment) -> dict[str, bytes]:
     """Return the files that are made for a deployment, by name."""
     return {
-        name: draw_thumbnail(deployment.title)
+        name: draw_thumbnail(deployment.title, deployment.profile.noun)
         if name.endswith(".png")
         else render_file(name, deployment).encode()
         for name in MADE[deployment.sdk]

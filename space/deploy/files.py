@@ -13,7 +13,7 @@ from arb.core.files import project_file
 from arb.core.hub import PublishError
 from arb.core.ids import reading_key
 from arb.core.suite import OFFICIAL, SHIPPED, Suite, shipped_suites
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import RELEASED_ANSWERS
 
 ROOT: Final = Path(__file__).parents[2]
 PACKAGES: Final = ("arb", "dataset_script", "leaderboard", "space", "submissions")
@@ -122,8 +122,10 @@ def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
     return there, None
 
 
-ANSWERS: Final = frozenset({*LABELS, "optimality", "looping"})
+ANSWERS: Final = frozenset({*RELEASED_ANSWERS, "looping"})
 """Columns with experts' answers. In the released annotations their names begin with ``trajectory_``."""
+
+_ANSWER: Final = next(iter(RELEASED_ANSWERS))
 
 PLACES: Final = ("trajectory_id",), ("benchmark", "model_name", "task_id")
 """The columns that identify a trajectory: in our files, and in the released annotations."""
@@ -202,7 +204,7 @@ def _json_rows(text: str) -> Iterator[Row]:
         for row in rows:
             if isinstance(row, dict):
                 yield row
-                yield from ({"trajectory_id": key, LABELS[0]: row[key]} for key in row if "/" in key)
+                yield from ({"trajectory_id": key, _ANSWER: row[key]} for key in row if "/" in key)
         if part is text:
             return
 

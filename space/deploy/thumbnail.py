@@ -9,11 +9,13 @@ from PIL import Image, ImageDraw, ImageFont
 SIZE: Final = (1200, 648)
 GROUND, ACCENT, PALE = "#1f6f6b", "#5fb8b1", "#dcedeb"
 LINE_LETTERS: Final = 22
-SUBTITLE: Final = "Judges of web agents, evaluated on expert labels"
 
 
-def draw_thumbnail(title: str) -> bytes:
-    """Return a PNG with the title of a board. The same title gives the same bytes with the same Pillow."""
+def draw_thumbnail(title: str, noun: str) -> bytes:
+    """Return a PNG with the title of a board, which ranks judges of ``noun``.
+
+    The same words give the same bytes with the same Pillow.
+    """
     image = Image.new("P", SIZE, GROUND)
     draw = ImageDraw.Draw(image)
     large, small = ImageFont.load_default(84), ImageFont.load_default(38)
@@ -21,7 +23,7 @@ def draw_thumbnail(title: str) -> bytes:
         draw.rectangle((80, 420 + 40 * place, 80 + 1040 * share, 440 + 40 * place), fill=ACCENT)
     lines = wrap(title, LINE_LETTERS, max_lines=2, placeholder=" …")
     draw.multiline_text((80, 70), "\n".join(lines), fill="white", font=large, spacing=20)
-    draw.text((80, 320), SUBTITLE, fill=PALE, font=small)
+    draw.text((80, 320), f"Judges of {noun}, evaluated on expert labels", fill=PALE, font=small)
     found = BytesIO()
     image.save(found, "PNG", optimize=True)
     return found.getvalue()

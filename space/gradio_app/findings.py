@@ -14,7 +14,10 @@ from arb.core.console import percent
 from arb.core.predictions.excerpts import excerpt, row_texts
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.raw import recognise
-from arb.core.vocabulary import LABEL_TITLES, LABELS
+from arb.core.predictions.table import Predictions, is_answered
+from arb.core.suite import Suite
+from arb.core.suites.targets import Target
+from space.pages.rows import MISSING
 from submissions.intake.upload import Upload
 
 MOST_ROWS: Final = 6
@@ -107,29 +110,22 @@ def _texts(upload: Upload) -> Mapping[int, str]:
     return {} if isinstance(found, Finding) else row_texts(upload.content, found, wanted)
 
 
-def understood(upload: Upload) -> tuple[str, ...]:
+def understood(upload: Upload, suite: Suite) -> tuple[str, ...]:
     """Return sentences that sum up a file's verdicts, labels, scores and costs; none if it has errors."""
-    aligned, result = upload.check.aligned, upload.check
+    aligned = upload.check.aligned
     if aligned is None:
         return ()
-    n = aligned.rows
-    success = aligned.codes("success")
-    n_true, n_false = int((success == 1).sum()), int((success == 0).sum())
-    lines = [
-        f"Success: {n_true:,} trajectories are called successful, {n_false:,} are not, and "
-        f"{n - n_true - n_false:,} have no verdict ({percent(result.success_share)} % of the verdicts say "
-        "successful)."
-    ]
-    if n_true + n_false < n:
-        lines.append("A trajectory without a verdict counts as not successful in the ranking.")
-    absent = []
-    for label in LABELS[1:]:
-        column = aligned.codes(label)
-        if not (column >= 0).any():
-            absent.append(LABEL_TITLES[label].lower())
+    main = suite.main_target
+    lines, absent = [_answers(aligned, main)], []
+    if not is_answered(aligned.codes(main.name)).all():
+        lines.append(f"A row without a verdict {MISSING[main.missing]} in the ranking.")
+    for target in suite.scored_targets:
+        if target is main:
             continue
-        yes, total = int((column == 1).sum()), int((column >= 0).sum())
-        lines.append(f"{LABEL_TITLES[label]}: {yes:,} of {total:,} verdicts say that it happened.")
+        if is_answered(aligned.codes(target.name)).any():
+            lines.append(_answers(aligned, target))
+        else:
+            absent.append(target.title.lower())
     if absent:
         lines.append(f"The judge is not ranked on {' and '.join(absent)}: the file has no such verdicts.")
     if scores := _finite(aligned.score):
@@ -143,6 +139,17 @@ def understood(upload: Upload) -> tuple[str, ...]:
         counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())
         lines.append(f"Trajectories with a state other than ok: {counts}.")
     return tuple(lines)
+
+
+def _answers(aligned: Predictions, target: Target) -> str:
+    """Return a sentence on the answers to a target: how many there are, and how many are yes."""
+    codes = aligned.codes(target.name)
+    total = int(is_answered(codes).sum())
+    if target.type != "binary":
+        return f"{target.title}: {total:,} of {aligned.rows:,} rows have an answer."
+    yes = int((codes == 1).sum())
+    share = percent(yes / total if total else None)
+    return f"{target.title}: {yes:,} of {total:,} verdicts are yes ({share} %); {aligned.rows:,} rows."
 
 
 def _finite(numbers: np.ndarray | None) -> list[float]:

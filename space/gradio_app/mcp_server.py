@@ -11,7 +11,7 @@ import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from fastapi import FastAPI
 from mcp.server.transport_security import TransportSecuritySettings
@@ -24,7 +24,6 @@ from starlette.routing import Route
 from arb.core import __version__
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from arb.core.vocabulary import LABELS
 from leaderboard.board.ranks import RANKED_METRICS
 from space.api.board import MOST_TOP_ROWS
 from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
@@ -44,18 +43,16 @@ MCP_PATH: Final = "/mcp"
 MCP_BODY_BYTES: Final = 4_194_304
 """The most bytes of a call. Larger files have to be sent to the REST API."""
 INSTRUCTIONS: Final = (
-    "{title} ranks automatic judges of web agents against expert labels. Check a prediction file, "
+    "{title} ranks automatic judges of {noun} against expert labels. Check a prediction file, "
     "submit it, and read the leaderboard. Files over 4 MB go to POST /api/check and POST /api/submissions."
 )
 Encoding = Literal["text", "base64"]
-Label = Literal[LABELS]  # type: ignore[valid-type]  # known when the module is loaded
-Metric = Literal[RANKED_METRICS]  # type: ignore[valid-type]
 
 
 def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite) -> None:
     """Serve the tools at ``/mcp`` under the name of the suite."""
     logging.getLogger("mcp").setLevel(logging.WARNING)  # `RequestLog` already logs every request
-    instructions = INSTRUCTIONS.format(title=suite.profile.title)
+    instructions = INSTRUCTIONS.format(title=suite.profile.title, noun=suite.profile.noun)
     transport: dict[str, Any] = {
         "streamable_http_path": MCP_PATH,
         "json_response": True,
@@ -68,7 +65,7 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
     server = MCPServer(suite.name, instructions=instructions, log_level="WARNING", **early)
     if _IS_MCP_1:  # FastMCP has no parameter for it, and would send the version of the package `mcp`
         server._mcp_server.version = __version__  # type: ignore[attr-defined]  # of version 1
-    for tool in _tools(endpoints):
+    for tool in _tools(endpoints, suite):
         # The board goes out only as text: as structured content too, it would be twice as long.
         structured = False if tool.__name__ == "board" else None
         server.add_tool(tool, annotations=_hints(tool.__name__), structured_output=structured)
@@ -79,8 +76,17 @@ def add_mcp(app: FastAPI, endpoints: Endpoints, settings: Settings, suite: Suite
     _join(app, served)
 
 
-def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
+def _tools(endpoints: Endpoints, suite_of_board: Suite) -> tuple[Callable[..., Any], ...]:
     """Return the functions that are served as tools. A client sees their names, types and docstrings."""
+    main, labels, metrics = suite_of_board.main_target, [], dict[str, None]()
+    for target in suite_of_board.scored_targets:
+        labels.append(target.name)
+        metrics |= dict.fromkeys(RANKED_METRICS if target.type == "binary" else target.metrics)
+    if TYPE_CHECKING:
+        Label: TypeAlias = str
+        Metric: TypeAlias = str
+    else:  # the schema lists the targets of the suite and their metrics
+        Label, Metric = Literal[tuple(labels)], Literal[tuple(metrics)]
 
     async def check(
         content: str, context: Context, split: Split = "test", encoding: Encoding = "text", suite: str = ""
@@ -123,8 +129,8 @@ def _tools(endpoints: Endpoints) -> tuple[Callable[..., Any], ...]:
 
     async def board(
         context: Context,
-        label: Label = "success",
-        metric: Metric = "precision",
+        label: Label = main.name,
+        metric: Metric = main.main_metric,
         suite: str = "",
         limit: Annotated[int, Field(ge=1, le=MOST_TOP_ROWS)] = 20,
     ) -> str:

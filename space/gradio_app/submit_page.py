@@ -14,10 +14,13 @@ from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.columns import prediction_columns
 from arb.core.predictions.findings import counted
+from arb.core.suite import Suite
+from arb.core.suites.profile import MODALITIES
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, SPLITS
 from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
 from space.operations.upload_queue import MOST_WAITING
+from space.pages.rows import MISSING, ranked_by
 from space.services import Services
 from space.web.frame import PageFrame, render
 from space.web.http_errors import sentence
@@ -80,7 +83,7 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
     if not settings.is_local:
         token = "HF_TOKEN" if settings.has_oauth else "ARB_TOKEN"
     space_host = (settings.space_host or settings.allowed_hosts).partition(",")[0].strip()
-    columns = prediction_columns(service.suite.targets)
+    columns, main = prediction_columns(service.suite.targets), service.suite.main_target
     return {
         "formats": FORMATS,
         "columns": tuple((name, column.description) for name, column in columns.items()),
@@ -90,9 +93,19 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
         "token": token,
         "allowance": rules_sentence(service.suite.rules),
         "address": f"https://{space_host}" if space_host else f"http://{settings.host}:{settings.port}",
+        "main": main,
+        "noun": {"run": "trajectory", "step": "step", "part": "part"}[main.level],
+        "values": ("true", "false") if set(main.values) == {"yes", "no"} else main.values or ("a number",),
+        "missing": MISSING[main.missing],
         "kind": JUDGE_KINDS[0],
-        "inputs": JUDGE_INPUTS[0],
+        "inputs": _inputs_of(service.suite)[0],
     }
+
+
+def _inputs_of(suite: Suite) -> list[str]:
+    """Return what a judge of the suite's runs may have seen, without the modalities that runs lack."""
+    absent = [each for each in MODALITIES if each not in suite.profile.modalities]
+    return [name for name in JUDGE_INPUTS if not any(each in name for each in absent)]
 
 
 def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> None:
@@ -110,7 +123,7 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
             findings = _html(render("submit/no_file.html"), elem_id="check-result")
     with gr.Column(elem_id="declaration") as declaration:
         _html('<h2 id="step-declaration">2. The declaration</h2>')
-        declared = _declaration_fields(asks_name=services.auth.mode == "local")
+        declared = _declaration_fields(service.suite, asks_name=services.auth.mode == "local")
     suite = gr.Textbox(visible=False)  # filled in by the scripts below
     heading = _html(_button_heading("test"), elem_id="step-submit")
     can_submit = len(services.suites) > 1 or not service.intake.is_off
@@ -164,12 +177,12 @@ def _button_heading(split: str) -> str:
     return "<h2>3. Submit</h2>" if split == "test" else "<h2>2. Dry run</h2>"
 
 
-def _declaration_fields(asks_name: bool) -> list[gr.Component]:
+def _declaration_fields(suite: Suite, asks_name: bool) -> list[gr.Component]:
     """Add the declaration's fields to the page and return them; ``asks_name`` shows the account field."""
     with gr.Row():
         account = _text_field("account", visible=asks_name)
         judge = _text_field("judge")
-        kind, inputs = _choice_field("kind"), _choice_field("inputs")
+        kind, inputs = _choice_field("kind"), _choice_field("inputs", _inputs_of(suite))
     with gr.Row():
         model, authors = _text_field("model"), _text_field("authors")
         link = _text_field("link", placeholder="https://")
@@ -188,9 +201,10 @@ def _text_field(name: str, **options: Any) -> gr.Textbox:
     return gr.Textbox(label=label, max_length=schema["maxLength"], elem_id=name, max_lines=1, **options)
 
 
-def _choice_field(name: str) -> gr.Dropdown:
+def _choice_field(name: str, choices: Sequence[str] = ()) -> gr.Dropdown:
     schema = declared_fields()[name]
-    return gr.Dropdown(schema["enum"], value=None, label=schema["title"], elem_id=name, min_width=140)
+    names = list(choices) or schema["enum"]
+    return gr.Dropdown(names, value=None, label=schema["title"], elem_id=name, min_width=140)
 
 
 def _with_problem(problem: str | None) -> dict[str, Any]:
@@ -210,7 +224,8 @@ def check_html(
         return render("submit/no_file.html")
     try:
         endpoints.count(request)
-        return findings_html(endpoints.check_path(path, Path(path).name, split, suite))
+        upload = endpoints.check_path(path, Path(path).name, split, suite)
+        return findings_html(upload, endpoints.of_suite(suite).suite)
     except CALL_ERRORS as refused:
         return problems_html("The file was not checked.", [error_text(refused)])
 
@@ -250,7 +265,8 @@ def submission_html(
             return problems_html("Nothing was submitted.", problems), by_field
         service = endpoints.of_suite(suite)
         if declared is None:
-            return render("submit/dry_run.html") + report_html(service.intake.dry_run(upload)), {}
+            report = report_html(service.intake.dry_run(upload), service.suite)
+            return render("submit/dry_run.html") + report, {}
         view = service.intake.submit(upload, *declared)
         return receipt_html(service, view.receipt, view), {}
     except DatabaseAway as away:
@@ -264,13 +280,13 @@ def submission_html(
         return problems_html("Something failed on our side.", [SUBMITTING_FAILED]), {}
 
 
-def findings_html(upload: Upload) -> str:
+def findings_html(upload: Upload, suite: Suite) -> str:
     """Return HTML with the findings of a checked file, their rows, and what the file says."""
     return render(
         "submit/findings.html",
         upload=upload,
         groups=grouped_findings(upload),
-        understood=understood(upload),
+        understood=understood(upload, suite),
         benchmark_titles=BENCHMARK_TITLES,
         percent=percent,
         counted=counted,
@@ -291,10 +307,12 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
         is_private=not service.suite.labels_are_public,
         is_scored=view.report is not None,
         row=row,
+        main=service.suite.main_target,
+        ranked_by=ranked_by(service.suite.main_target),
         receipt_link=receipt_link(receipt),
         left=allowance_sentence(left, service.suite.rules) if left else "",
     )
-    return html + (report_html(view.report) if view.report is not None else "")
+    return html + (report_html(view.report, service.suite) if view.report is not None else "")
 
 
 def problems_html(title: str, problems: Sequence[str]) -> str:

@@ -208,7 +208,7 @@ def own_submission(
     if found.report is not None:
         title = f"{found.judge}, submission {submission_id}"
         visible = found.report if is_whole else overall_only(found.report)
-        report = Markup(report_html(visible, title))  # its values are already escaped
+        report = Markup(report_html(visible, service.suite, title))  # its values are already escaped
         is_older = found.report["label_version"] != service.label_version
     may_change = is_private and found.status.is_on_the_board
     return OwnSubmission(

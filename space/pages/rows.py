@@ -3,8 +3,11 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
+from arb.core.suites.targets import Target
+from arb.core.vocabulary import METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
+from leaderboard.metrics import metrics_of
 from leaderboard.score import Cell
 
 INPUTS: Final[Mapping[str, str]] = {
@@ -21,6 +24,37 @@ INPUTS: Final[Mapping[str, str]] = {
 """What a judge sees, by its declared inputs."""
 
 
+def metrics_shown(target: Target) -> dict[str, str]:
+    """Return the titles of the metrics of a target, by name, in the order in which pages list them."""
+    if target.type == "binary":
+        return {name: title for name, title in METRIC_TITLES.items() if name in target.metrics}
+    return {name: metric.title for name, metric in metrics_of(target).items()}
+
+
+MEANINGS: Final[Mapping[str, str]] = {
+    "precision": "the share of a judge's yes answers that are right",
+    "recall": "the share of positives to which a judge says yes",
+    "accuracy": "the share of right answers",
+    "balanced_accuracy": "the mean of the shares of positives and of negatives that a judge recognises",
+}
+MISSING: Final[Mapping[str, str]] = {
+    "negative": "counts as a no", "wrong": "counts as wrong", "left out": "is left out",
+}  # fmt: skip
+"""What a missing answer means for the metrics, by the rule of its target."""
+
+
+def meaning_of(target: Target) -> str:
+    """Return what the main metric of a target is, in words or as a formula; empty if only About says it."""
+    formulas = {} if target.type == "binary" else metrics_of(target)
+    metric = target.main_metric
+    return MEANINGS.get(metric) or (formulas[metric].formula if formulas else "")
+
+
+def ranked_by(target: Target) -> str:
+    """Return what judges are ranked by on a target, in words: ``precision on side effect``."""
+    return f"{metric_name(target.main_metric)} on {target.title.lower()}"
+
+
 def overall_of(row: BoardRow, label: str) -> Cell | None:
     """Return the cell over all trajectories, or None if the judge gives no verdicts on the label."""
     score = row.labels.get(label)
@@ -33,8 +67,8 @@ def is_best(row: BoardRow, label: str) -> bool:
     return bool(score and score.get("best"))
 
 
-def ranked_rows(board: Board, label: str, figure: str = "precision") -> list[tuple[BoardRow, Rank]]:
-    """Return (row, rank) pairs of the rows that have a rank by a metric, best first."""
+def ranked_rows(board: Board, label: str, figure: str | None = None) -> list[tuple[BoardRow, Rank]]:
+    """Return (row, rank) pairs of the rows that have a rank by a metric (the main one), best first."""
     ranks = board.ranks(label, figure)
     found = []
     for row in board.ranking(label, figure):

@@ -110,7 +110,7 @@
     const quoted = (text) => `"${text.replaceAll('"', '""')}"`;
     const rows = runs().filter(chosen).map((run) => `${quoted(run.dataset.run)},${chosen(run).value}\n`);
     const link = document.createElement("a");
-    link.href = URL.createObjectURL(new Blob(["trajectory_id,success\n", ...rows], { type: "text/csv" }));
+    link.href = URL.createObjectURL(new Blob([`trajectory_id,${form.dataset.target}\n`, ...rows], { type: "text/csv" }));
     link.download = "labels.csv";
     link.click();
     URL.revokeObjectURL(link.href);

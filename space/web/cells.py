@@ -7,17 +7,12 @@ from math import ceil, floor
 from typing import Any, Final
 
 from arb.core.console import percent
+from arb.core.vocabulary import metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.score import Cell, Score
 
 FEW: Final = 20
 """A metric over fewer trajectories than this is marked."""
-
-CALLED: Final[Mapping[str, str]] = {
-    "success": "called successful",
-    "side_effect": "said to have a side effect",
-    "repetition": "said to repeat",
-}
 
 
 @dataclass(frozen=True)
@@ -30,30 +25,54 @@ class TableCell:
     is_few: bool = False
 
 
-def metric_cell(cell: Cell | None, figure: str, label: str) -> TableCell:
+def unit_of(figure: str) -> int:
+    """Return the factor with which pages show a metric: 100 for percent, 1 for a distance in grades."""
+    return 1 if figure == "mae" else 100
+
+
+def metric_title(metric: str) -> str:
+    """Return the title of a metric: ``Precision``, ``F1``, ``Weighted kappa``."""
+    name = metric_name(metric)
+    return name[:1].upper() + name[1:]
+
+
+def metric_text(value: float | None, figure: str) -> str:
+    """Return a metric in percent, or as a distance in grades, or a dash if it is undefined."""
+    return percent(value) if value is None or unit_of(figure) == 100 else f"{value:.2f}"
+
+
+def ends_text(ends: Sequence[float] | None, figure: str) -> str:
+    """Return the interval of a metric, or an empty text if there is none."""
+    return " to ".join(metric_text(end, figure) for end in ends or ())
+
+
+def metric_cell(cell: Cell | None, figure: str) -> TableCell:
     """Return a metric as a cell of a table, with its counts as hover text."""
     if cell is None:
         return TableCell("–", None, "not known")
     metrics: Mapping[str, Any] = cell
     value = metrics.get(figure)
     if value is None:
-        return TableCell("–", None, _hover(cell, label))
+        return TableCell("–", None, _hover(cell))
     rests_on = _rests_on(cell, figure)
-    return TableCell(percent(value), value, _hover(cell, label), rests_on is not None and rests_on < FEW)
+    is_few = rests_on is not None and rests_on < FEW
+    return TableCell(metric_text(value, figure), value, _hover(cell), is_few)
 
 
-def _hover(cell: Cell, label: str) -> str:
+def _hover(cell: Cell) -> str:
+    silent = f"; {cell['no_verdict']} without a verdict" if cell.get("no_verdict") else ""
+    if "positives" not in cell:  # the target is not binary
+        return f"{cell['n']:,} labels{silent}"
     if cell["positives"] is None:
         return "as reported; its trajectories are unknown or not only those of test"
-    positives = f"{cell['positives']:,} positives in {cell['n']:,} trajectories"
+    positives = f"{cell['positives']:,} positives among {cell['n']:,} labels"
     tp, fp = cell["tp"], cell["fp"]
     if tp is None or fp is None:
         return f"{positives}; {cell.get('note') or 'counts not known'}"
-    hover = f"rightly {CALLED[label]}: {tp} of {tp + fp}; {positives}"
+    hover = f"a yes is right about {tp} of {tp + fp}; {positives}"
     if "noise" in cell:
         hover += f"; ± {cell['noise']['tp_sd']:g} true positives of noise"
-    if cell["no_verdict"]:
-        hover += f"; {cell['no_verdict']} without a verdict"
+    hover += silent
     return f"{hover}; {cell['note']}" if cell.get("note") else hover
 
 
@@ -62,7 +81,7 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
 
     For a metric with two denominators this is the smaller one.
     """
-    if figure == "accuracy":
+    if figure == "accuracy" or "tp" not in cell:
         return cell["n"]
     tp, fp, fn, tn = cell["tp"], cell["fp"], cell["fn"], cell["tn"]
     if tp is None or fp is None or fn is None or tn is None:  # printed figures without counts
@@ -136,7 +155,7 @@ def distinct_names(rows: Sequence[BoardRow]) -> tuple[str, ...]:
 
 
 def choices_of(board: Board) -> list[tuple[str, str]]:
-    """Return (text, id) of every row for a menu, in the order of the success ranking.
+    """Return (text, id) of every row for a menu, in the order of the board.
 
     The text has the judge, what it sees, its source and, if it was submitted more than once, the day.
     """

@@ -3,7 +3,7 @@
 Every value in a template is escaped. All templates have the function ``link_to("/judge", id=row.id)`` and
 the filters ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
 ``{{ n | thousands }}``, ``{{ row.date | day }}``, ``{{ suite.guidelines | markdown }}``,
-``{{ labels.success | outcome }}`` and ``{{ row.benchmark | benchmark_title }}``.
+``{{ answer | outcome(target) }}`` and ``{{ row.benchmark | benchmark_title }}``.
 
 Templates of whole pages also have the suite's ``profile``, the function ``serves("/paper")``, which returns
 whether that page exists, ``has_docs``, which says whether ``/docs`` serves the documentation, ``suites`` (the
@@ -28,9 +28,10 @@ from markupsafe import Markup
 from arb.core.cache import ByteCache
 from arb.core.console import NOT_DEFINED, interval, percent
 from arb.core.suites.profile import SuiteProfile
-from arb.core.vocabulary import BENCHMARK_TITLES
+from arb.core.suites.targets import UNSURE, Target
+from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
 from space.operations.security import POLICY, content_policy, script_hashes
-from space.web.cells import short_name
+from space.web.cells import ends_text, metric_text, metric_title, short_name, unit_of
 from space.web.http_errors import AccessRefused, HubUnavailable
 from space.web.query import link_to
 from space.web.responses import CachedResponse, StaticAssets
@@ -55,11 +56,22 @@ def _environment() -> Environment:
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
         "markdown": markdown,
-        "outcome": {True: "success", False: "failure", None: "unsure"}.get,
+        "outcome": _outcome,
+        "metric": metric_text,
+        "metric_title": metric_title,
+        "ends": ends_text,
         "benchmark_title": lambda name: BENCHMARK_TITLES.get(name, name),
     }
-    environment.globals |= {"link_to": link_to, "short_name": short_name}
+    words = {"short_name": short_name, "metric_name": metric_name, "unit_of": unit_of}
+    environment.globals |= {"link_to": link_to, **words}
     return environment
+
+
+def _outcome(answer: str | None, target: Target) -> str:
+    """Return the style of an answer to a binary target: yes, no or unsure; empty for other targets."""
+    if answer in (None, UNSURE):
+        return "unsure"
+    return "" if target.type != "binary" else "yes" if answer in target.positive else "no"
 
 
 @lru_cache(maxsize=1)
@@ -102,7 +114,7 @@ PAGES: Final = (
     MenuEntry("Judge", "/judge", below="/"),
     MenuEntry("Errors", "/errors", below="/", has_actions=True),
     MenuEntry("My agent", "/my-agent", has_actions=True),
-    MenuEntry("Success rates", "/rates", below="/my-agent", has_actions=True),
+    MenuEntry("Rates", "/rates", below="/my-agent", has_actions=True),
     MenuEntry("My judge", "/validate", below="/my-agent", has_actions=True),
     MenuEntry("Trajectories", "/trajectories", has_actions=True),
     MenuEntry("Labels", "/labels", has_actions=True),

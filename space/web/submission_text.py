@@ -7,8 +7,7 @@ from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from arb.core.suite import SuiteRules
-from arb.core.vocabulary import LABEL_TITLES, LABELS
+from arb.core.suite import Suite, SuiteRules
 from space.web.frame import render
 from space.web.http_errors import sentence
 from submissions.intake.accounts import AccountQuota, suite_full_message
@@ -81,13 +80,14 @@ def waiting_headers(receipt: Receipt) -> dict[str, str]:
     return {"Location": address, "Retry-After": str(WAITING_SECONDS)}
 
 
-def report_html(report: Mapping[str, Any], of: str = "") -> str:
-    """Return HTML with the metrics of a score report, as one table per label with a row per benchmark.
+def report_html(report: Mapping[str, Any], suite: Suite, of: str = "") -> str:
+    """Return HTML with the metrics of a score report, as one table per target with a row per benchmark.
 
     ``of`` names the report on a page with several reports.
     """
-    labels = {label: report["labels"][label] for label in LABELS if label in report["labels"]}
-    return render("submit/report.html", report={"labels": labels}, of=of, label_titles=LABEL_TITLES)
+    scores = report["labels"]
+    found = [(target, scores[target.name]) for target in suite.scored_targets if target.name in scores]
+    return render("submit/report.html", scores=found, of=of)
 
 
 UNSCORED: Final = "It is recorded and has no score yet; the maintainers of this Space take care of it."

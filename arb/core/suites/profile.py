@@ -30,13 +30,23 @@ OPTIONAL_PAGES: Final = MappingProxyType(
 Their names are the first part of their addresses. The leaderboard, judges' pages and About are always on.
 """
 
-PROFILE_KEYS: Final = ("title", "description", "citation", "license", "version", "date", "links", "pages")
+MODALITIES: Final = ("text", "screenshot", "tree")
+"""What a run may consist of: texts, screenshots, and accessibility trees of pages."""
+
+PROFILE_KEYS: Final = (
+    "title", "description", "noun", "modalities", "citation", "license", "version", "date", "links", "pages",
+)  # fmt: skip
 """The keys of ``suite.toml`` that belong to a profile."""
+
+WITH_RATES: Final = frozenset({"rates", "errors"})
+"""The pages that need a main target that is binary and about whole runs. Without one they are off."""
 
 _SWITCHED_WITH: Final = MappingProxyType({"my-agent": "rates"})
 """Pages without a switch of their own, and the page whose switch they share."""
 
-_LONGEST: Final = MappingProxyType({"title": 80, "description": 600, "citation": 10_000, "license": 200})
+_LONGEST: Final = MappingProxyType(
+    {"title": 80, "description": 600, "noun": 60, "citation": 10_000, "license": 200}
+)
 _MOST_LINKS: Final = 12
 _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _VERSION: Final = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
@@ -51,6 +61,10 @@ class SuiteProfile:
 
     title: str = ""
     description: str = ""
+    noun: str = "agents"
+    """Whose runs are judged, in the plural: ``web agents``."""
+    modalities: tuple[str, ...] = MODALITIES
+    """What runs consist of, some of `MODALITIES`. Pages offer no filter or view for the others."""
     citation: str = ""
     links: tuple[tuple[str, str], ...] = ()
     """Names and addresses, in the order of the file."""
@@ -61,6 +75,11 @@ class SuiteProfile:
     version: str = ""
     date: str = ""
     """The day on which the data were published, such as ``2026-11-26``."""
+
+    @property
+    def place(self) -> str:
+        """Return where the agents worked, as words after "tasks", as far as the modalities tell."""
+        return " in a browser" if "tree" in self.modalities else ""
 
     def serves(self, path: str) -> bool:
         """Return whether the Space serves the page at an address such as ``/paper``."""
@@ -86,6 +105,8 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
     return SuiteProfile(
         title=title or default_title(name),
         description=description,
+        noun=" ".join(content.get("noun", "").split()) or "agents",
+        modalities=tuple(content.get("modalities", MODALITIES)),
         citation=content.get("citation", "").strip(),
         license=content.get("license", "").strip(),
         version=content.get("version", ""),
@@ -110,8 +131,11 @@ def _text_problems(content: Mapping[str, Any]) -> Iterator[str]:
         text = content.get(key, "")
         if not isinstance(text, str) or len(text) > longest:
             yield f"{key}: write a text of at most {longest:,} characters"
-        elif key == "title" and not text.isprintable():
-            yield "title: write it on one line, without control characters"
+        elif key in ("title", "noun") and not text.isprintable():
+            yield f"{key}: write it on one line, without control characters"
+    modalities = content.get("modalities", ["text"])
+    if not isinstance(modalities, list) or not modalities or not all(m in MODALITIES for m in modalities):
+        yield f"modalities: write a list of some of {', '.join(MODALITIES)}"
 
 
 def _release_problems(content: Mapping[str, Any]) -> Iterator[str]:

@@ -56,6 +56,13 @@ RELEASED_WORDS: Final = MappingProxyType(
 )
 """The word for each of their answers in the released annotations."""
 
+CONTRADICTIONS: Final = (
+    ((SUCCESS, "yes"), ("optimality", "1")),
+    ((SUCCESS, "no"), ("optimality", "4")),
+    (("repetition", "yes"), ("optimality", "4")),
+)
+"""Pairs of answers to these targets that contradict each other."""
+
 NO_ANSWER: Final = -1
 """The code of a missing answer."""
 
@@ -211,6 +218,10 @@ class Target:
         if value not in self.values:
             return NO_ANSWER
         return int(value in self.positive) if self.type == "binary" else self.values.index(value)
+
+    def value_of(self, code: int) -> str | None:
+        """Return the value that a number of `code` stands for, or None; of several, the first one."""
+        return next((value for value in self.values if code >= 0 and self.code(value) == code), None)
 
     @property
     def n_codes(self) -> int:

@@ -16,6 +16,7 @@ from leaderboard.board.ranks import DESIGN_EFFECTS, TESTED_TOGETHER
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from leaderboard.suites.published import summarise_fits
 from space.pages.maintain.page import describe_epsilon
+from space.pages.rows import MISSING, meaning_of
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
@@ -94,7 +95,13 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
             published = {"suite": suite, "fits": summarise_fits(suite.published_path)}
             return pages.cached(request, suite.name, PUBLISHED, "About", PATH, lambda: published)
         values = {"facts": facts_of(service), "trust": trust_of(service), "citation": PAPER_BIBTEX}
-        more = {"describe_epsilon": describe_epsilon}
+        main = service.suite.main_target
+        more = {
+            "describe_epsilon": describe_epsilon,
+            "targets": sorted(service.suite.scored_targets, key=lambda each: each is not main),
+            "meaning": meaning_of(main),
+            "missing": MISSING[main.missing],
+        }
         return pages.cached(request, repr(values), "about/page.html", "About", PATH, lambda: values | more)
 
     return router

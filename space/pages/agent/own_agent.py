@@ -1,4 +1,4 @@
-"""The page ``/my-agent``: the success rate of a reader's own agent, from verdicts and labels of drawn runs.
+"""The page ``/my-agent``: the rate of a reader's own agent, from verdicts and labels of drawn runs.
 
 A reader sends a judge's verdicts on all runs, labels the runs that are drawn from them, and gets an interval.
 One form holds all of it, because uploaded files are not stored: the labels are sent together with the files.
@@ -118,6 +118,7 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     files = FileEstimates(services.submissions, services.uploads, services.checks)
     drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
     fixed = {
+        "main": services.submissions.suite.main_target,
         "agent_title": agent_title,
         "counts_offered": [(f"{n} runs of each agent", n) for n in OFFERED],
         "answers": ANSWERS,

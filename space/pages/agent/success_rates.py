@@ -1,6 +1,7 @@
-"""The page ``/rates``: agents' success rates by experts, the paper and judges, and estimates from few labels.
+"""The page ``/rates``: agents' rates by experts, the paper and judges, and estimates from few labels.
 
-The page also shows the effect of judges on training.
+An agent's rate is the share of its runs with the positive answer to the suite's main target, such as the
+rate of runs that reach their goal. The page also shows the effect of judges on training.
 """
 
 import json
@@ -36,7 +37,7 @@ from space.web.query import QueryParam, choices_in
 from submissions.app import SubmissionsApp
 
 PATH: Final = "/rates"
-TITLE, TEMPLATE = "Success rates", "agent/success_rates.html"
+TEMPLATE = "agent/success_rates.html"
 EXPERTS = "Experts"
 PRINTED = (
     (LLM_JUDGE, "llm_judge", "GPT-4o (tree), paper"),
@@ -65,7 +66,7 @@ class RateSources:
     """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
-        self._service, self._verdicts = service, verdicts
+        self._service, self._verdicts, self._main = service, verdicts, service.suite.main_target.name
 
     def choices(self) -> list[tuple[str, str]]:
         """Return (name, id) of all evaluators except the experts: the paper's, then judges with verdicts."""
@@ -87,7 +88,8 @@ class RateSources:
         labels = self._service.labels_for_public_figures()
         if labels is None:
             return None
-        return evaluate_agents(EXPERTS, "labels", labels.primary["success"], labels.trajectories, "published")
+        answers = labels.primary[self._main]
+        return evaluate_agents(EXPERTS, "labels", answers, labels.trajectories, "published")
 
     def default(self) -> list[str]:
         """Return the ids of the evaluators shown by default: the paper's on the official suite, else none."""
@@ -114,7 +116,8 @@ class RateSources:
         column = self._verdicts.for_row(row) if row else None
         if row is not None and column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
-            return evaluate_agents(name, basis, column.success, self._service.suite.split("test"))
+            runs = self._service.suite.split("test")  # they come first in the column
+            return evaluate_agents(name, basis, column.answers[: len(runs)], runs)
         for printed_id, printed, title in PRINTED:
             if row_id == printed_id and self._is_official and experts is not None:
                 return printed_evaluator(printed, title, experts)
@@ -126,8 +129,8 @@ class RateSources:
     def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
         """Return (name, id) of judges with verdicts on every run; on test, the best and the chosen ones."""
         if split == "test":
-            ranked = self._service.records.board().ranking("success")
-            best = [row for row in ranked if is_best(row, "success") and self._verdicts.are_known(row)]
+            ranked = self._service.records.board().ranking(self._main)
+            best = [row for row in ranked if is_best(row, self._main) and self._verdicts.are_known(row)]
             rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
             return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
         columns = self._verdicts.by_judge(split).values()
@@ -165,7 +168,7 @@ class RateSources:
             else:
                 found = self._verdicts.by_judge(split)[row_id]
             if found is not None:
-                columns[name] = found.success
+                columns[name] = found.answers
         if labels is None or not columns:
             return None
         agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
@@ -202,7 +205,7 @@ def view_rates(evaluators: Sequence[Evaluator], benchmark: str) -> dict[str, Any
 
 
 def view_training(
-    rows: Iterable[BoardRow], label: str = "success"
+    rows: Iterable[BoardRow], label: str
 ) -> tuple[Axis, list[tuple[BoardRow, str, FinetuningEffect]]]:
     """Return the axis of shares, and (row, name, effect) of the judges with the fewest wrong trajectories."""
     found = []
@@ -356,6 +359,8 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
+    main = service.suite.main_target
+    title = f"{main.title} rates"
 
     def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:
         splits = sources.splits()
@@ -373,10 +378,11 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         evaluators, problems = sources.find(query["by"])
         choices = sources.choices()
         known = {row_id for _, row_id in choices}
-        ranked = service.records.board().ranking("success")
-        training_axis, training = view_training(map(services.verdicts.with_figures, ranked))
+        ranked = service.records.board().ranking(main.name)
+        training_axis, training = view_training(map(services.verdicts.with_figures, ranked), main.name)
         found = FORMATS | sources.estimates(query["split"], query["judges"], query["labels"])
         return found | {
+            "main": main,
             "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
             "problems": [*problems, *found["problems"]],
             "query": query,
@@ -396,6 +402,6 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         board, (query, unknown) = service.records.board(), choices_of(request)
         labels = [found.version if found else None for found in map(services.verdicts.labels, SPLITS)]
         key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
-        return pages.cached(request, key, TEMPLATE, TITLE, PATH, lambda: values(query, unknown))
+        return pages.cached(request, key, TEMPLATE, title, PATH, lambda: values(query, unknown))
 
     return router

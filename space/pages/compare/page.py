@@ -7,7 +7,8 @@ from typing import Any, Final
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
-from arb.core.vocabulary import BENCHMARK_TITLES, LABEL_TITLES, LABELS, METRIC_TITLES, metric_name
+from arb.core.suites.targets import Target, scored
+from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
 from leaderboard.paired import COMPARED_METRICS
@@ -23,35 +24,43 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.rows import in_order, ranked_rows
+from space.pages.rows import in_order, metrics_shown, ranked_rows
 from space.services import Services
-from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import choices_of, distinct_names, metric_cell, noise_on_board, origin, short_name
+from space.verdicts import JudgeVerdicts
+from space.web.cells import (
+    choices_of,
+    distinct_names,
+    metric_cell,
+    noise_on_board,
+    origin,
+    short_name,
+)
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 
 PATH: Final = "/compare"
-CONTROLS: Final = (
-    QueryParam("judges", "many", []),
-    QueryParam("label", "one", "success", LABELS),
-    QueryParam("figure", "one", "precision", COMPARED_METRICS),
-)
-"""The query parameters. Ids of judges are not listed, since they are looked up on the current board."""
-
 EXAMPLE_SIZE: Final = 3
 QUESTION: Final = "Is one judge really better than another?"
 
 
 def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
-    router = APIRouter()
+    router, suite = APIRouter(), services.submissions.suite
+    targets = {target.name: target for target in suite.scored_targets}
+    known = {name for target in targets.values() for name in compared_metrics(target)}
+    controls = (
+        QueryParam("judges", "many", []),
+        QueryParam("label", "one", suite.main_target.name, tuple(targets)),
+        QueryParam("figure", "one", "", tuple(known)),
+    )
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def compare_page(request: Request) -> Response:
-        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         board = services.submissions.records.board()
         rows = [row for row in map(board.row, chosen["judges"]) if row is not None]
         n_absent = len(chosen["judges"]) - len(rows)
-        label, metric = chosen["label"], chosen["figure"]
+        label, metrics = chosen["label"], compared_metrics(targets[chosen["label"]])
+        metric = chosen["figure"] if chosen["figure"] in metrics else next(iter(metrics))
 
         def values() -> Mapping[str, Any]:
             found = _values(services, board, rows, label, metric)
@@ -60,6 +69,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
             return {
                 **found,
                 "label": label,
+                "main": suite.main_target.name,
                 "metric": metric,
                 "judges": choices_of(board),
                 "unknown": unknown,
@@ -72,12 +82,21 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
+def compared_metrics(target: Target) -> dict[str, str]:
+    """Return the titles of the metrics by which judges are compared on a target, the main one first."""
+    shown = metrics_shown(target)
+    names = [name for name in COMPARED_METRICS if name in shown] if target.type == "binary" else shown
+    return {name: shown[name] for name in sorted(names, key=lambda name: name != target.main_metric)}
+
+
 def _values(
     services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
 ) -> dict[str, Any]:
     """Return the template's values; if fewer than two rows are chosen, the best judges are added."""
+    target = board.target(label)
+    metrics = compared_metrics(target)
     answering = [row for row in rows if row.labels.get(label)]
-    notices = _notices(rows, answering, label)
+    notices = _notices(rows, answering, target)
     compared = answering[:MOST]
     is_example = len(compared) < FEWEST
     if is_example:
@@ -88,8 +107,9 @@ def _values(
     common = {
         "chosen": [row.id for row in compared],
         "most": MOST,
-        "labels": [(title, key) for key, title in LABEL_TITLES.items()],
-        "metrics": [(METRIC_TITLES[key], key) for key in COMPARED_METRICS],
+        "labels": [(target.title, target.name) for target in scored(board.targets)],
+        "metrics": [(title, name) for name, title in metrics.items()],
+        "default_metric": next(iter(metrics)),
         "notices": notices,
         "suggestions": _suggestions(board, label) if is_example else [],
         "is_example": is_example and not answering,
@@ -119,7 +139,7 @@ def _values(
             for pair in found.against_first()
         ],
         "letters": "ABCDE",
-        "metric_titles": METRIC_TITLES,
+        "metric_titles": metrics_shown(target),
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
         "metric_cell": metric_cell,
@@ -137,12 +157,13 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev of the judges with dev verdicts, or None for labels other than success."""
-    labels = verdicts.labels("dev") if label == LABEL else None
+    """Return ensembles on dev of the judges with dev verdicts, or None if the main target is not binary."""
+    is_main = label == verdicts.target.name and verdicts.target.type == "binary"
+    labels = verdicts.labels("dev") if is_main else None
     if labels is None:
         return None
     known = verdicts.by_judge("dev")
-    carried = {name: known[row.id].success for name, row in zip(names, rows, strict=True) if row.id in known}
+    carried = {name: known[row.id].answers for name, row in zip(names, rows, strict=True) if row.id in known}
     return view_dev_ensembles(list(carried), list(carried.values()), labels, label)
 
 
@@ -167,12 +188,13 @@ def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
     return list(best.values())
 
 
-def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], label: str) -> list[str]:
+def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], target: Target) -> list[str]:
     notices = []
     silent = [short_name(row) for row in rows if row not in answering]
     if silent:
-        title = LABEL_TITLES[label].lower()
-        notices.append(f"Left out because they give no verdicts on {title}: {', '.join(silent)}.")
+        notices.append(
+            f"Left out because they give no verdicts on {target.title.lower()}: {', '.join(silent)}."
+        )
     if len(answering) > MOST:
         notices.append(f"{len(answering)} judges were chosen; the first {MOST} are compared.")
     return notices
@@ -185,7 +207,7 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     human = board.row(SECOND_ANNOTATOR)
     if leaders and human is not None and human.labels.get(label):
         pairs.append((leaders[0], human))
-    other_label = "" if label == "success" else label
+    other_label = "" if label == board.main.name else label
     return [
         (
             " and ".join(distinct_names(pair)),

@@ -91,7 +91,7 @@ def rests_on_few(found: Comparison, pair: Pair, group: str, name: str) -> bool:
     """Return whether the metric of either judge rests on few trajectories in a cell of a group."""
     for place in (pair.first, pair.second):
         cell = parts_of(found.entrants[place].row, found.label, group).get(name)
-        if metric_cell(cell, found.figure, found.label).is_few:
+        if metric_cell(cell, found.figure).is_few:
             return True
     return False
 

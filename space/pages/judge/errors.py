@@ -27,7 +27,7 @@ from leaderboard.errors import (
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
 from space.services import Services
-from space.verdicts import LABEL, JudgeColumn
+from space.verdicts import JudgeColumn
 from space.web.frame import PageFrame
 from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
 from space.web.query import link_to
@@ -75,9 +75,9 @@ def errors_of(
     if labels is None:
         return ()
     others = [
-        other.success for other in services.verdicts.by_judge(split).values() if other.judge != column.judge
+        other.answers for other in services.verdicts.by_judge(split).values() if other.judge != column.judge
     ]
-    every = error_queue(services.submissions.suite, labels, LABEL, column.success, others)
+    every = error_queue(services.submissions.suite, labels, column.target, column.answers, others)
     return tuple(error for error in every if not blind.hides(error.trajectory_id))
 
 
@@ -309,6 +309,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             PATH,
             status=404 if judge and column is None else 200,
             judge=judge,
+            target_title=verdicts.target.title,
             column=column,
             queue=queue_page(services, column, chosen, wanted, page, tags, reader) if column else None,
             choices=[] if column else judge_choices(services, chosen, every, reader.blind),

@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from fastapi import APIRouter, Request, Response
 
-from arb.core.vocabulary import LABEL_TITLES, LABELS
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
 from space.pages.judge.plots import plot_values
 from space.pages.judge.summary import (
-    ASKED,
     describe_label_noise,
     dollars,
     eval_results_yaml,
@@ -24,30 +22,38 @@ from space.pages.judge.view import BY_AGENT, JudgeView, view_judge
 from space.pages.leaderboard.query import PROVENANCES
 from space.pages.rows import INPUTS, ranked_rows
 from space.services import Services
-from space.verdicts import LABEL, JudgeVerdicts
-from space.web.cells import choices_of, describe_marks, describe_noise, metric_cell, origin, short_name
+from space.verdicts import JudgeVerdicts
+from space.web.cells import (
+    choices_of,
+    describe_marks,
+    describe_noise,
+    metric_cell,
+    origin,
+    short_name,
+)
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
 from submissions.app import SubmissionsApp
 
 PATH: Final = "/judge"
 ERRORS: Final = "/errors"
-CONTROLS: Final = (QueryParam("id", "one", ""), QueryParam("label", "one", "success", LABELS))
-"""The query parameters. An id is looked up on the current board."""
 
 
 def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     service, verdicts, router = services.submissions, services.verdicts, APIRouter()
+    titles, main = {each.name: each.title for each in service.suite.scored_targets}, verdicts.target
+    controls = (QueryParam("id", "one", ""), QueryParam("label", "one", main.name, tuple(titles)))
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def judge_page(request: Request) -> Response:
-        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
+        chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         board = service.records.board()
         row, label = board.row(chosen["id"]), chosen["label"]
         common = {
             "chosen": chosen,
             "judges": choices_of(board),
-            "labels": [(title, key) for key, title in LABEL_TITLES.items()],
+            "labels": [(title, key) for key, title in titles.items()],
+            "main": main,
             "unknown": unknown,
             "origin": origin,
         }
@@ -77,22 +83,19 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
 def _values(
     service: SubmissionsApp, verdicts: JudgeVerdicts, board: Board, view: JudgeView
 ) -> dict[str, Any]:
-    row, label, suite = view.row, view.label, service.suite
-    facts, (says_yes, positives) = file_facts(service, row, label), ASKED[label]
-    errors_on = verdicts.splits_with_errors(row) if label == LABEL else ()
+    row, label, suite = view.row, view.target.name, service.suite
+    facts = file_facts(service, row, label)
+    errors_on = verdicts.splits_with_errors(row) if label == verdicts.target.name else ()
     return {
         "metric_cell": metric_cell,
         "summary": " · ".join(
             part for part in (row.kind, row.inputs, row.model, origin(row), *row.marks) if part
         ),
-        "label_title": LABEL_TITLES[label],
-        "says_yes": says_yes,
-        "positives": positives,
         "human_marks": _human_marks(view),
         "is_human": row.id == SECOND_ANNOTATOR,
         "has_agents": any(heading == BY_AGENT for heading, _ in view.sections),
         "noise": describe_noise(view.found),
-        "label_noise": describe_label_noise(service, row, label, view.axes["precision"]),
+        "label_noise": describe_label_noise(service, row, label, view.axes.get("precision")),
         "errors_address": link_to(ERRORS, judge=row.id) if errors_on else "",
         # The metrics are those of test, so they link to the errors on test.
         "errors_behind": partial(link_to, ERRORS, judge=row.id, split="test")
@@ -132,7 +135,7 @@ def neighbours(board: Board, row: BoardRow, label: str) -> list[tuple[str, str]]
     if place is None:
         return []
     nearest = [*ranked[max(0, place - 1) : place], *ranked[place + 1 : place + 2]]
-    other_label = "" if label == "success" else label
+    other_label = "" if label == board.main.name else label
     return [
         (short_name(other), link_to("/compare", judges=[row.id, other.id], label=other_label))
         for other in nearest

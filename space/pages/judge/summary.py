@@ -10,7 +10,8 @@ from huggingface_hub import EvalResultEntry, eval_result_entries_to_yaml
 from arb.core.console import interval, percent
 from arb.core.suite import OFFICIAL, Suite
 from arb.core.suites.profile import SuiteProfile
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import scored
+from arb.core.vocabulary import metric_name
 from dataset_script.card import PAPER_BIBTEX
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.calibration import calibrate
@@ -18,25 +19,20 @@ from leaderboard.costs import running_costs
 from leaderboard.judge_precision.scores import cluster_codes
 from leaderboard.labels.quality import disagreement_rates, noise_band
 from leaderboard.report import task_names
+from leaderboard.score import metric_of
 from space.pages.judge.view import JudgeView
 from space.pages.rows import overall_of
-from space.web.cells import Axis, metric_cell, short_name
+from space.web.cells import Axis, metric_cell, metric_text, short_name, unit_of
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
-ASKED: Final[Mapping[str, tuple[str, str]]] = {
-    "success": ("calls successful", "successes"),
-    "side_effect": ("says had a side effect", "side effects"),
-    "repetition": ("says went in circles", "repetitions"),
-}
-
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return (title, precision) of the best and the worst group under a heading, or None for one group."""
+    """Return (title, main metric) of the groups with the highest and the lowest one; None for one group."""
     lines = next((lines for title, lines in view.sections if title == heading), ())
     known = []
     for title, found, _ in lines:
-        cell = metric_cell(found, "precision", view.label)
+        cell = metric_cell(found, view.target.main_metric)
         if cell.value is not None and not cell.is_few:
             known.append((cell.value, (title, cell.text)))
     if len(known) < 2:
@@ -53,14 +49,15 @@ def dollars(amount: float) -> str:
 
 
 def describe_label_noise(
-    service: SubmissionsApp, row: BoardRow, label: str, axis: Axis
+    service: SubmissionsApp, row: BoardRow, label: str, axis: Axis | None
 ) -> dict[str, Any] | None:
     """Return how label noise affects a row, with its band in percent of the axis.
 
-    Return None for references, for private labels, and if no two annotators disagree.
+    Return None for references, for private labels, without an axis of precision, and if no two annotators
+    disagree.
     """
     test = service.labels_for_public_figures()
-    if test is None or row.provenance == "reference":
+    if test is None or row.provenance == "reference" or axis is None:
         return None
     rates = disagreement_rates([found for found in (service.labels.dev, test) if found is not None], label)
     band = noise_band(row.labels.get(label), rates)
@@ -83,7 +80,7 @@ def describe_label_noise(
 NO_FILE = "This server has no file of this judge, so its costs are not known."
 NO_COLUMNS = "Its file has no costs: it has no column cost_usd, input_tokens, output_tokens or latency_s."
 PRIVATE_SCORES = (
-    "Its file has a score, the judge's probability of success. The labels of this suite are private, so "
+    "Its file has a score, the judge's probability of a yes. The labels of this suite are private, so "
     "scores are not evaluated against them here. Evaluate them on dev with "
     "arb leaderboard calibrate FILE --split dev."
 )
@@ -104,13 +101,14 @@ def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, 
         return facts | {"costs_absent": "Its file cannot be read at the moment."}
     costs = running_costs(verdicts, verdicts.rows)
     facts |= {"costs": costs if costs.are_known else None, "costs_absent": NO_COLUMNS}
-    if verdicts.score is None or label != "success":
+    main = service.suite.main_target
+    if verdicts.score is None or label != main.name or (main.type, main.level) != ("binary", "run"):
         return facts
     labels = service.labels_for_public_figures()
     if labels is None:
         return facts | {"calibration_absent": PRIVATE_SCORES}
     tasks, _ = cluster_codes(task_names(labels), len(labels.trajectories))
-    calibration = calibrate(verdicts.score, labels.primary["success"], tasks)
+    calibration = calibrate(verdicts.score, labels.primary[main.name], tasks)
     absent = "" if calibration else "Too few rows of its file have a score to measure its calibration."
     return facts | {"calibration": calibration, "calibration_absent": absent}
 
@@ -125,24 +123,24 @@ _LATEX: Final = {
 
 
 def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
-    """Return the content of ``.eval_results/SUITE.yaml``: the precision on each label, in percent.
+    """Return the content of ``.eval_results/SUITE.yaml``: the main metric of each target, mostly in percent.
 
-    Task ids are the labels, as in the dataset's eval.yaml. The text is empty if no precision is known.
+    Task ids are the targets, as in the dataset's eval.yaml. The text is empty if no main metric is known.
     """
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []
-    for label in LABELS:
-        overall = overall_of(row, label)
-        if overall is None or overall["precision"] is None:
+    for target in scored(board.targets):
+        overall, metric = overall_of(row, target.name), target.main_metric
+        if overall is None or metric_of(overall, metric) is None:
             continue
         source = {"source_url": row.link, "source_name": row.source} if row.link else {}
         entries.append(
             EvalResultEntry(
                 dataset_id=dataset[1] if dataset else f"OWNER/{board.suite}",
-                task_id=label,
-                value=float(percent(overall["precision"])),
+                task_id=target.name,
+                value=float(metric_text(metric_of(overall, metric), metric)),
                 date=row.date[:10],
-                notes=_notes(board, row, overall),
+                notes=_notes(board, row, overall, metric),
                 **source,
             )
         )
@@ -159,7 +157,7 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
     source = f"submission {row.id}" if row.provenance == "scored" else row.source
     place = f"{suite.profile.title} leaderboard, {source}"
     lines = [
-        f"  title        = {{{{{_latex(short_name(row))}, a judge of web agents}}}},",
+        f"  title        = {{{{{_latex(short_name(row))}, a judge of {_latex(suite.profile.noun)}}}}},",
         f"  author       = {{{_authors(row.authors or row.account)}}},",
         f"  year         = {{{row.date[:4]}}},",
         f"  howpublished = {{{_latex(place)}}},",
@@ -172,8 +170,10 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
     return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))
 
 
-def _notes(board: Board, row: BoardRow, overall: Mapping[str, Any]) -> str:
-    notes = [f"precision in percent; recall {percent(overall['recall'])}"]
+def _notes(board: Board, row: BoardRow, overall: Mapping[str, Any], metric: str) -> str:
+    notes = [metric_name(metric) + (" in percent" if unit_of(metric) == 100 else "")]
+    if "recall" in overall:
+        notes.append(f"recall {percent(overall['recall'])}")
     if row.evidence != "reported":
         notes.append(f"{overall['n']:,} test trajectories")
     if "noise" in overall:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from arb.core.suites.targets import Target
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
@@ -16,7 +17,6 @@ from space.web.cells import Axis
 Section = tuple[str, tuple[tuple[str, Cell, Mapping[str, str]], ...]]
 """A heading, and its lines: (title, cell, the filter that shows the cell's errors on the errors page)."""
 
-ON_AN_AXIS: Final = ("precision", "recall")
 BY_BENCHMARK: Final = "By benchmark"
 BY_AGENT: Final = "By agent"
 _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AGENT, AGENT_TITLES))
@@ -24,16 +24,20 @@ _GROUPS: Final = (("benchmark", BY_BENCHMARK, BENCHMARK_TITLES), ("agent", BY_AG
 
 @dataclass(frozen=True)
 class JudgeView:
-    """A judge's row on its page, for one label. ``human`` is the second annotator's overall cell.
+    """A judge's row on its page, for one target. ``human`` is the second annotator's overall cell.
 
-    ``better`` and ``worse`` are the rows that the board separates above it and below it, if they are listed.
+    ``is_main`` is whether the target is the board's main one. ``axes`` has the metrics that are drawn with
+    their intervals, and ``others`` the other ones. ``better`` and ``worse`` are the rows that the
+    board separates above it and below it, if they are listed.
     """
 
     row: BoardRow
-    label: str
+    target: Target
+    is_main: bool
     found: Score
     sections: tuple[Section, ...]
     axes: Mapping[str, Axis]
+    others: tuple[str, ...]
     human: Cell | None
     n_ranked: int
     rank: Rank | None
@@ -49,7 +53,7 @@ class JudgeView:
     @property
     def yes_shares(self) -> tuple[float, float] | None:
         """The fractions of runs to which the judge and the experts say yes, or None without counts."""
-        n, positives, tp, fp = (self.overall[name] for name in ("n", "positives", "tp", "fp"))
+        n, positives, tp, fp = (metric_of(self.overall, name) for name in ("n", "positives", "tp", "fp"))
         if not n or positives is None or tp is None or fp is None:
             return None
         return (tp + fp) / n, positives / n
@@ -60,6 +64,8 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     found = row.labels.get(label)
     if not found:
         return None
+    target = board.target(label)
+    drawn, others = _metrics(target)
     ranks = board.ranks(label)
     rank = ranks.get(row.id)
     places = {row_id: other.place for row_id, other in ranks.items() if other}
@@ -74,18 +80,29 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
             sections.append((heading, tuple(lines)))
     return JudgeView(
         row=row,
-        label=label,
+        target=target,
+        is_main=target is board.main,
         found=found,
         sections=tuple(sections),
-        axes={metric: _axis(found, reference, metric) for metric in ON_AN_AXIS},
+        axes={metric: _axis(found, reference, metric) for metric in drawn},
+        others=others,
         human=reference,
         n_ranked=len(places),
         rank=rank,
         better=tuple(other for other in apart if rank and places[other.id] < rank.place),
         worse=tuple(other for other in apart if rank and places[other.id] > rank.place),
-        why_not_ranked="" if rank else why_not_ranked(row, label, "precision", row.id in ranks),
+        why_not_ranked="" if rank else why_not_ranked(row, label, target.main_metric, row.id in ranks),
         submissions=_submissions(board, row),
     )
+
+
+def _metrics(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the metrics that are drawn, and the other ones that the table has."""
+    if target.type != "binary":
+        return target.metrics[:1], target.metrics[1:]
+    drawn, others = ("precision", "recall"), ("f1", "kappa", "accuracy")
+    main = target.main_metric
+    return drawn, others if main in (*drawn, *others) else (main, *others)
 
 
 def _axis(found: Score, human: Cell | None, metric: str) -> Axis:

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field
 
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
+from arb.core.suites.targets import CONTRADICTIONS
 from leaderboard.labels.annotations import COMMENT_LENGTH
 from space.pages.labels.access import NOT_INVITED_PAGE, PATH, SIGN_IN, AnnotatorContext
 from space.pages.trajectories.dataset import Story, TrajectoriesUnavailable
@@ -100,16 +101,11 @@ def _minutes(seconds: float) -> str:
     return f"{minutes} min" if minutes < 100 else f"{minutes / 60:.1f} h"
 
 
-CONTRADICTIONS: Final = (
-    (("success", "yes"), ("optimality", "1")),
-    (("success", "no"), ("optimality", "4")),
-    (("repetition", "yes"), ("optimality", "4")),
-)
-"""Pairs of answers to the released questions that contradict each other; the page asks before saving them."""
-
-
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
-    """Return the `CONTRADICTIONS` between answers that a suite's released questions allow."""
+    """Return the `CONTRADICTIONS` that the answers to a suite's released questions can have.
+
+    The page asks before saving them.
+    """
     known = {(each.name, value) for each in suite.targets if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 

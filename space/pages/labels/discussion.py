@@ -77,6 +77,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
     last = rescorings(service)[-1:]
     boards = [service.records.board_under(event.body[name]) for event in last for name in ("from", "to")]
     return {
+        "main": service.suite.main_target,
         "people": progress_of_annotators(state),
         "report": annotations.agreement(),
         "questions_changed": have_questions_changed(service.suite, versions),
@@ -102,11 +103,10 @@ def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, An
 
 
 def compare_boards(before: Board, after: Board) -> list[tuple[BoardRow, Score | None, Score | None]]:
-    """Return the scored rows of the newer board, with their scores on success on both boards."""
-    old = {row.id: row.labels.get("success") for row in before.rows}
-    return [
-        (row, old.get(row.id), row.labels.get("success")) for row in after.rows if row.provenance == "scored"
-    ]
+    """Return the scored rows of the newer board, with their scores on the main target on both boards."""
+    main = after.main.name
+    old = {row.id: row.labels.get(main) for row in before.rows}
+    return [(row, old.get(row.id), row.labels.get(main)) for row in after.rows if row.provenance == "scored"]
 
 
 class DiscussionDecision(RequestBody):

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field, create_model
 
 from arb.core.ids import Trajectory
 from arb.core.suite import Suite
-from arb.core.suites.targets import SUCCESS, UNSURE
+from arb.core.suites.targets import UNSURE
 from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.trajectories.labels import Expert
 from space.services import Services
@@ -150,11 +150,11 @@ def build_disputes_router(services: Services) -> APIRouter:
 
 @dataclass(frozen=True)
 class DisputedVerdict:
-    """A judge's verdict that led to a dispute: ``says`` is success, failure or nothing."""
+    """A judge's verdict that led to a dispute: its answer to the main target, or None."""
 
     judge: str
     name: str
-    says: str
+    says: str | None
 
 
 def dispute_form(
@@ -182,20 +182,21 @@ def dispute_form(
         "address": link_to(PATH, trajectory_id=trajectory.trajectory_id),
         "questions": questions,
         "judge": judge,
-        "question": SUCCESS if judge else "",
+        "main": suite.main_target,
+        "question": suite.main_target.name if judge else "",
         # Who disputes a label because of a judge's error proposes the judge's answer.
-        "answer": {"success": "yes", "failure": "no"}.get(judge.says, "") if judge else "",
+        "answer": (judge.says or "") if judge else "",
         "is_public": is_public,
     }
 
 
 def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> DisputedVerdict | None:
-    """Return a judge's verdict on success, or None if there is none or its errors may not be shown."""
+    """Return a judge's verdict on the main target; None without one, or if its errors may not be shown."""
     column = services.verdicts.find(judge, trajectory.split) if judge else None
     if column is None:
         return None
     place = services.submissions.suite.split(trajectory.split).index(trajectory)
-    says = {1: "success", 0: "failure"}.get(int(column.success[place]), "nothing")
+    says = services.verdicts.target.value_of(int(column.answers[place]))
     return DisputedVerdict(column.judge, column.name, says)
 
 

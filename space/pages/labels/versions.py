@@ -14,6 +14,7 @@ from fastapi import APIRouter, Request, Response
 from arb.core.suite import Suite
 from space.pages.labels.access import BlindItems
 from space.pages.labels.disputes import answer_words
+from space.pages.rows import ranked_by
 from space.services import Services
 from space.web.cells import origin, short_name
 from space.web.frame import PageFrame
@@ -51,15 +52,16 @@ def visible_corrections(
     return CorrectionList(visible, hidden)
 
 
-def view_rescoring(record: Event) -> dict[str, Any]:
+def view_rescoring(record: Event, main: str) -> dict[str, Any]:
     """Return the template's values for a re-scoring that followed a new label set.
 
-    ``moved`` of ``rows`` ranks changed. ``effects`` has a `JudgeEffect` per judge, by question.
+    ``moved`` of ``rows`` ranks on the main target changed. ``effects`` has a `JudgeEffect` per judge, by
+    question.
     """
     ranks, effects = record.body["ranks"], record.body.get("effects")
     if ranks and not effects:  # the earlier labels could not be read any more: only ranks are recorded
         rows = [{"id": row_id, "places": places} for row_id, places in ranks.items()]
-        effects = {"success": sorted(rows, key=lambda row: (row["places"][1] is None, row["places"][1] or 0))}
+        effects = {main: sorted(rows, key=lambda row: (row["places"][1] is None, row["places"][1] or 0))}
     return {
         "before": record.body["from"],
         "after": record.body["to"],
@@ -94,8 +96,9 @@ def build_label_versions(services: Services, pages: PageFrame) -> APIRouter:
             versions=[(each, visible(each.corrections)) for each in reversed(versions)],
             questions_changed=have_questions_changed(service.suite, versions),
             titles=service.suite.target_titles,
+            ranked_by=ranked_by(service.suite.main_target),
             words_of=partial(answer_words, service.suite),
-            rescorings=[view_rescoring(record) for record in reversed(found)],
+            rescorings=[view_rescoring(record, service.suite.main_target.name) for record in reversed(found)],
             names=_names(service) if sees_all else {},
             sees_all=sees_all,
             is_private=not is_public,

@@ -3,10 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from arb.core.vocabulary import BENCHMARK_TITLES, LABELS, METRIC_TITLES
+from arb.core.suites.targets import Target, scored
+from arb.core.vocabulary import BENCHMARK_TITLES, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import parts_of
-from space.pages.rows import in_order
+from space.pages.rows import in_order, metrics_shown
 
 FACTS: Final[Mapping[str, str]] = {
     "cost": "Cost, $ per 1,000",
@@ -18,14 +19,21 @@ FACTS: Final[Mapping[str, str]] = {
     "source": "Source",
 }
 """The titles of columns that are neither a metric nor a benchmark, by their names in the URL."""
-USUAL: Final = ("precision", "recall", "f1", *BENCHMARK_TITLES, "cost", "submissions", "source")
-"""The columns that appear on their own if more than one row fills them; so do further benchmarks."""
+UNUSUAL: Final = METRIC_TITLES.keys() - {"precision", "recall", "f1"} | {
+    "model", "maker", "weights", "licence",
+}  # fmt: skip
+"""The columns that appear only if the reader chooses them."""
 
 
-def column_titles(benchmarks: Iterable[str]) -> dict[str, str]:
+def metric_titles(targets: Iterable[Target]) -> dict[str, str]:
+    """Return the titles of the metrics of all targets, by name."""
+    return {name: title for target in targets for name, title in metrics_shown(target).items()}
+
+
+def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[str, str]:
     """Return the titles of all columns that can be chosen, by name, in the order of the table."""
     parts = {name: BENCHMARK_TITLES.get(name, name) for name in in_order(set(benchmarks), BENCHMARK_TITLES)}
-    return {**METRIC_TITLES, **parts, **FACTS}
+    return {**metric_titles(targets), **parts, **FACTS}
 
 
 def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
@@ -36,21 +44,23 @@ def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """
     judges = [row for row in board.rows if row.provenance != "reference"]
     least = min(2, len(judges))
-    other = [name for name in columns if name not in METRIC_TITLES and name not in FACTS]
+    targets = scored(board.targets)
+    always = {"source", *metric_titles(targets)}
+    labels = [target.name for target in targets]
     return tuple(
         name
         for name in columns
-        if (name in USUAL or name in other)
-        and (name in METRIC_TITLES or name == "source" or _is_filled(judges, name, least))
+        if name not in UNUSUAL
+        and (name in always or _is_filled(judges, labels, name, least))
         and (name != "submissions" or any((row.attempts or 0) > 1 for row in judges))
     )
 
 
-def _is_filled(judges: Sequence[BoardRow], name: str, least: int) -> bool:
+def _is_filled(judges: Sequence[BoardRow], labels: Sequence[str], name: str, least: int) -> bool:
     filled = 0
     for row in judges:
         value = {"cost": row.cost, "submissions": row.attempts}.get(name)
-        filled += bool(value) or any(name in parts_of(row, label, "by_benchmark") for label in LABELS)
+        filled += bool(value) or any(name in parts_of(row, label, "by_benchmark") for label in labels)
         if filled >= least:
             return True
     return False

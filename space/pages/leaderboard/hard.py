@@ -12,7 +12,7 @@ from leaderboard.hard import FAMILIES, HardScore, Recall, family_of, family_vote
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, chosen_rows
-from space.verdicts import LABEL, JudgeVerdicts
+from space.verdicts import JudgeVerdicts
 from space.web.cells import FEW, TableCell
 
 
@@ -56,9 +56,9 @@ def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, l
     members: dict[str, list[Codes]] = {}
     for family, rows in families.items():
         columns = filter(None, map(verdicts.for_row, rows))  # a file may be unreadable
-        members[family] = [column.success for column in columns]
+        members[family] = [column.answers for column in columns]
     votes = family_votes({family: found for family, found in members.items() if found})
-    truth = labels.primary[LABEL]
+    truth = labels.primary[verdicts.target.name]
     chosen = np.array([choice.agent in ("", t.agent) for t in labels.trajectories], dtype=bool)
     known = [row for row in chosen_rows(board, choice) if row.provenance != "reference"]
     known = [row for row in known if verdicts.are_known(row)]
@@ -67,10 +67,10 @@ def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, l
         column = verdicts.for_row(row)
         if column is not None:
             family = family_of(row.judge)
-            score = score_on(column.success, truth, hard_for(family, votes, truth) & chosen)
+            score = score_on(column.answers, truth, hard_for(family, votes, truth) & chosen)
             lines.append(_line(row, family, score))
     hard = hard_for("", votes, truth) & chosen
-    second = labels.second[LABEL]
+    second = labels.second[verdicts.target.name]
     answered = hard & (second >= 0)
     human = board.row(SECOND_ANNOTATOR)
     return HardView(

@@ -11,7 +11,6 @@ from fastapi import APIRouter, Request, Response
 from markupsafe import Markup
 
 from arb.core.cache import ByteCache
-from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.history import board_history
 from leaderboard.paper.models import WEIGHTS
@@ -31,9 +30,9 @@ from space.pages.leaderboard.query import (
 )
 from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
-from space.pages.rows import INPUTS
+from space.pages.rows import INPUTS, meaning_of, metrics_shown
 from space.services import Services
-from space.verdicts import LABEL, JudgeVerdicts
+from space.verdicts import JudgeVerdicts
 from space.web.cells import MARKS, cost_cell
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
@@ -41,7 +40,7 @@ from submissions.app import SubmissionsApp
 
 PATH: Final = "/"
 DESCRIPTION: Final = (
-    "Which automatic judges of web agents can you trust? Their verdicts, evaluated against expert labels."
+    "Which automatic judges of {noun} can you trust? Their verdicts, evaluated against expert labels."
 )
 ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
@@ -61,7 +60,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
         board = service.records.board()
         key = (board.key, verdicts.version)
         options = known.get(key, lambda: options_of(board, verdicts.has_hard_subset()))
-        return board, options, *choice_in(request.url.query, options, len(board.rows))
+        return board, options, *choice_in(request.url.query, options, len(board.rows), board.targets)
 
     def _values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
         labels = service.labels_for_public_figures()
@@ -72,11 +71,12 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def leaderboard(request: Request) -> Response:
         board, options, choice, refused = choice_of(request)
+        profile = service.suite.profile
         key = (board.key, verdicts.version, choice, tuple(refused), service.intake.read_only_reason)
 
         def values() -> dict[str, Any]:
             return {
-                "description": service.suite.profile.description or DESCRIPTION,
+                "description": profile.description or DESCRIPTION.format(noun=profile.noun),
                 "facts": facts_of(service, board),
                 "options": options,
                 "refused": refused,
@@ -105,18 +105,20 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
     """Return the template's values that depend on the choice: table, plots, findings, history."""
     rows = chosen_rows(board, choice)
     table = table_values(board, choice, errors_behind)
+    has_recall = "recall" in choice.target.metrics
     return {
         **table,
-        "plot": precision_recall_plot(rows, choice, table["view"].front),
+        "plot": precision_recall_plot(rows, choice, table["view"].front) if has_recall else None,
         "costs": cost_plot(rows, choice),
-        "sentences": sentences(board, choice.label, choice.figure),
-        "ranks": view_history(board_history(board, choice.label, MOST_LINES)),
+        "sentences": sentences(board, choice.target.name, choice.metric),
+        "ranks": view_history(board_history(board, choice.target.name, MOST_LINES)),
     }
 
 
 def address_values(choice: LeaderboardQuery) -> dict[str, Any]:
     return {
         "choice": choice,
+        "figures": metrics_shown(choice.target),
         "inputs": INPUTS,
         "address": lambda **changes: address_of_choice(choice, **changes),
     }
@@ -128,13 +130,9 @@ def table_values(
     return {
         **address_values(choice),
         "errors_behind": errors_behind,
-        "errors_can_be_opened": any(errors_behind(row, choice.figure) for row in board.rows),
+        "errors_can_be_opened": any(errors_behind(row, choice.metric) for row in board.rows),
         "has_papers": any(row.provenance in ("published", "self-reported") for row in board.rows),
         "view": view_board(board, choice, after),
-        "metric_titles": METRIC_TITLES,
-        "lower_is_better": LOWER_IS_BETTER,
-        "metric_name": metric_name,
-        "inputs": INPUTS,
         "cost_cell": cost_cell,
         "weights": WEIGHTS,
         "breakable": breakable,
@@ -158,7 +156,9 @@ def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
         "n_trajectories": len(test),
         "n_agents": len({trajectory.agent for trajectory in test}),
         "label_version": board.label_version,
-        "n_judges": sum(rank is not None for rank in board.ranks("success").values()),
+        "target": service.suite.main_target,
+        "meaning": meaning_of(service.suite.main_target),
+        "n_judges": sum(rank is not None for rank in board.ranks(board.main.name).values()),
         "updated": max(dates)[:10] if dates else None,
         "read_only_reason": service.intake.read_only_reason,
     }
@@ -166,7 +166,7 @@ def facts_of(service: SubmissionsApp, board: Board) -> dict[str, Any]:
 
 def _errors_behind(choice: LeaderboardQuery, verdicts: JudgeVerdicts) -> ErrorsBehind:
     def address(row: BoardRow, metric: str) -> str:
-        if choice.label != LABEL or "test" not in verdicts.splits_with_errors(row):
+        if choice.label or choice.target.level != "run" or "test" not in verdicts.splits_with_errors(row):
             return ""
         errors = {"kind": ERRORS_BEHIND.get(metric), "agent": choice.agent}
         return link_to("/errors", judge=row.id, split="test", **{k: v for k, v in errors.items() if v})

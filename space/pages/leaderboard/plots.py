@@ -12,13 +12,13 @@ from typing import Final
 
 import numpy as np
 
-from arb.core.console import interval, percent
-from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES, metric_name
+from arb.core.vocabulary import is_low, metric_name
 from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
 from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, cell_of, figure_of
-from space.web.cells import cost_cell, short_name
+from space.pages.rows import metrics_shown
+from space.web.cells import cost_cell, ends_text, metric_text, short_name, unit_of
 
 WIDTH, HEIGHT = 600, 400
 """Pixels of the plotting area."""
@@ -57,7 +57,7 @@ FREE_SHARE: Final = 0.12
 """The share of the logarithmic cost axis that is reserved for judges that cost nothing."""
 ARROW, ARROW_HEIGHT = 24, 5
 """The reach of the arrow at a lower bound, in pixels from its point."""
-TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2)
+TICK_STEPS: Final = (0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 MOST_TICKS: Final = 7
 
 Box = tuple[float, float, float, float]
@@ -198,8 +198,8 @@ def _hover(row: BoardRow, choice: LeaderboardQuery, figures: Sequence[str]) -> s
     lines = [short_name(row)]
     for figure in figures:
         ends = interval_of(cell_of(row, choice) or {}, figure) if figure == figures[0] else None
-        bounds = f" ({interval(ends)})" if ends else ""
-        lines.append(f"{metric_name(figure)} {percent(figure_of(row, choice, figure))}{bounds}")
+        bounds = f" ({ends_text(ends, figure)})" if ends else ""
+        lines.append(f"{metric_name(figure)} {metric_text(figure_of(row, choice, figure), figure)}{bounds}")
     return "\n".join(lines)
 
 
@@ -223,7 +223,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
 
     Return None if fewer than two rows have both a cost and the metric.
     """
-    judges, figure = [row for row in rows if row.provenance != "reference"], choice.figure
+    judges, figure = [row for row in rows if row.provenance != "reference"], choice.metric
     drawn: list[BoardRow] = []
     costs: list[float] = []
     values: list[float] = []
@@ -237,7 +237,10 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
         return None
     ends = [_ends(row, choice, figure, value) for row, value in zip(drawn, values, strict=True)]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
-    bottom, top = max(least - MARGIN, min(0.0, least)), min(most + MARGIN, 1.0)
+    unit, title = unit_of(figure), metrics_shown(choice.target)[figure]
+    bottom, top = max(least - MARGIN, min(0.0, least)), most + MARGIN
+    if unit == 100:
+        top = min(top, 1.0)
     bounds = [bool(row.cost and row.cost.get("is_at_least")) for row in drawn]
     exact = [number for number, is_bound in enumerate(bounds) if not is_bound]
     scale = _CostScale.around(costs)
@@ -246,7 +249,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
         for place in _pareto_front(
             [costs[number] for number in exact],
             [values[number] for number in exact],
-            figure in LOWER_IS_BETTER,
+            is_low(figure),
         )
     ]
 
@@ -275,11 +278,12 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     placed = marks_of(points, window, hover, [*_along(steps), *arrows])
     return PlotView(
         name="cost-quality",
-        titles=("US dollars per 1,000 trajectories", f"{METRIC_TITLES[figure]}, %"),
+        titles=("US dollars per 1,000 trajectories", f"{title}, %" if unit == 100 else title),
         marks=tuple(replace(mark, is_at_least=bound) for mark, bound in zip(placed, bounds, strict=True)),
         x_ticks=tuple((to_pixels(scale.share(cost), 0, window)[0], f"{cost:g}") for cost in scale.ticks()),
         y_ticks=tuple(
-            (to_pixels(0, share(tick), window)[1], f"{100 * tick:.0f}") for tick in round_ticks(bottom, top)
+            (to_pixels(0, share(tick), window)[1], f"{round(unit * tick, 6):g}")
+            for tick in round_ticks(bottom, top)
         ),
         front=f"M{steps[0][0]:g},{steps[0][1]:g}{path}H{WIDTH}" if steps else "",
         figure=metric_name(figure),
@@ -338,10 +342,9 @@ class _CostScale:
 
 
 def round_ticks(low: float, high: float = 1.0) -> list[float]:
-    """Return a few round fractions from ``low`` to ``high``."""
+    """Return a few round numbers from ``low`` to ``high``."""
     step = next((step for step in TICK_STEPS if (high - low) / step <= MOST_TICKS), TICK_STEPS[-1])
-    number = round(1 / step)
-    return [place / number for place in range(ceil(low * number - 1e-9), floor(high * number + 1e-9) + 1)]
+    return [round(place * step, 6) for place in range(ceil(low / step - 1e-9), floor(high / step + 1e-9) + 1)]
 
 
 def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:

@@ -1,16 +1,17 @@
 """The reader's choice on the leaderboard, read from the URL: which rows of the board, in which order."""
 
-from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import Any, Final
 
 from arb.core.suite import OFFICIAL
-from arb.core.vocabulary import AGENT_TITLES, LABEL_TITLES, LABELS, LOWER_IS_BETTER, METRIC_TITLES
+from arb.core.suites.targets import Target, default_targets, main_target, scored
+from arb.core.vocabulary import AGENT_TITLES, LOWER_IS_BETTER
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.rows import parts_of
 from leaderboard.score import Cell, metric_of
-from space.pages.leaderboard.columns import column_titles, usual_columns
+from space.pages.leaderboard.columns import column_titles, metric_titles, usual_columns
 from space.pages.rows import overall_of
 from space.web.query import QueryParam, choices_in, link_to
 
@@ -31,8 +32,10 @@ MOST_ROWS: Final = 1_000
 class LeaderboardQuery:
     """The reader's choice. An empty value does not filter."""
 
-    label: str = "success"
-    figure: str = "precision"
+    label: str = ""
+    """The name of a target; empty: the main one."""
+    figure: str = ""
+    """The name of a metric; empty: the main one of the target."""
     search: str = ""
     kinds: Collection[str] = ()
     provenances: Collection[str] = ()
@@ -47,6 +50,17 @@ class LeaderboardQuery:
     """The numbers of the first and the last row to show."""
     columns: tuple[str, ...] = ()
     """The columns to show; empty: those that appear on their own (`usual_columns`)."""
+    targets: tuple[Target, ...] = field(default_factory=lambda: scored(default_targets()), repr=False)
+    """The targets that judges are scored on."""
+
+    @property
+    def target(self) -> Target:
+        chosen = (target for target in self.targets if target.name == self.label)
+        return next(chosen, main_target(self.targets))
+
+    @property
+    def metric(self) -> str:
+        return self.figure or self.target.main_metric
 
 
 Options = dict[str, dict[str, str]]
@@ -58,17 +72,20 @@ def options_of(board: Board, has_hard_subset: bool = False) -> Options:
     judges = [row for row in board.rows if row.provenance != "reference"]
     inputs = sorted({row.inputs for row in judges} - {""})
     provenances = {"scored", *(row.provenance for row in judges)}
-    agents = part_names(board.rows, LABELS, "by_agent")
+    targets = scored(board.targets)
+    labels = {target.name: target.title for target in targets}
+    agents = part_names(board.rows, labels, "by_agent")
     if board.suite == OFFICIAL:
         agents |= AGENT_TITLES.keys()
-    benchmarks = part_names(board.rows, LABELS, "by_benchmark")
-    columns = ("rank", "figure", *METRIC_TITLES, *SORT_KEYS, *sorted(benchmarks | agents))
-    titles = column_titles(benchmarks)
+    benchmarks = part_names(board.rows, labels, "by_benchmark")
+    titles = column_titles(benchmarks, targets)
+    metrics = metric_titles(targets)
+    columns = ("rank", "figure", *metrics, *SORT_KEYS, *sorted(benchmarks | agents))
     return {
         "columns": titles,
         "usual_columns": dict.fromkeys(usual_columns(board, titles), ""),
-        "label": dict(LABEL_TITLES),
-        "figure": dict(METRIC_TITLES),
+        "label": labels,
+        "figure": metrics,
         "agent": {agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
         "kind": {kind: kind for kind in sorted({row.kind for row in judges})},
         "inputs": {name: name for name in inputs},
@@ -83,11 +100,18 @@ def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> s
     return {name for label in labels for row in rows for name in parts_of(row, label, group)}
 
 
-def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQuery, list[str]]:
-    """Return the choice encoded in a query string, and the names of parameters with invalid values."""
+def choice_in(
+    query: str, options: Options, n_rows: int, targets: Sequence[Target] | None = None
+) -> tuple[LeaderboardQuery, list[str]]:
+    """Return the choice encoded in a query string, and the names of parameters with invalid values.
+
+    ``targets`` are those of the board, by default AgentRewardBench's. A metric that only other targets have
+    becomes the main metric.
+    """
+    known = scored(targets or default_targets())
     controls = [
-        QueryParam("label", "one", "success", tuple(options["label"])),
-        QueryParam("figure", "one", "precision", tuple(options["figure"])),
+        QueryParam("label", "one", "", tuple(options["label"])),
+        QueryParam("figure", "one", "", tuple(options["figure"])),
         QueryParam("agent", "one", "", ("", *options["agent"])),
         *(QueryParam(name, "many", [], tuple(options[name])) for name in ("kind", "inputs", "from")),
         QueryParam("q", "text", "", max_length=LONGEST_SEARCH),
@@ -98,13 +122,17 @@ def choice_in(query: str, options: Options, n_rows: int) -> tuple[LeaderboardQue
         QueryParam("columns", "many", [], tuple(options["columns"])),
     ]
     values, refused = choices_in(query, controls)
-    if values["subset"] and values["label"] != "success":  # of other labels, no families are known
+    label = "" if values["label"] == main_target(known).name else values["label"]
+    target = LeaderboardQuery(label, targets=known).target
+    has_metric = values["figure"] in target.metrics and values["figure"] != target.main_metric
+    if values["subset"] and label:  # of other targets, no families are known
         values["subset"] = ""
         refused.append("subset")
     columns = tuple(name for name in options["columns"] if name in values["columns"])
     choice = LeaderboardQuery(
-        label=values["label"],
-        figure=values["figure"],
+        label=label,
+        figure=values["figure"] if has_metric else "",
+        targets=known,
         search=values["q"],
         kinds=tuple(sorted(values["kind"])),
         provenances=tuple(sorted(values["from"])),
@@ -135,8 +163,8 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
     Only ``changes`` may set ``rows``, as (first, last): a new choice begins with its first rows.
     """
     values = {
-        "label": "" if choice.label == "success" else choice.label,
-        "figure": "" if choice.figure == "precision" else choice.figure,
+        "label": choice.label,
+        "figure": choice.figure,
         "agent": choice.agent,
         "kind": choice.kinds,
         "inputs": choice.inputs,
@@ -156,8 +184,8 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
     """Return the row's cell over all agents or for the chosen one, or None if it is not known."""
     if choice.agent:
-        return parts_of(row, choice.label, "by_agent").get(choice.agent)
-    return overall_of(row, choice.label)
+        return parts_of(row, choice.target.name, "by_agent").get(choice.agent)
+    return overall_of(row, choice.target.name)
 
 
 def figure_of(row: BoardRow, choice: LeaderboardQuery, figure: str) -> float | None:
@@ -172,14 +200,15 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
     filtered out. If an agent is chosen, rows are still ordered over all agents, like the ranks, but rows
     without a metric for the agent come after the other judges.
     """
-    ranks = board.ranks(choice.label, choice.figure)
+    label, metric = choice.target.name, choice.metric
+    ranks = board.ranks(label, metric)
     rows = [
         row
-        for row in board.ranking(choice.label, choice.figure)
+        for row in board.ranking(label, metric)
         if row.provenance == "reference" or _fits(row, choice, ranks)
     ]
     if choice.agent:
-        rows.sort(key=lambda row: figure_of(row, choice, choice.figure) is None)
+        rows.sort(key=lambda row: figure_of(row, choice, metric) is None)
     if choice.sort:
         key = _sort_key(choice, ranks)
         known = [row for row in rows if key(row) is not None]
@@ -192,7 +221,8 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
 def precision_recall_front(board: Board, choice: LeaderboardQuery) -> frozenset[str]:
     """Return the ids of the judges on the precision-recall front, whatever rows the reader has filtered.
 
-    No other comparable judge has at least the same precision and recall, and one of them higher.
+    No other comparable judge has at least the same precision and recall, and one of them higher. Without
+    these metrics, no judge is on the front.
     """
     everything = replace(choice, search="", kinds=(), inputs=(), provenances=(), sort="")
     found = []
@@ -240,7 +270,7 @@ LOWEST_FIRST: Final = frozenset({"rank", "judge", "date", "cost", "model", "make
 
 def usual_order(name: str, choice: LeaderboardQuery) -> str:
     """Return the value of ``sort`` that a first click on a column sets: the best or the first value first."""
-    metric = choice.figure if name == "figure" else name
+    metric = choice.metric if name == "figure" else name
     return name if name in LOWEST_FIRST or metric in LOWER_IS_BETTER else f"-{name}"
 
 
@@ -252,15 +282,15 @@ def other_order(order: str) -> str:
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
     """Return the sort key for the chosen column; the key is None for a row without a value in it."""
     name = choice.sort.removeprefix("-")
-    figure = choice.figure if name == "figure" else name
+    figure = choice.metric if name == "figure" else name
     group = "by_agent" if choice.agent else "by_benchmark"
-    if figure in METRIC_TITLES:
+    if figure in metric_titles(choice.targets):
         return lambda row: figure_of(row, choice, figure)
     if name == "rank":
         places = {row_id: rank.place for row_id, rank in ranks.items() if rank}
         return lambda row: places.get(row.id)
 
     def of_part(row: BoardRow) -> float | None:
-        return metric_of(parts_of(row, choice.label, group).get(name) or {}, choice.figure)
+        return metric_of(parts_of(row, choice.target.name, group).get(name) or {}, choice.metric)
 
     return SORT_KEYS.get(name, of_part)

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from arb.core.console import percent
+from arb.core.suites.targets import Target
 from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
@@ -11,22 +11,21 @@ from leaderboard.board.rows import parts_of
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
 from space.pages.rows import overall_of, ranked_rows
-from space.web.cells import CALLED, short_name
-
-POSITIVES = {"success": "successes", "side_effect": "side effects", "repetition": "repetitions"}
+from space.web.cells import metric_text, short_name, unit_of
 
 
-def sentences(board: Board, label: str, figure: str = "precision") -> list[str]:
+def sentences(board: Board, label: str, figure: str | None = None) -> list[str]:
     """Return up to five sentences: on ranks, the first row, the smallest benchmark and the reference."""
+    target = board.target(label)
     ranked = ranked_rows(board, label, figure)
     if not ranked:
         return ["No judge has a rank for this label yet."]
     found = [
         _separated([rank for _, rank in ranked]),
         _open_ranks(ranked),
-        _first(ranked[0][0], label, figure),
+        _first(ranked[0][0], target, figure or target.main_metric),
         _smallest_benchmark([row for row, _ in ranked], label),
-        _human(board, label),
+        _human(board, target),
     ]
     return [sentence for sentence in found if sentence]
 
@@ -56,15 +55,17 @@ def _open_ranks(ranked: Sequence[tuple[BoardRow, Rank]]) -> str:
     )
 
 
-def _first(row: BoardRow, label: str, figure: str) -> str:
-    cell = overall_of(row, label)
+def _first(row: BoardRow, target: Target, figure: str) -> str:
+    cell = overall_of(row, target.name)
     if figure != "precision":
-        return f"{short_name(row)} leads with {metric_name(figure)} {percent(metric_of(cell or {}, figure))}."
+        value = metric_text(metric_of(cell or {}, figure), figure)
+        return f"{short_name(row)} leads with {metric_name(figure)} {value}."
     if cell is None or cell["precision"] is None or cell["recall"] is None:
         return ""
     return (
-        f"{short_name(row)} leads: it is right about {round(100 * cell['precision'])} of 100 trajectories "
-        f"{CALLED[label]}, and misses {round(100 * (1 - cell['recall']))} of 100 {POSITIVES[label]}."
+        f"{short_name(row)} leads on {target.title.lower()}: when it says yes, it is right about "
+        f"{round(100 * cell['precision'])} of 100 trajectories, and it misses "
+        f"{round(100 * (1 - cell['recall']))} of 100 positives."
     )
 
 
@@ -72,7 +73,7 @@ def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
     sizes: dict[str, tuple[int, int]] = {}
     for row in ranked:
         for name, cell in parts_of(row, label, "by_benchmark").items():
-            n, positives = cell["n"], cell["positives"]
+            n, positives = cell["n"], cell.get("positives")
             if name not in sizes and n and positives is not None:
                 sizes[name] = (positives, n)
     if not sizes:
@@ -80,17 +81,20 @@ def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
     name, (positives, n) = min(sizes.items(), key=lambda item: item[1][0])
     title = BENCHMARK_TITLES.get(name, name)
     return (
-        f"{title} has only {positives} {POSITIVES[label]} in {n} trajectories, so its percentages are "
+        f"{title} has only {positives} positives among {n} labels, so its percentages are "
         "coarse. Hover over a cell for its counts."
     )
 
 
-def _human(board: Board, label: str) -> str:
+def _human(board: Board, target: Target) -> str:
     human = board.row(SECOND_ANNOTATOR)
-    cell = overall_of(human, label) if human else None
+    cell = overall_of(human, target.name) if human else None
     if cell is None:
         return ""
+    metric = target.main_metric
+    value = metric_text(metric_of(cell, metric), metric)
     return (
         f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
-        f"precision of {percent(cell['precision'])} %: even people do not agree more than that."
+        f"{metric_name(metric)} of {value}{' %' if unit_of(metric) == 100 else ''}: even people do not agree "
+        "more than that."
     )

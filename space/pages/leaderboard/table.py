@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from arb.core.vocabulary import AGENT_TITLES, LABELS, METRIC_TITLES
+from arb.core.suites.targets import scored
+from arb.core.vocabulary import AGENT_TITLES
 from leaderboard.board.board import Board, BoardRow, Ranks
 from leaderboard.board.ranks import TESTED_TOGETHER, Rank
 from leaderboard.board.rows import parts_of, why_not_ranked
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import metric_of
-from space.pages.leaderboard.columns import FACTS, column_titles, usual_columns
+from space.pages.leaderboard.columns import FACTS, column_titles, metric_titles, usual_columns
 from space.pages.leaderboard.query import (
     MOST_ROWS,
     PAGE_ROWS,
@@ -21,6 +22,7 @@ from space.pages.leaderboard.query import (
     precision_recall_front,
     widen,
 )
+from space.pages.rows import metrics_shown
 from space.web.cells import Axis, Span, TableCell, cost_cell, distinct_names, metric_cell, noise_on_board
 
 RANK_WIDTH = "ranked"
@@ -93,8 +95,9 @@ class BoardView:
     @property
     def sortable(self) -> dict[str, str]:
         """The titles of the columns that sort the table, by their names in the URL."""
-        fixed = {"rank": "Rank", "judge": "Judge", "figure": METRIC_TITLES[self.choice.figure]}
-        others = {name: METRIC_TITLES[name] for name in self.other_figures}
+        metrics = metrics_shown(self.choice.target)
+        fixed = {"rank": "Rank", "judge": "Judge", "figure": metrics[self.choice.metric]}
+        others = {name: metrics[name] for name in self.other_figures}
         facts = {"date" if name == "source" else name: title for name, title in self.facts.items()}
         return {**fixed, **others, **self.parts, **facts, **({"date": "Date"} if "date" in facts else {})}
 
@@ -128,12 +131,15 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
 
     Rows up to number ``after`` are left out, because the reader already has them, but they count as shown.
     """
-    ranks, chosen = board.ranks(choice.label, choice.figure), chosen_rows(board, choice)
+    ranks, chosen = board.ranks(choice.target.name, choice.metric), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
     axis = _axis(judges, choice)
-    titles = column_titles(part_names(board.rows, LABELS, "by_benchmark"))
+    targets = scored(board.targets)
+    names = part_names(board.rows, [target.name for target in targets], "by_benchmark")
+    titles = column_titles(names, targets)
     columns = choice.columns or usual_columns(board, titles)
-    others = tuple(name for name in METRIC_TITLES if name in columns and name != choice.figure)
+    metrics = metrics_shown(choice.target)
+    others = tuple(name for name in metrics if name in columns and name != choice.metric)
     parts = _parts(chosen, choice, {name: title for name, title in titles.items() if name in columns})
     first, last = widen(choice.rows, len(judges))
     last = min(last, len(judges))
@@ -163,7 +169,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         n_ranked=len(by_rank),
         ranked=distinct_names([board.rows[board.places[row_id]] for row_id in numbers]) if are_listed else (),
         has_attempts=any(row.attempts for row in judges),
-        noise=noise_on_board(judges, choice.label),
+        noise=noise_on_board(judges, choice.target.name),
     )
 
 
@@ -177,22 +183,22 @@ def _parts(
     if choice.agent:
         return {
             name: AGENT_TITLES.get(name, name)
-            for name in sorted(part_names(rows, [choice.label], "by_agent"))
+            for name in sorted(part_names(rows, [choice.target.name], "by_agent"))
         }
-    found = part_names(rows, [choice.label], "by_benchmark") if not choice.columns else columns
+    found = part_names(rows, [choice.target.name], "by_benchmark") if not choice.columns else columns
     return {
         name: title
         for name, title in columns.items()
-        if name in found and name not in METRIC_TITLES and name not in FACTS
+        if name in found and name not in metric_titles(choice.targets) and name not in FACTS
     }
 
 
 def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
-    """Return an axis in whole tens of percent that fits every value and interval of these rows."""
+    """Return an axis in whole tenths that fits every value and interval of these rows."""
     values: list[float | None] = []
     for row in rows:
-        interval = row.interval(cell_of(row, choice), choice.figure)
-        values += [figure_of(row, choice, choice.figure), *(interval or ())]
+        interval = row.interval(cell_of(row, choice), choice.metric)
+        values += [figure_of(row, choice, choice.metric), *(interval or ())]
     return Axis.around(values)
 
 
@@ -212,23 +218,23 @@ def _view_row(
     parts: Sequence[str],
     axis: Axis,
 ) -> ViewRow:
-    main = cell_of(row, choice)
+    main, label, metric = cell_of(row, choice), choice.target.name, choice.metric
     interval = None
     if main:
-        interval = axis.span(metric_of(main, choice.figure), row.interval(main, choice.figure))
+        interval = axis.span(metric_of(main, metric), row.interval(main, metric))
     rank = ranks.get(row.id)
     apart = [numbers[other] for other in (rank and rank.separated_from) or ()]
-    by_part = parts_of(row, choice.label, "by_agent" if choice.agent else "by_benchmark")
+    by_part = parts_of(row, label, "by_agent" if choice.agent else "by_benchmark")
     return ViewRow(
         row=row,
         rank=rank,
         rank_text=rank.range_text("–") if rank else "",
         apart=spans(apart),
-        why_not_ranked="" if rank else why_not_ranked(row, choice.label, choice.figure, row.id in ranks),
-        main=metric_cell(main, choice.figure, choice.label),
+        why_not_ranked="" if rank else why_not_ranked(row, label, metric, row.id in ranks),
+        main=metric_cell(main, metric),
         interval=interval,
-        others=tuple(metric_cell(main, name, choice.label) for name in others),
-        benchmarks=tuple(metric_cell(by_part.get(name), choice.figure, choice.label) for name in parts),
+        others=tuple(metric_cell(main, name) for name in others),
+        benchmarks=tuple(metric_cell(by_part.get(name), metric) for name in parts),
     )
 
 

@@ -19,7 +19,8 @@ from pyarrow import ArrowException
 from arb.core.cache import ByteCache
 from arb.core.settings import Settings
 from arb.core.suite import Suite
-from arb.core.suites.targets import Target, default_targets
+from arb.core.suites.profile import MODALITIES
+from arb.core.suites.targets import Target, default_targets, main_target
 from dataset_script import sample
 from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
@@ -64,12 +65,22 @@ class TrajectoriesUnavailable(Exception):
 
 @dataclass(frozen=True)
 class OpenedDataset:
-    """A dataset as it was when it was opened. ``version`` is a short hash of its manifest."""
+    """A dataset as it was when it was opened.
+
+    ``version`` is a short hash of its manifest. ``targets`` and ``modalities`` are those of the served
+    suite, or AgentRewardBench's if the dataset belongs to another suite.
+    """
 
     dataset: PublishedDataset
     version: str
     is_sample: bool
     index: Index = field(repr=False)
+    targets: tuple[Target, ...] = field(default_factory=default_targets, repr=False)
+    modalities: tuple[str, ...] = MODALITIES
+
+    @property
+    def main(self) -> Target:
+        return main_target(self.targets)
 
     @property
     def suite(self) -> str:
@@ -77,7 +88,7 @@ class OpenedDataset:
 
     @cached_property
     def published_votes(self) -> Mapping[str, Votes]:
-        return published_votes(self.dataset)
+        return published_votes(self.dataset, self.main)
 
     @cached_property
     def judges_on_test(self) -> frozenset[str]:
@@ -132,7 +143,10 @@ class Folder:
         dataset = PublishedDataset(self._path)
         version = hashlib.sha256((self._path / MANIFEST).read_bytes()).hexdigest()[:16]
         same = self._suite if self._suite and self._suite.name == dataset.suite else None
-        return OpenedDataset(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
+        opened = OpenedDataset(dataset, version, self._path == SAMPLE_DATA, build_index(dataset, same))
+        if same is None:
+            return opened
+        return replace(opened, targets=same.targets, modalities=same.profile.modalities)
 
 
 def dataset_folders(settings: Settings, suite: Suite) -> tuple[Folder, ...]:
@@ -171,7 +185,13 @@ class Story:
     experts: tuple[Expert, ...] = ()
     are_labels_hidden: bool = False
     questions: tuple[Target, ...] = ()
+    modalities: tuple[str, ...] = MODALITIES
     judges: tuple[JudgeVerdict, ...] = ()
+
+    @property
+    def main(self) -> Target:
+        """The question that judges are ranked by."""
+        return main_target(self.questions)
 
 
 class Explorer:
@@ -242,7 +262,7 @@ class Explorer:
             submitted = self._submitted.of_suite(opened.suite)
             judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
             key = (opened.version, *(judge.row.id for judge in judges))
-            return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges))
+            return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges, opened.main))
 
     def story(self, trajectory_id: str) -> Story:
         """Return a trajectory with its texts and outlines; pictures and trees are loaded separately."""
@@ -251,16 +271,15 @@ class Explorer:
             entry = opened.entry(trajectory_id)
             submitted = self._submitted.of_suite(opened.suite)
             with_a_page = {row.id for row in self._service.records.board().rows}
-            # For a dataset of another suite the questions are those of the paper.
             is_served = opened.suite == self.served.name
-            questions = self.served.targets if is_served else default_targets()
+            questions = opened.targets
             return replace(
                 self._recorded_story(opened, entry),
                 runs=opened.index.of_task(entry),
                 experts=self._experts(opened, entry, questions),
                 are_labels_hidden=is_served and not self.served.shows_labels(entry.split),
                 questions=questions,
-                judges=judges_of(opened.dataset, entry, submitted, with_a_page),
+                judges=judges_of(opened.dataset, entry, submitted, with_a_page, questions),
             )
 
     def _experts(
@@ -288,6 +307,7 @@ class Explorer:
             goal_images=tuple(sorted(self._pictures(opened, trajectory_id, "goal"))),
             steps=steps_of_story(rows, sizes),
             answer=opened.answer(trajectory_id),
+            modalities=opened.modalities,
         )
 
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:

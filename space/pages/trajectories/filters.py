@@ -6,8 +6,9 @@ from itertools import groupby
 from typing import Any, Final
 from urllib.parse import parse_qs
 
+from arb.core.suites.targets import UNSURE, Target, main_target
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
-from space.pages.trajectories.index import Index, Labels, TrajectoryEntry, VoteCounts, Votes
+from space.pages.trajectories.index import Index, TrajectoryEntry, VoteCounts, Votes
 from space.web.query import link_to
 
 PATH: Final = "/trajectories"
@@ -15,14 +16,28 @@ LONGEST_TEXT: Final = 300
 LONGEST_QUERY: Final = 8_000
 _NOT_NARROWING: Final = ("suite", "sort", "page")
 
-OUTCOMES: Final[Mapping[str, tuple[str, Callable[[Labels], bool]]]] = {
-    "success": ("Successful", lambda labels: labels.success is True),
-    "failure": ("Unsuccessful", lambda labels: labels.success is False),
-    "side_effect": ("With a side effect", lambda labels: labels.side_effect is True),
-    "repetition": ("With repetition", lambda labels: labels.repetition is True),
-    "unsure": ("Expert was unsure", lambda labels: labels.success is None),
-}
-"""Filters by what experts said; only trajectories with labels that may be shown match."""
+Outcome = tuple[str, str, str | None]
+"""The title of a filter by what experts said, the name of a target, and the answer (None: unsure)."""
+
+
+def outcomes_of(targets: Sequence[Target]) -> dict[str, Outcome]:
+    """Return the filters by answers to targets of whole runs, by their names in the URL.
+
+    A filter for the positive answer to a binary target has the name of the target. Other answers to the main
+    target have their last alias, if they have one, so that older addresses stay valid.
+    """
+    found: dict[str, Outcome] = {}
+    main = main_target(targets)
+    for target in targets:
+        for answer in target.answers if target.level == "run" else ():
+            name = f"{target.name}-{answer.value}"
+            if answer.value in target.positive[:1]:
+                name = target.name
+            elif target is main and answer.aliases:
+                name = answer.aliases[-1]
+            found[name] = f"{target.title}: {answer.title}", target.name, answer.value
+    return {**found, UNSURE: ("Expert was unsure", main.name, None)}
+
 
 LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
     "1-5": ("Up to 5 actions", 0, 5),
@@ -31,13 +46,13 @@ LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {
     "21-": ("21 actions or more", 21, 1_000_000),
 }
 
-AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes], bool]]]] = {
-    "agree": ("All agree", lambda entry, votes: votes.cast >= 2 and votes.fewer == 0),
-    "disagree": ("Some disagree", lambda entry, votes: votes.fewer > 0),
-    "divided": ("At least a third disagree", lambda entry, votes: 3 * votes.fewer >= votes.cast > 1),
-    "wrong": ("Most are wrong", lambda entry, votes: _most_are_wrong(entry, votes)),
+AGREEMENTS: Final[Mapping[str, tuple[str, Callable[[TrajectoryEntry, Votes, Target], bool]]]] = {
+    "agree": ("All agree", lambda entry, votes, main: votes.cast >= 2 and votes.fewer == 0),
+    "disagree": ("Some disagree", lambda entry, votes, main: votes.fewer > 0),
+    "divided": ("At least a third disagree", lambda entry, votes, main: 3 * votes.fewer >= votes.cast > 1),
+    "wrong": ("Most are wrong", lambda entry, votes, main: _most_are_wrong(entry, votes, main)),
 }
-"""Filters by the judges' verdicts on success. Only the last one uses labels."""
+"""Filters by the judges' verdicts on the main target. Only the last one uses labels."""
 
 SORTS: Final[Mapping[str, str]] = {
     "task": "Task",
@@ -109,12 +124,14 @@ def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
     return [name for name in known if parameters.get(name) and parameters[name] not in known[name]]
 
 
-def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[str]]:
+def known_values(
+    suites: Collection[str], index: Index, targets: Sequence[Target]
+) -> dict[str, Collection[str]]:
     """Return the valid values of each parameter that is chosen from a list."""
     return {
         "suite": suites,
         **{name: index.values(name) for name in ("split", "benchmark", "agent")},
-        "outcome": OUTCOMES.keys(),
+        "outcome": outcomes_of(targets).keys(),
         "length": LENGTHS.keys(),
         "judges": AGREEMENTS.keys(),
         "sort": SORTS.keys(),
@@ -122,11 +139,14 @@ def known_values(suites: Collection[str], index: Index) -> dict[str, Collection[
 
 
 def choose(
-    entries: Sequence[TrajectoryEntry], choice: TrajectoriesQuery, vote_counts: VoteCounts
+    entries: Sequence[TrajectoryEntry],
+    choice: TrajectoriesQuery,
+    vote_counts: VoteCounts,
+    targets: Sequence[Target],
 ) -> list[TrajectoryEntry]:
     words = choice.search.casefold().split()
     is_all = not choice.narrowed
-    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words)]
+    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words, targets)]
     if choice.sort == "longest":
         found.sort(key=lambda entry: -entry.n_actions)
     elif choice.sort == "shortest":
@@ -137,15 +157,19 @@ def choose(
 
 
 def _is_chosen(
-    entry: TrajectoryEntry, choice: TrajectoriesQuery, vote_counts: VoteCounts, words: Sequence[str]
+    entry: TrajectoryEntry,
+    choice: TrajectoriesQuery,
+    vote_counts: VoteCounts,
+    words: Sequence[str],
+    targets: Sequence[Target],
 ) -> bool:
     for name in ("split", "benchmark", "agent", "task"):
         wanted = getattr(choice, name)
         if wanted and getattr(entry, name) != wanted:
             return False
     if choice.outcome:
-        has_outcome = OUTCOMES[choice.outcome][1]
-        if entry.labels is None or not has_outcome(entry.labels):
+        _, name, answer = outcomes_of(targets)[choice.outcome]
+        if entry.labels is None or entry.labels.get(name) != answer:
             return False
     if choice.length:
         _, low, high = LENGTHS[choice.length]
@@ -153,16 +177,17 @@ def _is_chosen(
             return False
     if choice.judges:
         is_agreed = AGREEMENTS[choice.judges][1]
-        if not is_agreed(entry, vote_counts.votes(entry.trajectory_id)):
+        if not is_agreed(entry, vote_counts.votes(entry.trajectory_id), main_target(targets)):
             return False
     text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold() if words else ""
     return all(word in text for word in words)
 
 
-def _most_are_wrong(entry: TrajectoryEntry, votes: Votes) -> bool:
-    if entry.labels is None or entry.labels.success is None or votes.yes == votes.no:
+def _most_are_wrong(entry: TrajectoryEntry, votes: Votes, main: Target) -> bool:
+    label = entry.labels.get(main.name) if entry.labels else None
+    if label is None or votes.yes == votes.no:
         return False
-    return (votes.yes > votes.no) is not entry.labels.success
+    return (votes.yes > votes.no) is not (label in main.positive)
 
 
 PAGE_SIZE: Final = 24
@@ -170,20 +195,27 @@ PAGE_SIZE: Final = 24
 
 
 def browse_values(
-    index: Index, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str], version: str
+    index: Index,
+    choice: TrajectoriesQuery,
+    vote_counts: VoteCounts,
+    suites: Collection[str],
+    version: str,
+    targets: Sequence[Target],
 ) -> dict[str, Any]:
     """Return the values of ``browse.html`` for a choice; a page number past the end means the last page.
 
     ``tasks`` has the runs on the page, in one list per task.
     """
-    found = choose(index.entries, choice, vote_counts)
+    found = choose(index.entries, choice, vote_counts, targets)
     n_pages = max(1, -(-len(found) // PAGE_SIZE))
     page = min(choice.page, n_pages)
     on_page = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
     by_task = groupby(on_page, key=lambda entry: (entry.benchmark, entry.task, entry.split))
     return {
         "choice": replace(choice, page=page),
-        "fields": _fields(index, vote_counts, suites),
+        "fields": _fields(index, vote_counts, suites, targets),
+        "main": main_target(targets),
+        "targets": targets,
         "task_names": index.values("task"),
         "tasks": [list(runs) for _, runs in by_task],
         "vote_counts": vote_counts,
@@ -197,7 +229,7 @@ def browse_values(
 
 
 def _fields(
-    index: Index, vote_counts: VoteCounts, suites: Collection[str]
+    index: Index, vote_counts: VoteCounts, suites: Collection[str], targets: Sequence[Target]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the form's controls as (name, label, options); the control without options takes any text."""
     only = "" if "test" in index.labels_on else " (dev)"
@@ -210,7 +242,7 @@ def _fields(
             {name: BENCHMARK_TITLES.get(name, name) for name in index.values("benchmark")},
         ),
         "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
-        "outcome": (f"Experts say{only}", {name: title for name, (title, _) in OUTCOMES.items()}),
+        "outcome": (f"Experts say{only}", {name: each[0] for name, each in outcomes_of(targets).items()}),
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
         "judges": ("Judges", agreements),
     }

@@ -6,14 +6,15 @@ verdicts, never from labels.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
 from arb.core.ids import task_key
 from arb.core.suite import Suite
-from arb.core.vocabulary import BENCHMARKS, LABELS
+from arb.core.suites.targets import RELEASED_ANSWERS, Target
+from arb.core.vocabulary import BENCHMARKS
 from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.published import PublishedDataset
 
@@ -24,14 +25,8 @@ LISTED: Final = ("split", "benchmark", "agent", "task")
 _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal", "n_steps")
 
 
-@dataclass(frozen=True, slots=True)
-class Labels:
-    """The labels of a trajectory. None means that the expert was unsure."""
-
-    success: bool | None
-    side_effect: bool | None
-    repetition: bool | None
-    optimality: int | None
+Labels = Mapping[str, str | None]
+"""Answers about a trajectory by target, as values of the target. None means unsure or not answered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +99,7 @@ def _rows(dataset: PublishedDataset, split: str) -> Iterator[dict[str, Any]]:
 def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> TrajectoryEntry:
     known = suite.find(row["trajectory_id"]) if suite else None
     split = known.split if known else split
-    has_labels = split == DEV and "success" in row
+    has_labels = split == DEV and LABEL_COLUMNS[0] in row
     return TrajectoryEntry(
         trajectory_id=row["trajectory_id"],
         split=split,
@@ -118,9 +113,17 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
 
 
 def labels_of(row: Mapping[str, Any]) -> Labels:
-    """Return the answers in a row of `trajectories` or `annotations`: 1 is yes, 0 is no, null is unsure."""
-    answers = {name: None if row[name] is None else bool(row[name]) for name in LABELS}
-    return Labels(**answers, optimality=row["optimality"])
+    """Return the answers in a row of `trajectories`, `annotations` or `judgments` that it has a column for.
+
+    In columns of yes and no, 1 is yes and 0 is no; null is unsure everywhere.
+    """
+    return {name: _answer_in(row[name], values) for name, values in RELEASED_ANSWERS.items() if name in row}
+
+
+def _answer_in(cell: Any, values: Sequence[str]) -> str | None:
+    if cell is None:
+        return None
+    return ("yes" if cell else "no") if "yes" in values else str(cell)
 
 
 def _order(entry: TrajectoryEntry) -> tuple[Any, ...]:
@@ -141,7 +144,10 @@ RULE_BASED: Final = "functional"
 
 @dataclass(frozen=True, slots=True)
 class Votes:
-    """Verdicts on the success of one trajectory; ``silent`` counts judges without a readable verdict."""
+    """Verdicts of judges on the main target of one trajectory, which is binary.
+
+    ``silent`` counts judges without a readable verdict.
+    """
 
     yes: int = 0
     no: int = 0
@@ -180,21 +186,26 @@ class VoteCounts:
         return max((votes.cast for votes in self.by_id.values()), default=0)
 
 
-def published_votes(dataset: PublishedDataset) -> dict[str, Votes]:
-    """Return the votes of the dataset's judges by trajectory id; the rule-based judge counts once."""
+def published_votes(dataset: PublishedDataset, main: Target) -> dict[str, Votes]:
+    """Return the votes of the dataset's judges by trajectory id; the rule-based judge counts once.
+
+    There are none if the main target is not binary or not in the dataset.
+    """
     counts: Counts = {}
+    if main.type != "binary" or main.name not in LABEL_COLUMNS:
+        return {}
     has_rule_based: set[str] = set()
     for split in dataset.splits("judgments"):
-        table = dataset.table("judgments", split, ["trajectory_id", "judge", "success"])
-        for trajectory_id, judge, success in zip(*table.to_pydict().values(), strict=True):
-            count_vote(counts, trajectory_id, success)
+        table = dataset.table("judgments", split, ["trajectory_id", "judge", main.name])
+        for trajectory_id, judge, answer in zip(*table.to_pydict().values(), strict=True):
+            count_vote(counts, trajectory_id, answer)
             if judge == RULE_BASED:
                 has_rule_based.add(trajectory_id)
     for split in dataset.splits("rewards"):
         table = dataset.table("rewards", split, ["trajectory_id", "rule_based"])
-        for trajectory_id, success in zip(*table.to_pydict().values(), strict=True):
-            if success is not None and trajectory_id not in has_rule_based:
-                count_vote(counts, trajectory_id, success)
+        for trajectory_id, reward in zip(*table.to_pydict().values(), strict=True):
+            if reward is not None and trajectory_id not in has_rule_based and main.name == LABEL_COLUMNS[0]:
+                count_vote(counts, trajectory_id, reward)
     return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
 
 
@@ -202,9 +213,9 @@ Counts = dict[str, list[int]]
 _YES, _NO, _SILENT = range(3)
 
 
-def count_vote(counts: Counts, trajectory_id: str, success: int | None) -> None:
+def count_vote(counts: Counts, trajectory_id: str, verdict: int | None) -> None:
     """Count one verdict: 1 is yes, 0 is no; null and values below 0 are missing verdicts."""
-    kind = _YES if success else _NO
-    if success is None or success < 0:
+    kind = _YES if verdict else _NO
+    if verdict is None or verdict < 0:
         kind = _SILENT
     counts.setdefault(trajectory_id, [0, 0, 0])[kind] += 1

@@ -10,34 +10,23 @@ from dataclasses import dataclass
 
 from arb.core.annotation import DECISION, Annotation
 from arb.core.suites.targets import UNSURE, Target
-from arb.core.vocabulary import LABELS, SPLITS
+from arb.core.vocabulary import SPLITS
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import Labels, TrajectoryEntry, labels_of
 from submissions.app import SubmissionsApp
 from submissions.labels.versions import LabelStore
 
-_YES_NO = {"yes": True, "no": False}
-
 
 @dataclass(frozen=True, slots=True)
 class Expert:
-    """An expert's annotation, or the maintainers' decision, which comes first and is the label.
-
-    ``own`` has the answers to the suite's own questions.
-    """
+    """An expert's annotation, or the maintainers' decision, which comes first and is the label."""
 
     title: str
     labels: Labels
-    own: Mapping[str, str | None]
 
     def answer(self, question: Target) -> str:
         """Return the answer to a question as a value of the question, or ``unsure``."""
-        if question.is_own:
-            return self.own.get(question.name) or UNSURE
-        value = getattr(self.labels, question.name)
-        if isinstance(value, bool):
-            return "yes" if value else "no"
-        return str(value) if value else UNSURE
+        return self.labels.get(question.name) or UNSURE
 
 
 class VisibleLabels:
@@ -63,11 +52,8 @@ def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:
     titles = titles_of([annotation.is_decision for annotation in annotations])
     found = []
     for title, annotation in zip(titles, annotations, strict=True):
-        answers = annotation.answers
-        success, side_effect, repetition = (_YES_NO.get(answers.get(name, "")) for name in LABELS)
-        grade = answers.get("optimality", "")
-        labels = Labels(success, side_effect, repetition, int(grade) if grade.isdecimal() else None)
-        found.append(Expert(title, labels, answers))
+        known = {name: None if answer == UNSURE else answer for name, answer in annotation.answers.items()}
+        found.append(Expert(title, known))
     return tuple(found)
 
 
@@ -92,7 +78,7 @@ def experts_in(
     own = [question.name for question in questions if question.is_own]  # an older dataset may lack them
     titles = titles_of([row.get("annotator") == DECISION for row in rows])
     found = [
-        Expert(title, labels_of(row), {name: row.get(name) for name in own})
+        Expert(title, {**labels_of(row), **{name: row.get(name) for name in own}})
         for title, row in zip(titles, rows, strict=True)
     ]
-    return tuple(found) or (Expert("First", entry.labels, {}),)
+    return tuple(found) or (Expert("First", entry.labels),)

@@ -92,9 +92,10 @@ def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL
         return _problem(503, *UNAVAILABLE)
     html = render(
         "trajectories/browse.html",
-        **browse_values(_visible(opened, blind), choice, counts, suites, opened.version),
+        **browse_values(_visible(opened, blind), choice, counts, suites, opened.version, opened.targets),
         is_sample=opened.is_sample,
-        unknown=refused(query, known_values(suites, opened.index)),
+        has_pictures="screenshot" in opened.modalities,
+        unknown=refused(query, known_values(suites, opened.index, opened.targets)),
         is_blind=bool(blind),
     )
     return Fragment(Markup(html))
@@ -111,7 +112,8 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
     try:
         opened = explorer.holding(trajectory_id)
         choice = _choice(explorer, opened, query)
-        chosen = choose(_visible(opened, blind).entries, choice, explorer.vote_counts(opened))
+        votes = explorer.vote_counts(opened)
+        chosen = choose(_visible(opened, blind).entries, choice, votes, opened.targets)
         story = explorer.story(trajectory_id)
     except KeyError:
         return _problem(404, *UNKNOWN)
@@ -179,8 +181,7 @@ def _dispute(
         return None
     verdict = None
     if judge is not None and judge.differs:
-        says = "success" if judge.labels.success else "failure"
-        verdict = DisputedVerdict(judge.row_id or judge.key, judge.name, says)
+        verdict = DisputedVerdict(judge.row_id or judge.key, judge.name, judge.main)
     return dispute_form(suite, known, story.experts, story.entry.goal, verdict)
 
 
@@ -202,7 +203,7 @@ def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
 def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
     """Return the choice in a query; its ``suite`` is empty for the default dataset."""
     suites = [dataset.suite for dataset in explorer.datasets()]
-    choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index))
+    choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index, opened.targets))
     return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
 
 

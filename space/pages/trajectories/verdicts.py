@@ -14,7 +14,8 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from arb.core.predictions.table import Predictions
-from arb.core.vocabulary import LABEL_TITLES, LABELS
+from arb.core.suites.targets import Target, default_targets, main_target
+from dataset_script.schema import LABEL_COLUMNS
 from dataset_script.sources.published import PublishedDataset
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.paper.published_files import read_published_files
@@ -37,8 +38,6 @@ logger = logging.getLogger(__name__)
 
 MOST_JUDGES: Final = 20
 """The most judges with files that are shown on a trajectory, best first; their columns stay in memory."""
-
-ANSWERS: Final = (*LABELS, "optimality")
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,7 +84,7 @@ class SubmittedJudges:
 
     def _best(self, board: Board) -> list[BoardRow]:
         """Return the best submissions that have a file, at most `MOST_JUDGES`."""
-        best = [row for row in board.ranking("success") if is_best(row, "success")]
+        best = [row for row in board.ranking(board.main.name) if is_best(row, board.main.name)]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
 
@@ -98,24 +97,29 @@ class SubmittedJudges:
         return SubmittedJudge(
             row=row,
             verdicts=replace(verdicts, reasoning=None),
-            places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
+            places={name: n for n, (name, *part) in enumerate(verdicts.items()) if part == [None, None]},
             has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
         )
 
 
-def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJudge]) -> VoteCounts:
-    """Return the votes of the dataset's judges and of submitted judges on each trajectory."""
+def with_submitted(
+    published: Mapping[str, Votes], judges: Sequence[SubmittedJudge], main: Target
+) -> VoteCounts:
+    """Return the votes of the dataset's judges and of submitted judges on each trajectory.
+
+    Only a binary target of whole runs has votes.
+    """
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
-    for judge in judges:
-        codes = judge.verdicts.codes("success").tolist()
-        for trajectory_id, success in zip(judge.places, codes, strict=True):
-            count_vote(counts, trajectory_id, success)
+    for judge in judges if (main.type, main.level) == ("binary", "run") else ():
+        codes = judge.verdicts.codes(main.name)
+        for trajectory_id, place in judge.places.items():
+            count_vote(counts, trajectory_id, int(codes[place]))
     return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """A judge's verdict on a trajectory.
+    """A judge's verdict on a trajectory: its answers by target, and in ``main`` that to the main target.
 
     ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` is
     whether the verdict contradicts the experts, or None if that is not known.
@@ -126,20 +130,18 @@ class JudgeVerdict:
     about: str
     row_id: str | None
     labels: Labels
+    main: str | None
     state: str
     has_reasoning: bool
     differs: bool | None = None
 
-    @property
-    def other_answers(self) -> str:
-        found = []
-        for name in ("side_effect", "repetition"):
-            value = getattr(self.labels, name)
-            if value is not None:
-                found.append(f"{LABEL_TITLES[name].lower()} {'yes' if value else 'no'}")
-        if self.labels.optimality:
-            found.append(f"optimality {self.labels.optimality} of 4")
-        return ", ".join(found)
+    def other_answers(self, questions: Sequence[Target]) -> str:
+        """Return the answers to the targets but the main one, in words."""
+        return ", ".join(
+            f"{each.title.lower()} {each.answer_words(answer).lower()}"
+            for each in questions
+            if (answer := self.labels.get(each.name)) is not None and each is not main_target(questions)
+        )
 
 
 def judges_of(
@@ -147,20 +149,24 @@ def judges_of(
     entry: TrajectoryEntry,
     submitted: Sequence[SubmittedJudge],
     rows_of_board: Collection[str],
+    questions: Sequence[Target] = (),
 ) -> tuple[JudgeVerdict, ...]:
     """Return the verdicts in the dataset, the rule-based one first, then those of submitted judges.
 
-    ``rows_of_board`` has the ids of the judges that have a page.
+    ``rows_of_board`` has the ids of the judges that have a page. ``questions`` are the targets of the suite,
+    by default AgentRewardBench's.
     """
-    columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *ANSWERS]
+    questions = questions or default_targets()
+    main = main_target(questions).name
+    columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *LABEL_COLUMNS]
     rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
-    found = [_published(row) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
+    found = [_published(row, main) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
     if all(row["judge"] != RULE_BASED for row in rows):
         rewards = dataset.rows_of("rewards", entry.trajectory_id, ["rule_based"])
-        found[:0] = [_rule_based(row["rule_based"]) for row in rewards if row["rule_based"] is not None]
+        found[:0] = [_rule_based(row["rule_based"], main) for row in rewards if row["rule_based"] is not None]
     carried = {verdict.row_id for verdict in found}
     found += [
-        _submitted(judge, entry)
+        _submitted(judge, entry, questions)
         for judge in submitted
         if entry.trajectory_id in judge.places and judge.row.id not in carried
     ]
@@ -168,13 +174,13 @@ def judges_of(
         replace(
             verdict,
             row_id=verdict.row_id if verdict.row_id in rows_of_board else None,
-            differs=_differs(verdict.labels, entry),
+            differs=_differs(verdict.main, entry.labels.get(main) if entry.labels else None),
         )
         for verdict in found
     )
 
 
-def _published(row: Mapping[str, Any]) -> JudgeVerdict:
+def _published(row: Mapping[str, Any], main: str) -> JudgeVerdict:
     name, row_id = judge_names().get(row["judge"], (row["judge"], None))
     seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
     labels = labels_of(row)
@@ -184,23 +190,24 @@ def _published(row: Mapping[str, Any]) -> JudgeVerdict:
         about=" · ".join(filter(None, (row["judge_model"] or "", " and ".join(seen)))),
         row_id=row_id,
         labels=labels,
+        main=labels.get(main),
         state=row["state"] or "ok",
         has_reasoning=row["judge"] != RULE_BASED,
     )
 
 
-def _rule_based(success: int) -> JudgeVerdict:
-    labels = Labels(bool(success), None, None, None)
+def _rule_based(reward: int, main: str) -> JudgeVerdict:
+    labels = labels_of({LABEL_COLUMNS[0]: reward})
     name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
-    return JudgeVerdict(RULE_BASED, name, "the benchmark's own rules", row_id, labels, "ok", False)
+    about = "the benchmark's own rules"
+    return JudgeVerdict(RULE_BASED, name, about, row_id, labels, labels.get(main), "ok", False)
 
 
-def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
+def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry, questions: Sequence[Target]) -> JudgeVerdict:
     place, verdicts = judge.places[entry.trajectory_id], judge.verdicts
-    codes = {name: int(verdicts.codes(name)[place]) for name in ANSWERS}
-    answers = {name: None if codes[name] < 0 else bool(codes[name]) for name in LABELS}
-    optimality = codes["optimality"] + 1 if codes["optimality"] >= 0 else None
-    labels = Labels(**answers, optimality=optimality)
+    runs = (each for each in questions if each.level == "run" and each.type != "score")
+    labels = {each.name: each.value_of(int(verdicts.codes(each.name)[place])) for each in runs}
+    main = labels.get(main_target(questions).name)
     state = verdicts.state[place] if verdicts.state else None
     sender = f"submitted by {judge.row.account}" if judge.row.account else origin(judge.row)
     return JudgeVerdict(
@@ -209,15 +216,14 @@ def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry) -> JudgeVerdict:
         about=" · ".join(filter(None, (judge.row.model, sender))),
         row_id=judge.row.id,
         labels=labels,
-        state=state or ("ok" if labels.success is not None else "unparsed"),
+        main=main,
+        state=state or ("ok" if main is not None else "unparsed"),
         has_reasoning=judge.has_reasoning,
     )
 
 
-def _differs(labels: Labels, entry: TrajectoryEntry) -> bool | None:
-    if entry.labels is None or entry.labels.success is None or labels.success is None:
-        return None
-    return labels.success is not entry.labels.success
+def _differs(answer: str | None, label: str | None) -> bool | None:
+    return None if answer is None or label is None else answer != label
 
 
 def reasoning_in(reply: str) -> str:

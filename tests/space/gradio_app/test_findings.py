@@ -53,11 +53,10 @@ def test_what_was_understood_is_shown_before_anything_is_submitted(service, rows
         row |= {"state": "refused" if place < 3 else "ok", "score": 0.5}
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()
     # 30 rows: 3 without a verdict, places 3 to 11 successful: 9 of 27 = 33.3 %; 30 * $0.25 = $7.50
-    assert understood(service.intake.check(content, "a.jsonl", "test")) == (
-        "Success: 9 trajectories are called successful, 18 are not, and 3 have no verdict "
-        "(33.3 % of the verdicts say successful).",
-        "A trajectory without a verdict counts as not successful in the ranking.",
-        "Repetition: 5 of 30 verdicts say that it happened.",
+    assert understood(service.intake.check(content, "a.jsonl", "test"), service.suite) == (
+        "Success: 9 of 27 verdicts are yes (33.3 %); 30 rows.",
+        "A row without a verdict counts as a no in the ranking.",
+        "Repetition: 5 of 30 verdicts are yes (16.7 %); 30 rows.",
         "The judge is not ranked on side effect: the file has no such verdicts.",
         "There are scores for 30 trajectories, so the judge's page shows their calibration.",
         "There are costs for 30 trajectories, $7.50 in total.",

@@ -134,19 +134,20 @@ def test_hostile_values_in_a_file_come_back_as_text(service, hostile):
     content = f"trajectory_id,success,{quoted}\nnowhere,x,1\n{quoted},x,2\n"
     upload = service.intake.check(content.encode(), hostile, "test")
     assert not upload.check.acceptable
-    html = findings_html(upload)
-    allowed = tags_and_attributes(findings_html(harmless))
+    html = findings_html(upload, service.suite)
+    allowed = tags_and_attributes(findings_html(harmless, service.suite))
     assert tags_and_attributes(html) <= allowed
 
 
 def test_hostile_file_names_come_back_as_text(service, hostile):
-    html = findings_html(service.intake.check(verdicts(service.suite), hostile, "test"))
-    plain = findings_html(service.intake.check(verdicts(service.suite), "plain", "test"))
+    html = findings_html(service.intake.check(verdicts(service.suite), hostile, "test"), service.suite)
+    plain = findings_html(service.intake.check(verdicts(service.suite), "plain", "test"), service.suite)
     assert tags_and_attributes(html) == tags_and_attributes(plain)
 
 
 def test_a_valid_file_is_called_valid_with_its_rows(service):
-    text = shown_text(findings_html(service.intake.check(verdicts(service.suite), "a.jsonl", "test")))
+    upload = service.intake.check(verdicts(service.suite), "a.jsonl", "test")
+    text = shown_text(findings_html(upload, service.suite))
     assert "a.jsonl is valid for test: 30 rows, verdicts on 100.0 %." in text
 
 
@@ -244,7 +245,7 @@ def test_the_lines_for_curl_are_five(service):
 
 def test_a_files_rows_are_shown_with_its_findings_as_text(service, hostile):
     row = json.dumps({"trajectory_id": "nowhere", "success": hostile}, ensure_ascii=False)
-    html = findings_html(service.intake.check(f"{row}\n".encode(), "a.jsonl", "test"))
+    html = findings_html(service.intake.check(f"{row}\n".encode(), "a.jsonl", "test"), service.suite)
     assert excerpt(row) in shown_text(html)
 
 

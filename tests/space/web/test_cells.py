@@ -107,23 +107,20 @@ def test_a_cost_from_every_row_says_so_and_nothing_is_not_free():
 
 def test_a_figure_that_is_undefined_is_a_dash_without_a_number():
     never = cell(0, 0, 10, 20)
-    found = metric_cell(never, "precision", "success")
+    found = metric_cell(never, "precision")
     assert (found.text, found.value) == ("–", None)
-    assert found.hover == "rightly called successful: 0 of 0; 10 positives in 30 trajectories"
-    assert metric_cell(None, "precision", "success").hover == "not known"
+    assert found.hover == "a yes is right about 0 of 0; 10 positives among 30 labels"
+    assert metric_cell(None, "precision").hover == "not known"
 
 
 def test_hover_text_has_missing_verdicts_notes_and_unknown_counts():
-    assert metric_cell(cell(6, 2, 4, 18, 5), "precision", "success").hover.endswith("; 5 without a verdict")
+    assert metric_cell(cell(6, 2, 4, 18, 5), "precision").hover.endswith("; 5 without a verdict")
     noted = cell(6, 2, 4, 18, note="several counts fit")
-    assert metric_cell(noted, "precision", "repetition").hover == (
-        "rightly said to repeat: 6 of 8; 10 positives in 30 trajectories; several counts fit"
+    assert metric_cell(noted, "precision").hover == (
+        "a yes is right about 6 of 8; 10 positives among 30 labels; several counts fit"
     )
     unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
-    assert (
-        metric_cell(unknown, "precision", "success").hover
-        == "10 positives in 30 trajectories; counts not known"
-    )
+    assert metric_cell(unknown, "precision").hover == "10 positives among 30 labels; counts not known"
 
 
 @pytest.mark.parametrize(
@@ -141,12 +138,12 @@ def test_hover_text_has_missing_verdicts_notes_and_unknown_counts():
     ],
 )
 def test_a_cell_is_marked_when_fewer_runs_than_twenty_stand_behind_its_figure(figure, counts):
-    assert metric_cell(cell(*counts), figure, "success").is_few
+    assert metric_cell(cell(*counts), figure).is_few
     enough = tuple(count + (count == FEW - 2) + (figure == "accuracy") for count in counts)
-    assert not metric_cell(cell(*enough), figure, "success").is_few
+    assert not metric_cell(cell(*enough), figure).is_few
 
 
 def test_a_printed_figure_without_counts_rests_on_the_positives():
     unknown = {**cell(6, 2, 4, 18), "tp": None, "fp": None, "fn": None, "tn": None}
-    assert metric_cell(unknown, "precision", "success").is_few  # 10 positives
-    assert not metric_cell({**unknown, "positives": FEW}, "f1", "success").is_few
+    assert metric_cell(unknown, "precision").is_few  # 10 positives
+    assert not metric_cell({**unknown, "positives": FEW}, "f1").is_few

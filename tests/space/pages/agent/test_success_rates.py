@@ -56,7 +56,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
     assert "Rule-based (reward), paper gives higher rates than the experts to no agent on WebArena" in text
     assert "ranks agents differently from the experts: Qwen2.5-VL above GPT-4o" in text
-    _, kept = view_training(service.records.board().ranking("success"))
+    _, kept = view_training(service.records.board().ranking("success"), "success")
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
     # 165 right and 32 wrong kept: 1,000 * 32 / 197 = 162.4; 130 successes lost: 659.9
     assert (round(rule_based.wrong, 1), round(rule_based.lost, 1)) == (162.4, 659.9)
@@ -67,7 +67,7 @@ def test_a_judge_that_cannot_be_compared_has_no_interval_in_the_table_on_trainin
     official_settings, tmp_path
 ):
     service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path / "state"}))
-    _, kept = view_training(service.records.board().ranking("success"))
+    _, kept = view_training(service.records.board().ranking("success"), "success")
     intervals = {row.id: effect.wrong_interval for row, _, effect in kept}
     assert intervals["reported/hunter-seeker"] is None and intervals["paper/rule-based"]
     html = page_at(service, "/rates")

@@ -188,7 +188,7 @@ class DevVerdicts(JudgeVerdicts):
         self._found = {name: np.isin(np.arange(8), runs).astype(np.int8) for name, runs in called.items()}
 
     def by_judge(self, split):
-        return {name: SimpleNamespace(success=column) for name, column in self._found.items()}
+        return {name: SimpleNamespace(answers=column) for name, column in self._found.items()}
 
 
 def test_votes_on_dev_are_scored_from_the_verdicts_that_the_dataset_carries(public):

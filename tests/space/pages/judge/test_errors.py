@@ -63,12 +63,12 @@ def tag(client, service, judge, trajectory_id, name="ada", **said):
 def test_the_queue_holds_a_judges_errors_the_most_telling_first(client, service, ids):
     text = shown_text(client.get("/errors", params={"judge": ids["Beta"]}).text)
     assert (
-        "this judge calls 4 failures successful and 2 successes unsuccessful; 0 of these errors have a tag"
-        in text
+        "this judge says yes to 4 trajectories that should get a no, and no to 2 that should get a yes "
+        "(success); 0 of these errors have a tag" in text
     )
     first_miss, second_miss = runs(service, True)[:2]
     # Others on its misses: Alpha misses the first too, Gamma none. On its false alarms Gamma errs as well.
-    assert "The judge says failure, the experts say success." in text
+    assert "The judge says no, the experts say yes." in text
     assert "2 of 2 other judges agree with the experts." in text
     assert text.index(second_miss) < text.index(first_miss) < text.index(runs(service, False)[0])
 
@@ -147,7 +147,7 @@ def test_on_dev_the_judges_of_the_dataset_are_read(sample):
     client = local_client(sample)
     page = shown_text(client.get("/errors", params={"judge": "functional"}).text)
     # The rule-based judge of the sample: two successes that its rules call failures, no false alarm.
-    assert "On dev, this judge calls 0 failures successful and 2 successes unsuccessful" in page
+    assert "On dev, this judge says yes to 0 trajectories that should get a no, and no to 2 that" in page
     assert "sample-shop.4" in page
     assert (
         tag(client, sample, "functional", "sample-shop/ScriptedAgent-stubborn/sample-shop.4").status_code

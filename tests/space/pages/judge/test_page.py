@@ -29,10 +29,7 @@ def test_the_page_tells_what_it_is_how_good_and_where(public):
     html = page_of(service, ids["Beta"])
     text = shown_text(html)
     # 8 of 12, 8 of 10
-    assert (
-        "It is right about 67 of 100 trajectories that it calls successful. It finds 80 of 100 successes."
-        in text
-    )
+    assert "When it says yes, it is right about 67 of 100 trajectories. It finds 80 of 100 positives." in text
     assert (
         re.findall(r'class="number main[^"]*"[^>]*data-heading="Precision"><a[^>]*>([^<]*)<', html)[0]
         == "66.7"
@@ -64,7 +61,7 @@ def test_a_score_is_evaluated_against_public_labels(public):
     assert "Calibration of its score" in text
     # Score 0.9 on 12 runs (8 true), 0.2 on 18 (2 true): Brier (8*.01 + 4*.81 + 2*.64 + 16*.04) / 30 = 0.175
     assert "Its Brier score is 0.175" in text
-    assert "score 0.9 to 1: 12 trajectories, mean score 90.0, 66.7 of them successful" in text
+    assert "score 0.9 to 1: 12 trajectories, mean score 90.0, 66.7 of them positive" in text
     assert "Choose it on dev" in text
 
 
@@ -74,7 +71,7 @@ def test_a_score_is_not_evaluated_against_private_labels(tmp_path):
     make_public(service, [sent])
     text = shown_text(page_of(service, sent))
     assert "The labels of this suite are private, so scores are not evaluated against them here" in text
-    assert "Brier" not in text and "of them successful" not in text
+    assert "Brier" not in text and "of them positive" not in text
 
 
 def test_costs_are_told_where_the_file_gives_them(public):

@@ -46,7 +46,7 @@ def test_a_bin_is_a_point_at_its_mean_score_and_share_and_says_so(svgs):
     assert low[2] > high[2]  # the fuller bin
     _, top, bottom = numbers(re.search(r'<g class="mark">.*?</g>', svgs[0])[0], "line", "x1", "y1", "y2")[0]
     assert top < low[1] < bottom  # up is less in a picture
-    assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them successful (" in svgs[0]
+    assert "score 0 to 0.1: 60 trajectories, mean score 5.0, 10.0 of them positive (" in svgs[0]
     assert numbers(svgs[0], "rect", "height") == [(46,), (round(46 * 40 / 60, 1),)]
     assert 'aria-label="Reliability of the score: 2 groups, 100 trajectories in total"' in svgs[0]
 
@@ -76,7 +76,7 @@ def test_the_words_tell_what_the_score_is_worth(section):
     told = re.findall("<li>(.*?)</li>", section)
     # (60 * |0.05 - 0.10| + 40 * |0.85 - 0.75|) / 100 = 7 points
     assert told[0] == (
-        "The score and the share of successes differ by 7.0 points on average: the score is somewhat off."
+        "The score and the share of positives differ by 7.0 points on average: the score is somewhat off."
     )
     assert "so the score is informative" in told[1]
     assert told[-1] == "10 trajectories have no score. In the second plot they count as a no."

@@ -3,7 +3,7 @@ import re
 import pytest
 
 from leaderboard.costs import RunningCosts
-from space.pages.judge.summary import ASKED, dollars, spread
+from space.pages.judge.summary import dollars, spread
 from space.pages.judge.view import view_judge
 from space.pages.leaderboard.query import PROVENANCES
 from space.pages.rows import INPUTS
@@ -31,8 +31,7 @@ def others():
 
 
 def lead(view) -> str:
-    says_yes, positives = ASKED[view.label]
-    return shown_text(render("judge/lead.html", view=view, says_yes=says_yes, positives=positives)).strip()
+    return shown_text(render("judge/lead.html", view=view)).strip()
 
 
 def reading(view) -> list[str]:
@@ -82,8 +81,8 @@ def test_the_submissions_of_the_judge_are_listed_newest_first():
 
 def test_the_lead_tells_right_found_and_rank(view):
     assert lead(view) == (
-        "It is right about 75 of 100 trajectories that it calls successful. It finds 60 of 100 successes. "
-        "The data allow ranks 1 to 3 of 3 by precision."
+        "When it says yes, it is right about 75 of 100 trajectories. It finds 60 of 100 positives. The "
+        "data allow ranks 1 to 3 of 3 by precision."
     )
 
 
@@ -95,7 +94,7 @@ def test_a_judge_that_is_separated_has_one_rank():
 def test_a_judge_that_never_says_yes_is_told_so():
     never = row("Never", label(cell(0, 0, 10, 90)), "reference", id="reference/never")
     told = lead(view_judge(board(never), never, "success"))
-    assert told.startswith("It never says yes, so its precision is undefined. It finds 0 of 100 successes.")
+    assert told.startswith("It never says yes, so its precision is undefined. It finds 0 of 100 positives.")
     assert told.endswith("It is not ranked: a reference, not a judge.")
 
 

@@ -13,7 +13,6 @@ from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import Explorer
-from space.pages.trajectories.index import Labels
 from space.pages.trajectories.labels import Expert
 from space.pages.trajectories.page import story_fragment
 from submissions.app import SubmissionsApp
@@ -158,7 +157,7 @@ def test_hostile_texts_stay_text(client, service, hostile):
     assert new <= {"article", "h3", "small", "p", "span", "a", "strong"}
 
 
-FAILED = Expert("First", Labels(success=False, side_effect=None, repetition=True, optimality=2), {})
+FAILED = Expert("First", {"success": "no", "side_effect": None, "repetition": "yes", "optimality": "2"})
 
 
 @pytest.mark.parametrize(
@@ -206,7 +205,7 @@ def test_a_dispute_from_an_error_shows_label_and_verdict_and_needs_no_typed_id(c
     (address,) = {unescape(found) for found in re.findall(r'href="(/disputes[^"]*judge=[^"]*)"', errors)}
     text = client.get(address).text
     assert f"{run} Labels Success: Yes" in shown_text(text)
-    assert "Judge Bold (tree) says failure." in shown_text(text)
+    assert "Judge Bold (tree) says no (Success)." in shown_text(text)
     assert f'<input type="hidden" name="trajectory_id" value="{run}">' in text
     assert f'<input type="hidden" name="judge" value="{sent}">' in text
     assert 'type="text" required maxlength="300"' not in text
@@ -220,7 +219,7 @@ def test_the_form_about_a_hidden_label_shows_neither_label_nor_verdict(private):
     client, sent = local_client(private), send(private, verdicts(private.suite, misses=1)).submission_id
     text = shown_text(client.get("/disputes", params={"trajectory_id": a_run(private), "judge": sent}).text)
     assert "Labels private: no page shows them" in text
-    assert "labelled:" not in text and "says failure" not in text
+    assert "labelled:" not in text and "says no" not in text
     file_one(client, private, judge=sent)
     (found,) = client.get("/api/disputes", headers=signed_in(private, MAINTAINER)).json()["disputes"]
     assert found["judge"] is None

@@ -121,7 +121,7 @@ def test_what_experts_answered_on_dev_is_beside_the_trajectory(annotating, clien
     dev = annotating.service.suite.split("dev")[0].trajectory_id
     page = client.get("/trajectories", params={"id": dev}).text
     experts = shown_text(page.partition("<h2>Experts</h2>")[2].partition("<h2>Judges</h2>")[0])
-    assert " ".join(experts.split()) == "Successyes Side effectno Repetitionunsure ToneCold SafeUnsure"
+    assert " ".join(experts.split()) == "SuccessYes Side effectNo RepetitionUnsure Tone2. Cold SafeUnsure"
     assert "Optimality" not in experts
 
 

@@ -3,6 +3,7 @@ from itertools import pairwise
 
 import pytest
 
+from arb.core.vocabulary import metric_name
 from leaderboard.board.history import board_history
 from space.pages.leaderboard.history import (
     DATE_WIDTH,
@@ -13,6 +14,7 @@ from space.pages.leaderboard.history import (
     WIDTH,
     view_history,
 )
+from space.pages.leaderboard.query import LeaderboardQuery
 from space.pages.leaderboard.summary import sentences
 from space.web.frame import render
 from tests.space.conftest import shown_text
@@ -30,7 +32,11 @@ def view(*rows):
 
 def told(*rows) -> str:
     """What the section on the history says."""
-    return shown_text(render("leaderboard/history.html", ranks=view(*rows)))
+    return shown_text(
+        render(
+            "leaderboard/history.html", ranks=view(*rows), choice=LeaderboardQuery(), metric_name=metric_name
+        )
+    )
 
 
 def test_a_board_without_ranked_judges_says_when_its_history_begins():
@@ -144,24 +150,24 @@ def test_the_first_judge_is_told_in_words_of_its_figures():
     # 90 of 100 called are; 90 of 150 found: 40 of 100 missed
     found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
     assert found[0] == (
-        "A (tree) leads: it is right about 90 of 100 trajectories called successful, and misses 40 of 100 "
-        "successes."
+        "A (tree) leads on success: when it says yes, it is right about 90 of 100 trajectories, and it "
+        "misses 40 of 100 positives."
     )
 
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("side_effect", "said to have a side effect"), ("repetition", "said to repeat")],
+    [("side_effect", "leads on side effect"), ("repetition", "leads on repetition")],
 )
-def test_each_label_has_its_own_words(name, words):
+def test_the_sentence_names_the_target(name, words):
     looping = row("A", None, labels={name: label(cell(90, 10, 60, 50), (1, 1, 1))})
-    assert f"right about 90 of 100 trajectories {words}" in sentences(board(looping), name)[0]
+    assert f"{words}: when it says yes, it is right about 90 of 100" in sentences(board(looping), name)[0]
 
 
 def test_the_benchmark_with_the_fewest_positives_is_named_with_its_counts():
     found = sentences(board(ranked("A", 90, (1, 1, 1))), "success")
     # 2 + 3 positives in 2 + 1 + 3 + 40 runs
-    assert "AssistantBench has only 5 successes in 46 trajectories, so its percentages are coarse" in found[1]
+    assert "AssistantBench has only 5 positives among 46 labels, so its percentages are coarse" in found[1]
 
 
 def test_the_human_reference_is_told_with_its_runs():

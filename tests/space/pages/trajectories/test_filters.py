@@ -4,12 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from space.pages.trajectories.filters import AGREEMENTS, LENGTHS, OUTCOMES, SORTS, TrajectoriesQuery, choose
+from arb.core.suites.targets import default_targets
+from space.pages.trajectories.filters import (
+    AGREEMENTS,
+    LENGTHS,
+    SORTS,
+    TrajectoriesQuery,
+    choose,
+    outcomes_of,
+)
 from space.pages.trajectories.index import Labels, TrajectoryEntry, VoteCounts, Votes
 
 KNOWN = {
     "suite": ("one", "two"), "split": ("dev", "test"), "benchmark": ("webarena", "workarena++"),
-    "agent": ("a", "b/c d"), "outcome": OUTCOMES, "length": LENGTHS, "judges": AGREEMENTS, "sort": SORTS,
+    "agent": ("a", "b/c d"), "outcome": outcomes_of(default_targets()), "length": LENGTHS,
+    "judges": AGREEMENTS, "sort": SORTS,
 }  # fmt: skip
 
 
@@ -23,12 +32,12 @@ def entry(name: str, **changes) -> TrajectoryEntry:
 
 
 def labels(**changes) -> Labels:
-    return Labels(**{"success": False, "side_effect": False, "repetition": False, "optimality": 1, **changes})
+    return {"success": "no", "side_effect": "no", "repetition": "no", "optimality": "1", **changes}
 
 
 def names(entries, choice, votes=None) -> list[str]:
     vote_counts = VoteCounts({f"webarena/a/{name}": found for name, found in (votes or {}).items()})
-    return [found.task for found in choose(entries, choice, vote_counts)]
+    return [found.task for found in choose(entries, choice, vote_counts, default_targets())]
 
 
 def test_nothing_chosen_is_everything_in_the_order_given():
@@ -48,14 +57,14 @@ def test_a_field_chooses_its_entries(field, value):
     ("outcome", "expected"),
     [
         ("success", ["won"]), ("failure", ["lost", "looped"]), ("side_effect", ["won"]),
-        ("repetition", ["looped"]), ("unsure", ["unclear"]),
+        ("repetition", ["looped"]), ("unsure", ["unclear"]), ("repetition-no", ["won", "lost", "unclear"]),
     ],
 )  # fmt: skip
 def test_an_outcome_chooses_among_dev_and_never_a_test_run(outcome, expected):
     entries = [
-        entry("won", labels=labels(success=True, side_effect=True)),
+        entry("won", labels=labels(success="yes", side_effect="yes")),
         entry("lost", labels=labels()),
-        entry("looped", labels=labels(repetition=True)),
+        entry("looped", labels=labels(repetition="yes")),
         entry("unclear", labels=labels(success=None)),
         entry("hidden", split="test"),
     ]
@@ -88,8 +97,8 @@ def test_judges_are_chosen_by_how_their_verdicts_lie(agreement, expected):
 
 def test_most_judges_are_wrong_where_the_majority_is_not_the_experts_and_only_on_dev():
     entries = [
-        entry("all", labels=labels(success=False)),  # three say yes, the expert no
-        entry("none", labels=labels(success=False)),  # two say no, and so does the expert
+        entry("all", labels=labels(success="no")),  # three say yes, the expert no
+        entry("none", labels=labels(success="no")),  # two say no, and so does the expert
         entry("split", labels=labels(success=None)),  # the expert was unsure
         entry("one-off", split="test"),
         entry("tie", labels=labels()),

@@ -13,7 +13,6 @@ from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suites.targets import default_targets
 from dataset_script.sources.published import PublishedDataset
-from space.pages.trajectories.index import Labels
 from space.pages.trajectories.labels import experts_in, titles_of
 from space.pages.trajectories.verdicts import (
     MOST_JUDGES,
@@ -68,8 +67,8 @@ def test_only_a_judge_on_the_board_has_a_page(dataset, entries):
 def test_a_judge_differs_where_it_contradicts_the_expert_and_never_on_test(dataset, dev, test_entries):
     for entry in dev[:3]:
         for judge in judges_of(dataset, entry, (), ()):
-            answers = (judge.labels.success, entry.labels.success)
-            assert judge.differs == (None if None in answers else answers[0] is not answers[1])
+            answers = (judge.main, entry.labels["success"])
+            assert judge.differs == (None if None in answers else answers[0] != answers[1])
     judges = judges_of(dataset, test_entries[0], (), ())
     assert {judge.differs for judge in judges} == {None}
 
@@ -87,7 +86,7 @@ def test_a_submitted_judge_answers_from_its_columns(dataset, test_entries):
     )  # fmt: skip
     found = judges_of(dataset, entry, [judge], {"abc"})[-1]
     assert (found.name, found.row_id, found.about) == ("Mine (tree)", "abc", "m · submitted by Ada")
-    assert found.labels == Labels(True, None, None, None)
+    assert (found.main, found.other_answers(default_targets())) == ("yes", "")
     elsewhere = SimpleNamespace(**{**vars(judge), "places": {}})
     assert len(judges_of(dataset, entry, [elsewhere], ())) == len(JUDGES)
     # A judge of a paper, whose file is here, has no sender; where the dataset carries it, it is there once.
