@@ -24,7 +24,7 @@ from leaderboard.board.export import inert
 from leaderboard.labels.coefficients import cohen_kappa, confusion_table, percent_agreement
 from leaderboard.labels.labels import LabelSet
 
-Kind = Literal["false positive", "false negative"]
+Kind = Literal["false positive", "false negative", "wrong answer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class ErrorsHidden(Exception):
 
 @dataclass(frozen=True, slots=True, repr=False)
 class WrongVerdict:
-    """A verdict that the label contradicts.
+    """A verdict that the label contradicts; on a target that is not binary, it is a "wrong answer".
 
     ``others`` is the number of other judges with a verdict on the trajectory; ``others_right`` of them agree
     with the label. ``priority`` is ``others_right / others``, or 0 without other judges, because an error
@@ -78,6 +78,8 @@ class WrongVerdict:
     priority: float
     others_right: int
     others: int
+    step: str | None = None
+    part: str | None = None
 
     def __repr__(self) -> str:
         return f"WrongVerdict({self.trajectory_id!r})"  # without ``kind``, which reveals the label
@@ -89,10 +91,13 @@ def error_queue(
     """Return a judge's errors on one label, highest priority first.
 
     ``verdicts`` are the judge's; those of the ``others`` determine the priority. Each column is int8 of shape
-    (n,) in the order of the labels: 1, 0, -1. Rows without a verdict are left out, since they have no
-    reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a column has another
-    length than the labels.
+    (n,) in the order of the labels, with the numbers of `Target.code`. Rows without a verdict are left out,
+    since they have no reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a
+    column has another length than the labels, or if the answers are numbers.
     """
+    target = labels.target(label)
+    if target.type == "score":
+        raise ValueError(f"{label}: its answers are numbers, which are neither right nor wrong")
     if not suite.shows_labels(labels.split):
         raise ErrorsHidden(
             f"the test labels of {labels.suite} are hidden, and a list of errors would reveal them; use dev"
@@ -107,10 +112,13 @@ def error_queue(
     found = []
     for place in np.flatnonzero(is_error):
         run = labels.trajectories[place]
-        kind: Kind = "false positive" if verdicts[place] == 1 else "false negative"
+        kind: Kind = "wrong answer"
+        if target.type == "binary":
+            kind = "false positive" if verdicts[place] == 1 else "false negative"
         n, n_right = int(n_verdicts[place]), int(right[place])
         share = n_right / n if n else 0.0
-        found.append(WrongVerdict(run.trajectory_id, run.benchmark, run.agent, kind, share, n_right, n))
+        where = run.trajectory_id, run.benchmark, run.agent
+        found.append(WrongVerdict(*where, kind, share, n_right, n, run.step, run.part))
     return tuple(sorted(found, key=lambda error: (-error.priority, -error.others, error.trajectory_id)))
 
 

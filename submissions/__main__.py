@@ -93,7 +93,7 @@ def check_command(
     if as_json:
         print_json(result.to_json())
     else:
-        print_report(result, plain_console())
+        print_report(result, chosen.main_target.title.lower(), plain_console())
         _say_next(file, split, suite, is_acceptable=result.acceptable)
     raise typer.Exit(0 if result.acceptable else 1)
 
@@ -131,7 +131,7 @@ def template_command(
 ) -> None:
     """Write a prediction file to fill in.
 
-    The file has one row per trajectory of the split, with the column `success` left empty.
+    The file has one row per trajectory of the split, with the main target's column left empty.
     """
     chosen = read_suite(suite, read_settings())
 
@@ -241,14 +241,15 @@ _WIDE = 110
 _STYLES = {"error": "bold red", "warning": "yellow"}
 
 
-def print_report(result: CheckResult, console: Console) -> None:
+def print_report(result: CheckResult, main: str, console: Console) -> None:
     """Print the findings of a check, a table by benchmark, and whether the file is acceptable.
 
-    Texts from the file are wrapped in rich's Text, so that brackets in them are not read as markup.
+    ``main`` is the title of the main target. Texts from the file are wrapped in rich's Text, so that brackets
+    in them are not read as markup.
     """
     if result.findings:
         console.print(_findings_table(result.findings, is_wide=console.width >= _WIDE))
-    console.print(_summary_table(result))
+    console.print(_summary_table(result, main))
     console.print(
         rich_text.Text(_conclusion(result), style="bold green" if result.acceptable else "bold red")
     )
@@ -279,8 +280,8 @@ def _rows(finding: Finding) -> str:
     return f"{listed} and {more:,} more" if finding.rows and more > 0 else listed
 
 
-def _summary_table(result: CheckResult) -> Table:
-    table = text_table("benchmark", figures=("expected", "rows", "coverage", "success"))
+def _summary_table(result: CheckResult, main: str) -> Table:
+    table = text_table("benchmark", figures=("expected", "rows", "coverage", main))
     for name, part in result.by_benchmark.items():
         shares = percent(part.coverage, "%"), percent(part.success_share, "%")
         title = rich_text.Text(BENCHMARK_TITLES.get(name, name))

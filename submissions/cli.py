@@ -242,7 +242,7 @@ def print_version(version: LabelVersion) -> None:
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
-        f"({version.labelled:,} with a success label; changed labels: {changes or 'none'})"
+        f"({version.labelled:,} labelled; changed labels: {changes or 'none'})"
         + ("; the questions or guidelines changed since the previous version" * version.questions_changed)
     )
     if version.left_out:

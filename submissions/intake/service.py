@@ -91,7 +91,8 @@ class IntakeService:
         app.files.keep(upload.content)
         reasons: tuple[str, ...] = ()
         if not app.suite.labels_are_public:
-            reasons = reasons_to_hold(verdicts, app.suite.split("test"), app.suite.rules)
+            suite = app.suite
+            reasons = reasons_to_hold(verdicts, suite.items("test"), suite.rules, suite.main_target)
         submission, is_new = scorer.record_submission(app, upload, declaration, labels.version, reasons)
         try:
             scorer.record_score(app, submission, verdicts, labels)

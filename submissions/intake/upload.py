@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path, PurePosixPath
 from typing import Final
+
+import numpy as np
 
 from arb.core.ids import Trajectory
 from arb.core.predictions import read_predictions
@@ -16,6 +19,7 @@ from arb.core.predictions.raw import ReadingLimits, too_large
 from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suite import Suite, SuiteRules
+from arb.core.suites.targets import Target
 
 _LONGEST_NAME: Final = 120
 _UNNAMED: Final = "predictions"
@@ -80,25 +84,28 @@ def safe_file_name(name: str) -> str:
 
 
 def reasons_to_hold(
-    verdicts: Predictions, trajectories: Sequence[Trajectory], rules: SuiteRules
+    verdicts: Predictions, items: Sequence[Trajectory], rules: SuiteRules, main: Target
 ) -> tuple[str, ...]:
     """Return the reasons why a maintainer has to review a file, one sentence each. Most files have none.
 
-    ``trajectories`` are those of the split in the order of the verdicts. Only verdicts on ``success`` are
-    examined: side effects are so rare that an honest judge may report only a few, or all on one benchmark.
-    A file that says yes to likely failures on all benchmarks is not held, because only the labels could
-    reveal it.
+    ``items`` are those of the split in the order of the verdicts. Only verdicts on the ``main`` target are
+    examined: others, such as side effects, may be so rare that an honest judge reports only a few, or all on
+    one benchmark. A file that says yes to likely failures on all benchmarks is not held, because only the
+    labels could reveal it.
     """
-    called = verdicts.codes("success") == 1
+    of_runs = np.array([item.level == "run" for item in items], dtype=bool)
+    trajectories = list(compress(items, of_runs))
+    called = verdicts.codes(main.name)[of_runs] == 1
     count = int(called.sum())
+    on = f"on {main.title.lower()}"
     if not count:
-        return ("It calls no trajectory successful, so all its verdicts are the same.",)
+        return (f"It says yes to no trajectory {on}, so all its verdicts are the same.",)
     if count == len(called):
-        return ("It calls every trajectory successful, so all its verdicts are the same.",)
+        return (f"It says yes to every trajectory {on}, so all its verdicts are the same.",)
     reasons = []
     if count < rules.fewest_positives:
         reasons.append(
-            f"It calls {count} of {len(called)} trajectories successful; with fewer than "
+            f"It says yes to {count} of {len(called)} trajectories {on}; with fewer than "
             f"{rules.fewest_positives}, its metrics could reveal the label of a single trajectory."
         )
     where = {
@@ -106,7 +113,7 @@ def reasons_to_hold(
     }
     if len(where) == 1 and len({trajectory.benchmark for trajectory in trajectories}) > 1:
         reasons.append(
-            f"All trajectories that it calls successful are in one benchmark, {where.pop()}; a judge of this "
-            "suite has to cover every benchmark."
+            f"All trajectories to which it says yes {on} are in one benchmark, {where.pop()}; a judge of "
+            "this suite has to cover every benchmark."
         )
     return tuple(reasons)

@@ -42,7 +42,7 @@ class Draft:
     comment: Annotated[str, Field(description="A comment for the other annotators.")] = ""
     seconds: Annotated[float, Field(description="Seconds spent on the trajectory so far.")] = 0.0
     is_done: Annotated[bool, Field(description="Whether the annotation is finished.")] = False
-    step: Annotated[int | None, Field(description="Number of the step that decided success.")] = None
+    step: Annotated[int | None, Field(description="Number of the step that decided the outcome.")] = None
     flag: Annotated[str, Field(description="Why maintainers should look at this trajectory.")] = ""
     is_skipped: Annotated[bool, Field(description="Whether to move it to the end of the queue.")] = False
     client: Annotated[

@@ -184,7 +184,7 @@ def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
 @app.command()
 def resolve(
     trajectory_id: Annotated[str | None, typer.Argument(help="Trajectory to decide on.")] = None,
-    question: Annotated[str | None, typer.Argument(help="Question, such as success.")] = None,
+    question: Annotated[str | None, typer.Argument(help="Name of the question.")] = None,
     answer: Annotated[str | None, typer.Argument(help="Correct answer, or unsure.")] = None,
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")] = "",
     decisions: Annotated[
@@ -207,8 +207,7 @@ def resolve(
     again.
 
     --rule majority takes the answer of more than half of the annotators. --rule median takes the middle
-    answer to questions with an order, such as optimality, and the majority for all others. What a rule cannot
-    decide stays open.
+    answer to questions with an order, and the majority for all others. What a rule cannot decide stays open.
     """
     rows: list[Sequence[str]] = []
     if trajectory_id is not None and question is not None and answer is not None:

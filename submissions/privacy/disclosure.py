@@ -43,7 +43,7 @@ from arb.core.ids import Trajectory
 from arb.core.judge_info import JudgeInfo
 from arb.core.predictions.table import Predictions
 from arb.core.suite import Suite, SuiteRules
-from arb.core.vocabulary import LABELS
+from arb.core.suites.targets import Target, default_targets, scored
 from leaderboard.board.board import ScoredRecord
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
@@ -81,25 +81,29 @@ def benchmark_cell(benchmark: str) -> str:
     return f"benchmark/{benchmark}"
 
 
-def digests_of(verdicts: Predictions, trajectories: Sequence[Trajectory]) -> dict[str, dict[str, CellDigest]]:
+def digests_of(
+    verdicts: Predictions, items: Sequence[Trajectory], targets: Sequence[Target] = ()
+) -> dict[str, dict[str, CellDigest]]:
     """Return the digests of a file's verdicts by label and cell name, as plain dicts for JSON.
 
-    ``trajectories`` are those of the split, in the order of the verdicts. Raises ValueError if there is not
-    one verdict per trajectory.
+    The labels are the outcomes that judges are scored on among ``targets``, by default AgentRewardBench's;
+    only these may be private. ``items`` are those of the split, in the order of the verdicts. Raises
+    ValueError if there is not one verdict per item.
     """
-    ids = np.array([trajectory.trajectory_id for trajectory in trajectories], dtype=object)
-    of_row = np.array([trajectory.benchmark for trajectory in trajectories], dtype=object)
-    cells = {OVERALL: np.arange(len(ids))}
+    ids = np.array([item.trajectory_id for item in items], dtype=object)
+    is_run = np.array([item.level == "run" for item in items], dtype=bool)
+    of_row = np.array([item.benchmark for item in items], dtype=object)
+    cells = {OVERALL: np.flatnonzero(is_run)}
     for benchmark in sorted(set(of_row)):
-        cells[benchmark_cell(benchmark)] = np.flatnonzero(of_row == benchmark)
+        cells[benchmark_cell(benchmark)] = np.flatnonzero(is_run & (of_row == benchmark))
     found = {}
-    for label in LABELS:
-        column = verdicts_of(verdicts, label)
-        if column is None:
+    for target in scored(targets or default_targets()):
+        column = verdicts_of(verdicts, target.name)
+        if column is None or not target.is_outcome:
             continue
-        if len(column) != len(trajectories):
-            raise ValueError(f"{label}: {len(column)} verdicts for {len(trajectories)} trajectories")
-        found[label] = {name: _cell(column[rows], ids[rows]) for name, rows in cells.items()}
+        if len(column) != len(items):
+            raise ValueError(f"{target.name}: {len(column)} verdicts for {len(items)} items")
+        found[target.name] = {name: _cell(column[rows], ids[rows]) for name, rows in cells.items()}
     return found
 
 

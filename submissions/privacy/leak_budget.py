@@ -115,8 +115,8 @@ def leak_of(disclosures: Iterable[Disclosure]) -> Leak:
     A figure that was shown with different noise counts once, with the least noise: the others are blurred
     copies of it (`disclosure.layered_noise`). Figures of several label versions add up, since a correction
     leaves most labels as they are. A label is part of the overall cell and of one benchmark, so the benchmark
-    that costs most is added to the overall cell. Success, side effects and repetition are separate labels, so
-    only the one that costs most counts.
+    that costs most is added to the overall cell. Each target has separate labels, so only the target that
+    costs most counts.
     """
     finest: dict[tuple[str, str, str, str], float] = {}
     for found in disclosures:

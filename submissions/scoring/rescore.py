@@ -14,16 +14,16 @@ from typing import Any, Final
 import numpy as np
 from sqlalchemy.orm import Session
 
+from arb.core.predictions.table import is_answered
 from arb.core.suites.targets import Target, scored
 from leaderboard.board.board import Board, BoardRow, rank_rows
 from leaderboard.board.ranks import RankingData
-from leaderboard.judge_precision.confusion import confusion_counts, figures
 from leaderboard.labels.aggregation import aggregate
 from leaderboard.labels.annotations import write_released
 from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_annotations
 from leaderboard.labels.source import LabelsUnavailable
-from leaderboard.report import verdicts_of
-from leaderboard.score import Cell
+from leaderboard.report import score_verdicts, verdicts_of
+from leaderboard.score import Cell, metric_of
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
@@ -47,7 +47,7 @@ REASON_LENGTH: Final = 2_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place in the success ranking before and after, or None if it had no place."""
+    """A row's place on the main target before and after, or None if it had no place."""
 
     id: str
     judge: str
@@ -73,10 +73,10 @@ class Rescoring:
 class JudgeEffect:
     """The effect of new labels on the exact figures of a submission for one question.
 
-    ``places`` are the places by precision before and after. They are among the rows of the board or, if
+    ``places`` are the places by the main metric before and after. They are among the rows of the board or, if
     labels are private, among all submissions that may be on it. ``to_wrong`` counts verdicts that were right
-    and are now wrong, and ``to_right`` the opposite. Neither counts trajectories whose label is or was
-    unsure.
+    and are now wrong, and ``to_right`` the opposite. Neither counts items whose label is or was unsure.
+    Numbers are right if they equal the label.
     """
 
     id: str
@@ -99,7 +99,7 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
     changed = [
         target
         for target in scored(after.targets)
-        if target.type == "binary" and (before.primary[target.name] != after.primary[target.name]).any()
+        if not np.array_equal(*(_numbers(labels.primary[target.name]) for labels in (before, after)))
     ]
     if not changed:
         return {}
@@ -116,45 +116,50 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
     for target in changed:
         answers = ((line, verdicts_of(found, target.name)) for line, found in verdicts.items())
         if columns := {line: column for line, column in answers if column is not None}:
-            labels = before.primary[target.name], after.primary[target.name]
-            effects[target.name] = _effects_on(target, *labels, columns, published)
+            effects[target.name] = _effects_on(target, before, after, columns, published)
     return effects
+
+
+def _numbers(codes: np.ndarray) -> np.ndarray:
+    """Return codes, or the numbers of a score, as numbers that are negative infinity where missing."""
+    return np.where(is_answered(codes), codes, -np.inf)
 
 
 def _effects_on(
     target: Target,
-    before: np.ndarray,
-    after: np.ndarray,
+    before: LabelSet,
+    after: LabelSet,
     columns: Mapping[ScoreLine, np.ndarray],
     published: Sequence[BoardRow],
 ) -> list[JudgeEffect]:
-    old_cells = {line: _cell(column, before) for line, column in columns.items()}
-    new_cells = {line: _cell(column, after) for line, column in columns.items()}
-    old_places = _places(target, old_cells, published)
-    new_places = _places(target, new_cells, published)
-    is_known = (before >= 0) & (after >= 0)
+    cells: list[dict[ScoreLine, Cell]] = []
+    for labels in (before, after):
+        of_lines = {}
+        for line, column in columns.items():
+            score = score_verdicts(column, labels, target.name, POLICY, n_resamples=0, by_agent=False)
+            of_lines[line] = score["overall"]
+        cells.append(of_lines)
+    places = [_places(target, found, published) for found in cells]
+    truth = [_numbers(labels.primary[target.name]) for labels in (before, after)]
+    is_known = np.isfinite(truth[0]) & np.isfinite(truth[1])
+    figures = dict.fromkeys((*FIGURES, target.main_metric)) if target.type == "binary" else target.metrics
     found = []
     for line, column in columns.items():
-        was_right = (column == 1) == (before == 1)
-        is_right = (column == 1) == (after == 1)
+        answers = _numbers(column)
+        if target.missing == "negative":
+            answers = np.where(np.isfinite(answers), answers, 0)
+        was_wrong, now_wrong = (answers != labels for labels in truth)
         name = line.submission_id
         effect = JudgeEffect(
             name,
-            (old_places.get(name), new_places.get(name)),
-            before={figure: old_cells[line][figure] for figure in FIGURES},
-            after={figure: new_cells[line][figure] for figure in FIGURES},
-            to_wrong=int((is_known & was_right & ~is_right).sum()),
-            to_right=int((is_known & ~was_right & is_right).sum()),
+            (places[0].get(name), places[1].get(name)),
+            before={figure: metric_of(cells[0][line], figure) for figure in figures},
+            after={figure: metric_of(cells[1][line], figure) for figure in figures},
+            to_wrong=int((is_known & ~was_wrong & now_wrong).sum()),
+            to_right=int((is_known & was_wrong & ~now_wrong).sum()),
         )
         found.append(effect)
     return sorted(found, key=lambda each: (each.places[1] is None, each.places[1] or 0, each.id))
-
-
-def _cell(column: np.ndarray, labels: np.ndarray) -> Cell:
-    one_group = np.zeros(len(labels), dtype=np.int64)
-    tp, fp, fn, tn, no_verdict = confusion_counts(column, labels, one_group, 1, POLICY)[0].tolist()
-    cell: Any = figures(tp, fp, fn, tn, no_verdict, POLICY)  # the published metric does not use the type Cell
-    return cell
 
 
 def _places(target: Target, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
@@ -346,7 +351,7 @@ def publish(
         "version": found.version,
         "file_sha256": sha256,
         "why": reason,
-        "labelled": int((found.primary["success"] >= 0).sum()),
+        "labelled": int(is_answered(found.primary[service.suite.main_target.name]).sum()),
         "changes": changes_between(_previous(service, known, key), found),
         "guidelines_sha256": service.suite.guidelines_sha256,
     }

@@ -261,7 +261,7 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
 def _figures(aligned: Predictions, labels: LabelSet) -> dict[str, Any]:
     return {
         "report": with_cost(score_report(aligned, labels, queries.POLICY), aligned.cost_usd),
-        "digests": digests_of(aligned, labels.trajectories),
+        "digests": digests_of(aligned, labels.trajectories, labels.targets),
     }
 
 

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from arb.core.suite import SuiteRules
+from arb.core.suites.targets import default_targets
 from leaderboard.judge_precision.confusion import confusion_counts, figures
 from submissions.intake.upload import reasons_to_hold
 from submissions.privacy.disclosure import digests_of, disclose
@@ -85,7 +86,9 @@ class GeneratedOracle:
 
     def _seen(self, verdicts: np.ndarray, audience: str) -> Mapping[str, Any]:
         file = verdict_table(success=verdicts)
-        if not self.is_exact and reasons_to_hold(file, self.world.trajectories, self.rules):
+        if not self.is_exact and reasons_to_hold(
+            file, self.world.trajectories, self.rules, default_targets()[0]
+        ):
             raise FileHeld
         report = self.exact_report(file.targets["success"])
         if not self.is_exact:

@@ -137,7 +137,7 @@ def test_labels_are_published_listed_and_everything_is_scored_again(run, service
     labels = str(suite_folder / "labels.csv")
     assert "no label set has been published for small" in run("label-versions")[1]
     code, said = run("publish-labels", labels, "--why", "the first round")
-    assert code == 0 and "by the command line: the first round (30 with a success label;" in said
+    assert code == 0 and "by the command line: the first round (30 labelled;" in said
     code, said = run("publish-labels", labels, "--why", " ")
     assert code == 1 and said.startswith("error: say what changed and why")
     (version,) = json.loads(run("label-versions", "--json")[1])
@@ -174,7 +174,7 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, 
     assert code == 0 and all(cell in said for cell in cells)
     assert "no label set has been published" in run("label-versions")[1]
     code, said = run("publish-labels", "--maintainer", "mia")
-    assert code == 0 and "by mia: Correction of dispute 1 (30 with a success label;" in said
+    assert code == 0 and "by mia: Correction of dispute 1 (30 labelled;" in said
     assert "1 submissions scored" in said
     code, said = run("publish-labels")
     assert (code, said) == (

@@ -11,13 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import SuiteRules, Trajectory
+from arb.core.suites.targets import default_targets
 from submissions.intake.upload import reasons_to_hold
 from submissions.moderation.confusable_names import skeletons_of
 from submissions.moderation.overview import ListedSubmission, flags_of
 from submissions.records.statuses import SubmissionStatus
 from tests.support.verdict_tables import verdict_table
 
-RULES = SuiteRules(fewest_positives=30)
+RULES, MAIN = SuiteRules(fewest_positives=30), default_targets()[0]
 TRAJECTORIES = tuple(
     Trajectory(f"{name}/a/{number}", name, "a", str(number), "test")
     for name in ("webarena", "workarena")
@@ -39,16 +40,16 @@ def _file(positives, no_verdict=(), side_effects=()):
         (_file(()), ["no trajectory"]),
         (_file((), no_verdict=range(100)), ["no trajectory"]),
         (_file(range(100)), ["every trajectory"]),
-        (_file(range(30, 59)), ["calls 29 of 100"]),
+        (_file(range(30, 59)), ["yes to 29 of 100"]),
         (_file(range(50)), ["one benchmark, webarena"]),
-        (_file(range(50, 60)), ["calls 10 of 100", "one benchmark, workarena"]),
+        (_file(range(50, 60)), ["yes to 10 of 100", "one benchmark, workarena"]),
         (_file(range(30, 60)), []),
         (_file(range(99)), []),
         (_file(range(30, 60), side_effects=[3]), []),
     ],
 )
 def test_each_form_has_its_reasons(file, words):
-    reasons = reasons_to_hold(file, TRAJECTORIES, RULES)
+    reasons = reasons_to_hold(file, TRAJECTORIES, RULES, MAIN)
     assert len(reasons) == len(words)
     for reason, word in zip(reasons, words, strict=True):
         assert word in reason
@@ -56,8 +57,8 @@ def test_each_form_has_its_reasons(file, words):
 
 
 def test_the_suite_says_how_few_positives_hold_a_file_and_whether_it_can_be_one_sided():
-    assert reasons_to_hold(_file(range(45, 55)), TRAJECTORIES, SuiteRules(fewest_positives=10)) == ()
-    assert reasons_to_hold(_file(range(40)), TRAJECTORIES[:50] * 2, RULES) == ()
+    assert reasons_to_hold(_file(range(45, 55)), TRAJECTORIES, SuiteRules(fewest_positives=10), MAIN) == ()
+    assert reasons_to_hold(_file(range(40)), TRAJECTORIES[:50] * 2, RULES, MAIN) == ()
 
 
 START = datetime(2026, 1, 1, tzinfo=UTC)

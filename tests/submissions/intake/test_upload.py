@@ -141,7 +141,9 @@ def test_brackets_and_escapes_in_a_file_are_printed_as_text(width):
     rows = b'{"trajectory_id": "[bold]x[/bold]\\u001b[31m", "success": "[link=x]y[/link]", "[red]": ":x:"}'
     table, findings = read_predictions(rows)
     out = io.StringIO()
-    print_report(check(table, findings, SAMPLE, "test"), Console(file=out, width=width, highlight=False))
+    print_report(
+        check(table, findings, SAMPLE, "test"), "success", Console(file=out, width=width, highlight=False)
+    )
     flat = "".join(out.getvalue().split())
     for said in ("[bold]", "[link=", "[red]"):
         assert said in flat
