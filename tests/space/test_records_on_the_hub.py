@@ -1,5 +1,6 @@
 """Tests of a Space with records on the Hub: its responses while records wait, and its shutdown."""
 
+import shutil
 import threading
 import time
 from types import SimpleNamespace
@@ -11,6 +12,7 @@ from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from space.app import create_app
 from submissions.app import SubmissionsApp
+from tests.space.test_several_suites import devai_file
 from tests.support.hub_server.server import running_hub
 from tests.support.hub_threads import records_on
 from tests.support.space_app import signed_in
@@ -91,3 +93,34 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
         assert answer.status_code in (201, 202), answer.text  # 201 where the Hub has it by now
         eventually(lambda: client.get("/readyz").json()["waiting"] == 0)
         assert "being restored from the Hub" not in client.get("/submit").text
+
+
+def test_each_suite_has_its_folder_in_the_repository_and_is_restored_from_it(hub, tmp_path):
+    settings = settings_on_the_hub(tmp_path)
+    settings = settings.model_copy(update={"suites": f"{settings.suite},devai"})
+    form = {**FORM, "test_labels_used": "false"}
+    contents = {"": verdicts(load_suite(settings.suite)), "?suite=devai": devai_file()}
+    boards = {}
+    with TestClient(create_app(settings)) as client:
+        for suite in contents:  # opening the second suite connects it to the Hub in a thread
+            eventually(lambda suite=suite: client.get(f"/readyz{suite}").status_code == 200)
+        for suite, content in contents.items():
+            for judge in ("A", "B"):  # the suites take turns, so each finds the other's commits
+                files = {"file": ("a.jsonl", content)}
+                sent = client.post(f"/api/submissions{suite}", data={**form, "judge": judge}, files=files)
+                assert sent.status_code in (201, 202)
+        for suite in contents:
+            eventually(lambda suite=suite: client.get(f"/readyz{suite}").json()["waiting"] == 0)
+            boards[suite] = client.get(f"/api/board.json{suite}").content
+    found = set(hub.repository(RECORDS).head.files)
+    assert {"writer.json", "suites/devai/writer.json"} <= found
+    for folder in ("", "suites/devai/"):
+        assert any(path.startswith(f"{folder}records/0000/") for path in found)
+        assert len([path for path in found if path.startswith(f"{folder}files/")]) == 1
+
+    shutil.rmtree(settings.state_dir)
+    with TestClient(create_app(settings)) as client:
+        for suite, board in boards.items():
+            eventually(lambda suite=suite: client.get(f"/readyz{suite}").status_code == 200)
+            assert client.get(f"/api/board.json{suite}").content == board
+            assert len(client.get(f"/api/judges{suite}").json()["judges"]) == 2

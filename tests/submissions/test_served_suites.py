@@ -1,0 +1,105 @@
+"""Tests of the suites that a Space serves, and of the places of their records."""
+
+import pytest
+from sqlalchemy import make_url
+
+from arb.core.settings import Settings
+from arb.core.suite import SuiteError, load_suite
+from submissions.app import SubmissionsApp
+from submissions.cli import settings_of_records
+from submissions.served_suites import served_suites, settings_of_chosen
+from tests.support.submissions import counts, send, settings_for, verdicts, write_suite
+
+
+def test_by_default_a_space_serves_the_default_suite_and_the_public_shipped_ones():
+    served = list(served_suites(Settings()))
+    assert served[0] == "agent-reward-bench"
+    assert {"devai", "online-mind2web"} <= set(served)
+    assert not {"sample", "localshop"} & set(served)  # of the guides
+    assert list(served_suites(Settings(suite="devai"))) == ["devai"]
+    assert list(served_suites(Settings(suite="agent-reward-bench"))) == ["agent-reward-bench"]
+
+
+def test_the_first_of_several_suites_has_the_places_of_a_space_with_one(tmp_path):
+    settings = Settings(
+        suites="devai,online-mind2web", state_dir=tmp_path, data_dir=tmp_path / "data", labels="none",
+        board_repo="ada/board", records_repo="ada/records", secret="863bf41c30eb455c968d136c2c02861a",
+    )  # fmt: skip
+    first, second = (each.settings for each in served_suites(settings).values())
+    assert (first.suite, first.state_dir, first.labels) == ("devai", tmp_path, "none")
+    assert first.main is first
+    assert (second.suite, second.state_dir) == ("online-mind2web", tmp_path / "suites" / "online-mind2web")
+    assert second.data_dir == tmp_path / "data" / "suites" / "online-mind2web"
+    assert (second.labels, second.board_repo, second.records_repo) == ("wheel", None, "ada/records")
+    assert second.main.state_dir == tmp_path
+    assert settings.suite == "devai"  # for commands that know of one suite only
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("sqlite:////srv/records.sqlite", "sqlite:////srv/records-devai.sqlite"),
+        ("sqlite://", "sqlite://"),
+        ("postgresql://ada:pw@host/db", 'postgresql://ada:pw@host/db?options=-csearch_path="suite-devai"'),
+        (
+            "postgresql://host/db?options=-cstatement_timeout%3D9",
+            'postgresql://host/db?options=-cstatement_timeout=9 -csearch_path="suite-devai"',
+        ),
+    ],
+)
+def test_a_further_suite_has_a_database_of_its_own(url, expected):
+    served = served_suites(Settings(suites="online-mind2web,devai", database_url=url))
+    assert served["online-mind2web"].settings.database_url == url
+    assert make_url(served["devai"].settings.database_url) == make_url(expected)
+
+
+def test_every_problem_of_the_list_is_named_at_once(tmp_path):
+    for folder in ("one/small", "other/small", "third/my suite"):
+        write_suite(tmp_path / folder.partition("/")[0]).rename(tmp_path / folder)
+    places = ("nope", *(str(tmp_path / each) for each in ("one/small", "other/small", "third/my suite")))
+    with pytest.raises(SuiteError) as problem:
+        served_suites(Settings(suites=",".join(places)))
+    message = str(problem.value)
+    assert message.startswith("ARB_SUITES: nope: no suite 'nope'")
+    assert "there are two suites of the name small" in message
+    assert "my suite: rename the folder" in message
+
+
+def test_commands_act_on_the_records_of_the_suite_in_arb_suite(tmp_path, monkeypatch):
+    write_suite(tmp_path)
+    settings = settings_for(tmp_path, tmp_path / "state", suites=f"devai,{tmp_path / 'small'}")
+    chosen = settings_of_chosen(settings)
+    assert chosen.state_dir == tmp_path / "state" / "suites" / "small"
+    assert settings_of_chosen(settings_for(tmp_path, tmp_path / "state")).state_dir == tmp_path / "state"
+    with pytest.raises(SuiteError, match="ARB_SUITES has no suite sample; use one of devai, small"):
+        settings_of_chosen(settings.model_copy(update={"suite": "sample"}))
+    for name, value in {
+        "ARB_SUITES": settings.suites, "ARB_SUITE": settings.suite, "ARB_STATE_DIR": tmp_path / "state",
+    }.items():  # fmt: skip
+        monkeypatch.setenv(name, str(value))
+    assert settings_of_records().state_dir == chosen.state_dir
+
+
+def test_suites_share_the_secret_and_have_separate_schemas_in_postgresql(tmp_path, postgres_url):
+    for name in ("one", "two"):
+        write_suite(tmp_path / name).rename(tmp_path / name / name)
+    suites = f"{tmp_path / 'one' / 'one'},{tmp_path / 'two' / 'two'}"
+    settings = Settings(
+        suites=suites, state_dir=tmp_path / "state", database_url=postgres_url,
+        labels=f"csv:{tmp_path / 'one' / 'labels.csv'}",
+    )  # fmt: skip
+    first, second = (each.settings for each in served_suites(settings).values())
+    second = second.model_copy(update={"labels": f"csv:{tmp_path / 'two' / 'labels.csv'}"})
+    main = SubmissionsApp(first)
+    further = SubmissionsApp(second, main=main)
+    content = verdicts(load_suite(first.suite))
+    for service in (main, further):
+        send(service, content)
+        send(service, verdicts(service.suite, misses=1), judge="Second")
+    send(main, verdicts(main.suite, misses=2), judge="Third")
+    assert (counts(main)["submissions"], counts(further)["submissions"]) == (3, 2)
+    assert main.secret.check_value == further.secret.check_value
+    assert (tmp_path / "state" / "secret").is_file()
+    assert not (second.state_dir / "secret").exists()
+    for service in (main, further):
+        service.engine.dispose()
