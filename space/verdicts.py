@@ -40,7 +40,7 @@ LABEL: Final = "success"
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeColumn:
-    """A judge with its verdicts, in the order of ``suite.split(split)``.
+    """A judge with its verdicts, in the order of ``suite.items(split)``.
 
     ``judge`` is the id of its row on the board, or its name in the dataset if it has no row. ``dataset_name``
     is None if the verdicts come from a file. ``is_complete`` says whether the judge has judged every
@@ -241,8 +241,9 @@ class JudgeVerdicts:
     def _read_dataset(
         self, opened: OpenedDataset, split: str, on_board: Collection[str]
     ) -> dict[str, JudgeColumn]:
-        ids = tuple(trajectory.trajectory_id for trajectory in self._service.suite.split(split))
-        places = {trajectory_id: place for place, trajectory_id in enumerate(ids)}
+        items = self._service.suite.items(split)  # the order of labels; the dataset has no verdicts on steps
+        ids = tuple(item.trajectory_id for item in items)
+        places = {item.trajectory_id: place for place, item in enumerate(items) if item.level == "run"}
         columns: dict[str, dict[str, Codes]] = {}
         judged: dict[str, set[int]] = {}
         for row in _judgments(opened, split):
@@ -253,7 +254,7 @@ class JudgeVerdicts:
             answers = columns.setdefault(row["judge"], {})
             for label in LABELS:
                 if row.get(label) is not None:
-                    empty = np.full(len(places), -1, dtype=np.int8)
+                    empty = np.full(len(items), -1, dtype=np.int8)
                     answers.setdefault(label, empty)[place] = int(row[label])
         found = {}
         for dataset_name, answers in sorted(columns.items()):

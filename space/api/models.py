@@ -18,6 +18,7 @@ from leaderboard.board import rows
 from leaderboard.labels.agreement import Agreement
 from leaderboard.score import Ends, Noise, Score
 from leaderboard.success_rates.files import CrashedRuns
+from space.pages.trajectories.parts import RunPart
 from submissions.records.statuses import SubmissionStatus
 from submissions.scoring.rescore import JudgeEffect, Rescoring
 
@@ -446,6 +447,12 @@ class DisputeJson(BaseModel):
     decided_at: str | None
     answer: str | None
     n_decisions: int
+
+
+class RunParts(BaseModel):
+    """The steps and other parts of a run."""
+
+    parts: list[RunPart]
 
 
 class Disputes(BaseModel):

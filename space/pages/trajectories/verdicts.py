@@ -43,7 +43,7 @@ ANSWERS: Final = (*LABELS, "optimality")
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on test, without its reasoning; ``places`` maps trajectory ids to rows."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps ids to the rows about whole runs."""
 
     row: BoardRow
     verdicts: Predictions
@@ -85,7 +85,8 @@ class SubmittedJudges:
 
     def _best(self, board: Board) -> list[BoardRow]:
         """Return the best submissions that have a file, at most `MOST_JUDGES`."""
-        best = [row for row in board.ranking("success") if is_best(row, "success")]
+        main = self._service.suite.main_target.name
+        best = [row for row in board.ranking(main) if is_best(row, main)]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
 
@@ -98,7 +99,7 @@ class SubmittedJudges:
         return SubmittedJudge(
             row=row,
             verdicts=replace(verdicts, reasoning=None),
-            places={name: place for place, name in enumerate(verdicts.trajectory_ids)},
+            places={name: i for i, (name, step, part) in enumerate(verdicts.items()) if step is part is None},
             has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
         )
 
@@ -108,8 +109,8 @@ def with_submitted(published: Mapping[str, Votes], judges: Sequence[SubmittedJud
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges:
         codes = judge.verdicts.codes("success").tolist()
-        for trajectory_id, success in zip(judge.places, codes, strict=True):
-            count_vote(counts, trajectory_id, success)
+        for trajectory_id, place in judge.places.items():
+            count_vote(counts, trajectory_id, codes[place])
     return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
 
 
