@@ -488,6 +488,7 @@ class OwnAnswers(BaseModel):
     seconds: float
     is_done: bool
     step: int | None
+    steps: dict[str, dict[str, str]]
     flag: str
     is_skipped: bool
     saved: int
