@@ -38,7 +38,7 @@ MOST_SPLITS, MOST_FIGURES = 4, 64
 
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeColumn:
-    """A judge with its verdicts, in the order of ``suite.split(split)``.
+    """A judge with its verdicts, in the order of ``suite.items(split)``.
 
     ``judge`` is the id of its row on the board, or its name in the dataset if it has no row. ``dataset_name``
     is None if the verdicts come from a file. ``is_complete`` says whether the judge has judged every
@@ -245,8 +245,9 @@ class JudgeVerdicts:
     def _read_dataset(
         self, opened: OpenedDataset, split: str, on_board: Collection[str]
     ) -> dict[str, JudgeColumn]:
-        ids = tuple(trajectory.trajectory_id for trajectory in self._service.suite.split(split))
-        places = {trajectory_id: place for place, trajectory_id in enumerate(ids)}
+        items = self._service.suite.items(split)  # the order of labels; the dataset has no verdicts on steps
+        ids = tuple(item.trajectory_id for item in items)
+        places = {item.trajectory_id: place for place, item in enumerate(items) if item.level == "run"}
         columns: dict[str, dict[str, Codes]] = {}
         judged: dict[str, set[int]] = {}
         for row in _judgments(opened, split):
@@ -258,7 +259,7 @@ class JudgeVerdicts:
             for name, answer in labels_of(row).items():
                 target = self._service.suite.target(name)
                 if target is not None and answer is not None:
-                    empty = np.full(len(places), -1, dtype=np.int8)
+                    empty = np.full(len(items), -1, dtype=np.int8)
                     answers.setdefault(name, empty)[place] = target.code(answer)
         found = {}
         for dataset_name, answers in sorted(columns.items()):

@@ -193,6 +193,15 @@ class Suite:
     def _by_key(self) -> Mapping[str, Trajectory]:
         return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
 
+    @cached_property
+    def steps(self) -> Mapping[str, tuple[str, ...]]:
+        """The steps of each run that the suite asks about, in order, by trajectory id."""
+        found: dict[str, list[str]] = {}
+        for item in self.parts:
+            if item.step is not None:
+                found.setdefault(item.trajectory_id, []).append(item.step)
+        return MappingProxyType({trajectory_id: tuple(steps) for trajectory_id, steps in found.items()})
+
     def find(self, trajectory_id: str) -> Trajectory | None:
         """Return the trajectory with an id, in any spelling, or None if the suite does not have it."""
         return self._by_key.get(reading_key(trajectory_id))

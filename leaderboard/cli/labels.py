@@ -209,7 +209,9 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     try:
         trajectories = chosen.trajectories if split is None else chosen.split(split)
         drawn = annotation_files.drawn_share(trajectories, share, seed, annotator)
-        text = annotation_files.template(drawn, annotator, chosen.targets)
+        ids = {run.trajectory_id for run in drawn}
+        items = [item for name in SPLITS for item in chosen.items(name) if item.trajectory_id in ids]
+        text = annotation_files.template(items, annotator, chosen.targets)
         write_file(out, text)
     except ValueError as problem:
         stop(f"--share: {problem}")

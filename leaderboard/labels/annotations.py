@@ -119,8 +119,9 @@ def is_released_header(line: str) -> bool:
 
 
 def is_plain(questions: Sequence[Target]) -> bool:
-    """Return whether a suite's files have the plain format, because none of its targets is released."""
-    return bool(questions) and all(question.is_own for question in questions)
+    """Return whether a suite's files have the plain format, which the released one cannot express."""
+    has_parts = any(question.level != "run" for question in questions)
+    return has_parts or (bool(questions) and all(question.is_own for question in questions))
 
 
 def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | None:
@@ -285,11 +286,15 @@ def _schema(own: Sequence[Target]) -> pa.Schema:
             ("experiment", pa.string()),
             ("step", pa.int64()),
             *((question.name, pa.string()) for question in own),
+            *((name, pa.string()) for name in _ITEM_FIELDS if any(each.level != "run" for each in own)),
         ]
     )
 
 
-_ABOUT_FIELDS: Final = ("trajectory_id", "annotator", "comment", "at", "seconds", "experiment", "step")
+_ITEM_FIELDS: Final = ("of_step", "of_part")
+_ABOUT_FIELDS: Final = (
+    "trajectory_id", "annotator", "comment", "at", "seconds", "experiment", "step", *_ITEM_FIELDS
+)  # fmt: skip
 
 
 def write_parquet(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> bytes:
@@ -377,9 +382,9 @@ def drawn_share(
 
 
 def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequence[Target] = ()) -> str:
-    """Return a CSV file to fill in, with one row per trajectory, sorted by task."""
+    """Return a CSV file to fill in, with one row per run, step or part, sorted by task."""
     by_task = sorted(trajectories, key=lambda t: (t.benchmark, t.task, t.agent))
-    open_ones = [Annotation(t.trajectory_id, annotator) for t in by_task]
+    open_ones = [Annotation(t.trajectory_id, annotator, of_step=t.step, of_part=t.part) for t in by_task]
     return write_released(open_ones, may_be_open=True, questions=questions)
 
 

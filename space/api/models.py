@@ -18,6 +18,7 @@ from leaderboard.board import rows
 from leaderboard.labels.agreement import Agreement
 from leaderboard.score import Ends, Noise, Score
 from leaderboard.success_rates.files import CrashedRuns
+from space.pages.trajectories.parts import RunPart
 from submissions.records.statuses import SubmissionStatus
 from submissions.scoring.rescore import JudgeEffect, Rescoring
 
@@ -448,6 +449,12 @@ class DisputeJson(BaseModel):
     n_decisions: int
 
 
+class RunParts(BaseModel):
+    """The steps and other parts of a run."""
+
+    parts: list[RunPart]
+
+
 class Disputes(BaseModel):
     """A page of the ``of`` disputes, newest first."""
 
@@ -481,6 +488,7 @@ class OwnAnswers(BaseModel):
     seconds: float
     is_done: bool
     step: int | None
+    steps: dict[str, dict[str, str]]
     flag: str
     is_skipped: bool
     saved: int

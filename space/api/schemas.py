@@ -41,6 +41,7 @@ RESPONSES: Final[dict[str, type[BaseModel] | str]] = {
     "/api/screenshot": _PICTURE,
     "/api/goal_image": _PICTURE,
     "/api/tree": _TEXT,
+    "/api/parts": models.RunParts,
     "/api/annotate/screenshot": _PICTURE,
     "/api/annotate/goal_image": _PICTURE,
     "/api/annotate/tree": _TEXT,

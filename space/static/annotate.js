@@ -70,7 +70,10 @@
   let stopped = false; // nothing more is sent, for example because another window has saved
   let current = -1;
   let confirmed = ""; // contradictions about which the annotator was already asked
-  const changes = []; // changes that `u` undoes: [question or "step", previous value]
+  const changes = []; // changes that `u` undoes: [question or "step", previous value, step of the question]
+  const asked_steps = JSON.parse(form.dataset.askedSteps); // the steps that the suite asks about, as texts
+  let of_steps = JSON.parse(form.dataset.steps); // answers about steps: {step: {question: value}}
+  const step_questions = questions.filter((question) => question.hasAttribute("data-of-step"));
 
   // Time while the page is visible -------------------------------------------------------------------------
 
@@ -88,15 +91,18 @@
   // Saving -------------------------------------------------------------------------------------------------
 
   const answer_of = (question) => question.querySelector("input:checked")?.value ?? null;
-  const missing = () => questions.filter((question) => answer_of(question) === null);
-  const answers_before = Object.fromEntries(questions.map((question) => [question.dataset.question, answer_of(question)]));
+  const run_questions = questions.filter((question) => !step_questions.includes(question));
+  const missing = () => run_questions.filter((question) => answer_of(question) === null);
+  const is_answered = (one) => step_questions.every((question) => of_steps[one]?.[question.dataset.question]);
+  const missing_steps = () => asked_steps.filter((one) => !is_answered(one));
+  const answers_before = Object.fromEntries(run_questions.map((question) => [question.dataset.question, answer_of(question)]));
 
   function draft() {
     tick();
-    const answers = Object.fromEntries(questions.map((question) => [question.dataset.question, answer_of(question)]));
-    const is_done = leaving === "done" || (leaving === null && was_done && !missing().length);
+    const answers = Object.fromEntries(run_questions.map((question) => [question.dataset.question, answer_of(question)]));
+    const is_done = leaving === "done" || (leaving === null && was_done && !missing().length && !missing_steps().length);
     return {
-      item: token, answers, comment: comment.value, flag: flag.value, step, seconds, is_done,
+      item: token, answers, ...(asked_steps.length ? { steps: of_steps } : {}), comment: comment.value, flag: flag.value, step, seconds, is_done,
       is_skipped: leaving === "skipped", client, seen,
     };
   }
@@ -170,9 +176,11 @@
   }
 
   function use(before) {
-    for (const question of questions) {
+    for (const question of run_questions) {
       for (const input of question.querySelectorAll("input")) input.checked = input.value === before.answers[question.dataset.question];
     }
+    of_steps = before.steps ?? {};
+    show_asked();
     comment.value = before.comment;
     flag.value = before.flag;
     form.querySelector(".flagging").open ||= Boolean(flag.value);
@@ -202,7 +210,13 @@
   function finish() {
     if (is_closed || stopped) return;
     const left = missing();
-    for (const question of questions) question.classList.toggle("is-missing", left.includes(question));
+    const left_steps = missing_steps();
+    if (left_steps.length) {
+      show_story_step(left_steps[0]);
+      say(`Answer step ${left_steps[0]} first`, true);
+      return;
+    }
+    for (const question of run_questions) question.classList.toggle("is-missing", left.includes(question));
     if (left.length) {
       go_to(questions.indexOf(left[0]));
       say(`Answer this first: ${left[0].querySelector("legend").textContent}`, true);
@@ -226,9 +240,13 @@
       else say("There is nothing to undo");
       return;
     }
-    const [name, before] = changes.pop();
+    const [name, before, of_step] = changes.pop();
     const question = questions.find((each) => each.dataset.question === name);
-    if (question) {
+    if (of_step) {
+      set_step_answer(of_step, name, before);
+      show_story_step(of_step);
+      go_to(questions.indexOf(question));
+    } else if (question) {
       for (const input of question.querySelectorAll("input")) input.checked = input.value === before;
       answers_before[name] = before;
       confirmed = "";
@@ -266,6 +284,54 @@
   }
   new MutationObserver(show_step).observe(story, { attributes: true, attributeFilter: ["data-place"] });
 
+  // Answers about steps ------------------------------------------------------------------------------------
+
+  const is_asked = () => asked_steps.includes(story.dataset.place);
+
+  function set_step_answer(one, name, value) {
+    of_steps = { ...of_steps, [one]: { ...of_steps[one], [name]: value } };
+    show_asked();
+  }
+
+  // Shows the answers about the step that is shown, and how many steps are answered.
+  function show_asked() {
+    if (!step_questions.length) return;
+    const place = story.dataset.place;
+    for (const question of step_questions) {
+      question.hidden = !is_asked();
+      for (const input of question.querySelectorAll("input")) {
+        input.checked = is_asked() && input.value === of_steps[place]?.[question.dataset.question];
+      }
+    }
+    form.querySelector(".steps-told").textContent = `${asked_steps.filter(is_answered).length} of ${asked_steps.length} steps`;
+    form.querySelector(".step-asked").textContent = is_asked() ? `Step ${place}` : `Step ${place} is not asked`;
+    for (const link of story.querySelectorAll(".strip [data-step]")) {
+      link.classList.toggle("is-answered", asked_steps.includes(link.dataset.step) && is_answered(link.dataset.step));
+    }
+  }
+
+  function show_story_step(one) {
+    const link = story.querySelector(`.strip [data-step="${CSS.escape(one)}"]`);
+    if (!link) say(`The dataset has no step ${one}; tell the maintainers`, true);
+    else if (one !== story.dataset.place) link.click();
+  }
+
+  // Goes to the next question about this step, else to the next unanswered step, else to the run's questions.
+  function go_on() {
+    const following = step_questions[step_questions.indexOf(questions[current]) + 1];
+    if (following) return go_to(questions.indexOf(following));
+    const at = asked_steps.indexOf(story.dataset.place);
+    const next = [...asked_steps.slice(at + 1), ...asked_steps.slice(0, at)].find((one) => !is_answered(one));
+    if (next) return show_story_step(next);
+    const first = missing()[0] ?? run_questions[0];
+    if (first) go_to(questions.indexOf(first));
+  }
+
+  new MutationObserver(() => {
+    show_asked();
+    if (step_questions.length && is_asked()) go_to(0);
+  }).observe(story, { attributes: true, attributeFilter: ["data-place"] });
+
   // Questions ----------------------------------------------------------------------------------------------
 
   function mark_current() {
@@ -275,6 +341,7 @@
   }
 
   function go_to(place) {
+    if (!questions.length) return;
     current = Math.min(Math.max(0, place), questions.length - 1);
     mark_current();
     questions[current].focus({ preventScroll: true });
@@ -284,13 +351,20 @@
     if (here.top < frame.top) form.scrollTop += here.top - frame.top;
   }
 
-  const choice_of = (key) => questions[current].querySelector(`input[data-key="${CSS.escape(key)}"]`);
+  const choice_of = (key) => questions[current]?.querySelector(`input[data-key="${CSS.escape(key)}"]`);
 
   function answered(question) {
     const name = question.dataset.question;
-    if (answers_before[name] === answer_of(question)) return;
-    changes.push([name, answers_before[name]]);
-    answers_before[name] = answer_of(question);
+    const place = story.dataset.place;
+    const before = step_questions.includes(question) ? (of_steps[place]?.[name] ?? null) : answers_before[name];
+    if (before === answer_of(question)) return;
+    if (step_questions.includes(question)) {
+      changes.push([name, before, place]);
+      set_step_answer(place, name, answer_of(question));
+    } else {
+      changes.push([name, before]);
+      answers_before[name] = answer_of(question);
+    }
     confirmed = "";
     question.classList.remove("is-missing");
     form.querySelector(".contradiction").hidden = true;
@@ -298,10 +372,11 @@
   }
 
   function choose(choice) {
-    if (is_closed || stopped) return;
+    if (is_closed || stopped || questions[current].hidden) return;
     choice.checked = true;
     answered(questions[current]);
-    if (current < questions.length - 1) go_to(current + 1);
+    if (step_questions.includes(questions[current])) go_on();
+    else if (current < questions.length - 1) go_to(current + 1);
   }
 
   function open_flag() {
@@ -376,7 +451,9 @@
     if (!is_kept) event.preventDefault(); // without storage the browser asks whether to leave
   });
 
-  go_to(Math.max(0, questions.indexOf(missing()[0])));
+  show_asked();
+  if (missing_steps().length) show_story_step(missing_steps()[0]);
+  go_to(missing_steps().length ? 0 : Math.max(0, questions.indexOf(missing()[0])));
   show_step();
   restore();
   send_others();

@@ -27,10 +27,12 @@ from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.annotation_state import (
+    MOST_LISTED,
     AnnotationState,
     DiscussionItem,
     Draft,
     discussion_items,
+    drafts_of,
     finished_annotations,
     fold_annotations,
     open_questions,
@@ -66,16 +68,19 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     Questions of the paper that were added after an annotation was made are answered Unsure.
     """
     finished = finished_annotations(state)
-    annotated = {annotation.trajectory_id for annotation in finished}
-    kept = (each for each in before if each.trajectory_id not in annotated)
+    annotated = {annotation.item for annotation in finished}
+    kept = (each for each in before if each.item not in annotated)
     earlier = with_opaque_annotators(kept, EARLIER)
-    first: dict[str, Annotation] = {}
+    first: dict[tuple[str, str | None, str | None], Annotation] = {}
     others = []
     for annotation in [*finished, *earlier]:
-        if first.setdefault(annotation.trajectory_id, annotation) is not annotation:
+        if first.setdefault(annotation.item, annotation) is not annotation:
             others.append(annotation)
-    ordered = [*(first[name] for name in sorted(first)), *others]
-    return tuple(with_unsure(annotation, state.questions) for annotation in ordered)
+    by_id = sorted(first.values(), key=lambda each: each.trajectory_id)  # steps stay in their order
+    return tuple(
+        with_unsure(annotation, state.questions) if annotation.level == "run" else annotation
+        for annotation in (*by_id, *others)
+    )
 
 
 def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
@@ -97,9 +102,6 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
         raise SubmissionError(
             "the previous label set cannot be read, so publishing would lose its labels; restore its file"
         ) from None
-
-
-MOST_LISTED: Final = 10
 
 
 class QuestionsOpen(SubmissionError):
@@ -278,7 +280,7 @@ class AnnotationService:
         may have missed the response. Saving the same answers again adds no event, but skipping a trajectory
         again moves it to the end of the queue.
         """
-        body = draft.body(self.suite.targets)
+        body = draft.body(self.suite.targets, self.suite.steps.get(trajectory_id, ()))
         with transaction(self.engine) as session:
             state = self._state(session)
             annotator = state.annotator_of(actor.name)
@@ -330,9 +332,8 @@ class AnnotationService:
             ]
             assignments: list[Assignment] = []
             bodies = []
-            for each in annotations:
+            for each, draft in drafts_of(annotations):
                 name, annotator = each.trajectory_id, annotators[each.person or ""] or ""
-                draft = Draft(each.answers, each.comment, each.seconds or 0.0, True)
                 before = state.saved.get((name, annotator))
                 if before is not None and before.is_same(draft):
                     continue
@@ -341,7 +342,8 @@ class AnnotationService:
                         f"{name}, {each.person}: other answers are already recorded; remove this annotation"
                     )
                 try:
-                    body = {"trajectory_id": name, "annotator": annotator, **draft.body(self.suite.targets)}
+                    asked = draft.body(self.suite.targets, self.suite.steps.get(name, ()))
+                    body = {"trajectory_id": name, "annotator": annotator, **asked}
                 except SubmissionError as problem:
                     problems.append(f"{name}, {each.person}: {problem}")
                     continue
@@ -419,7 +421,7 @@ class AnnotationService:
         """Check a decision and return the body of its event. Raises SubmissionError, PermissionDenied."""
         trajectory_id, question, answer, reason = decision
         asked = self.suite.target(question)
-        if asked is None or not answer or not asked.accepts(answer):
+        if asked is None or asked.level != "run" or not answer or not asked.accepts(answer):
             raise SubmissionError("name a question of the suite, and one of its answers (or unsure)")
         why = checked_line(reason, f"give a reason of up to {REASON_LENGTH:,} characters", REASON_LENGTH)
         annotator = state.annotator_of(actor.name)

@@ -29,6 +29,7 @@ FIRST, SECOND, GOLD = 1, 2, 0
 compare with known answers; see `assignment`)."""
 FLAG_LENGTH: Final = 1_000
 HIGHEST_STEP: Final = 100_000
+MOST_LISTED: Final = 10
 CLIENT_LENGTH: Final = 64
 
 
@@ -48,40 +49,54 @@ class Draft:
     client: Annotated[
         str, Field(description="Random text that identifies the open page, so that it can repeat a save.")
     ] = ""
+    steps: Annotated[
+        Mapping[str, Mapping[str, str | None]],
+        Field(description="The answers about steps, by the step's number and the question."),
+    ] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"  # without answers, because logs may contain it
 
-    def body(self, questions: Sequence[Target] = ()) -> dict[str, Any]:
+    @property
+    def answered_steps(self) -> dict[str, dict[str, str]]:
+        """The answers about steps, without those that are missing."""
+        found = {}
+        for step, answers in self.steps.items():
+            if given := {question: answer for question, answer in answers.items() if answer}:
+                found[step] = given
+        return found
+
+    def body(self, questions: Sequence[Target] = (), steps: Sequence[str] = ()) -> dict[str, Any]:
         """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
 
-        ``questions`` are those of the suite, by default those of the paper.
+        ``questions`` are those of the suite, by default those of the paper, and ``steps`` those of the run
+        that it asks about. Questions about other parts of a run are not asked.
         """
         questions = questions or default_targets()
-        if problems := self._problems(questions):
+        about_runs = [question for question in questions if question.level == "run"]
+        if problems := self._problems(about_runs, [q for q in questions if q.level == "step"], steps):
             raise SubmissionError("; ".join(problems))
         # Empty optional fields are left out of the event.
         more = {
-            "step": self.step, "flag": self.flag.strip(), "is_skipped": self.is_skipped, "client": self.client
+            "step": self.step, "steps": self.answered_steps, "flag": self.flag.strip(),
+            "is_skipped": self.is_skipped, "client": self.client,
         }  # fmt: skip
         return {
-            "answers": {question.name: self.answers.get(question.name) for question in questions},
+            "answers": {question.name: self.answers.get(question.name) for question in about_runs},
             "comment": self.comment.strip(),
             "seconds": round(float(self.seconds), 1),
             "is_done": self.is_done,
-            **{name: value for name, value in more.items() if value not in (None, "", False)},
+            **{name: value for name, value in more.items() if value or (name == "step" and value == 0)},
         }
 
-    def _problems(self, questions: Sequence[Target]) -> list[str]:
-        problems = []
-        names = [question.name for question in questions]
-        if self.answers.keys() - set(names):
-            problems.append(f"answers: a question is unknown; the questions are {', '.join(names)}")
-        problems += [
-            f"{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
-            for question in questions
-            if not question.accepts(self.answers.get(question.name))
-        ]
+    def _problems(
+        self, questions: Sequence[Target], about_steps: Sequence[Target], steps: Sequence[str]
+    ) -> list[str]:
+        problems = _problems_of_answers(self.answers, questions, "answers")
+        if self.steps.keys() - set(steps):
+            problems.append("steps: a step is unknown; use the numbers of the suite's steps")
+        for step in steps:
+            problems += _problems_of_answers(self.steps.get(step, {}), about_steps, f"step {step}")
         if len(self.comment) > COMMENT_LENGTH:
             problems.append(f"comment: longer than {COMMENT_LENGTH:,} characters; shorten it")
         if not is_utf8(self.comment):
@@ -97,9 +112,25 @@ class Draft:
         if self.is_done and self.is_skipped:
             problems.append("is_skipped: a finished trajectory cannot be skipped")
         missing = [question.title for question in questions if not self.answers.get(question.name)]
+        left = [step for step in steps if len(self.answered_steps.get(step, ())) < len(about_steps)]
+        missing += [f"{len(left)} of {len(steps)} steps ({', '.join(left[:MOST_LISTED])})"] if left else []
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; choose an answer or Unsure")
         return problems
+
+
+def _problems_of_answers(
+    answers: Mapping[str, str | None], questions: Sequence[Target], place: str
+) -> list[str]:
+    names = [question.name for question in questions]
+    is_known = not answers.keys() - set(names)
+    problems = [] if is_known else [f"{place}: a question is unknown; the questions are {', '.join(names)}"]
+    about = "" if place == "answers" else f"{place}, "
+    return problems + [
+        f"{about}{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
+        for question in questions
+        if not question.accepts(answers.get(question.name))
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, repr=False)
@@ -117,9 +148,9 @@ class SavedAnswers(Draft):
         """Return whether a draft is the same, apart from ``seconds`` and ``client``."""
         answers = {question: answer for question, answer in draft.answers.items() if answer}
         texts = (draft.comment.strip(), draft.flag.strip())
-        same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped)
+        same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped, draft.answered_steps)
         ours = (dict(self.answers), self.comment, self.flag, self.is_done, self.step, self.is_skipped)
-        return ours == same
+        return (*ours, self.answered_steps) == same
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,17 +382,41 @@ class DiscussionItem:
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
     """Return the finished annotations of one or all trajectories, sorted by trajectory id and place.
 
-    Answers to questions that the suite no longer asks are left out, as are answers that it no longer allows.
+    The annotation of a run is followed by those of its steps. Answers to questions that the suite no longer
+    asks are left out, as are answers that it no longer allows.
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
-    return tuple(
-        Annotation(
-            name, who, _still_asked(state.questions, saved.answers),
-            comment=saved.comment, at=saved.at, seconds=saved.seconds, step=saved.step,
-        )
-        for name in ids
-        for who, saved in state.finished(name)
-    )  # fmt: skip
+    asks_runs = any(question.level == "run" for question in state.questions)
+    found = []
+    for name in ids:
+        for who, saved in state.finished(name):
+            if asks_runs:
+                answers = _still_asked(state.questions, saved.answers)
+                found.append(
+                    Annotation(name, who, answers, saved.comment, saved.at, saved.seconds, step=saved.step)
+                )
+            for step, of_step in saved.answered_steps.items():
+                answers = _still_asked(state.questions, of_step)
+                found.append(Annotation(name, who, answers, at=saved.at, of_step=step))
+    return tuple(found)
+
+
+def drafts_of(annotations: Iterable[Annotation]) -> list[tuple[Annotation, Draft]]:
+    """Return each person's annotations of a run and its steps as one finished draft, with the first of them.
+
+    Raises SubmissionError for annotations of other parts of a run.
+    """
+    grouped: dict[tuple[str, str | None], list[Annotation]] = {}
+    for each in annotations:
+        if each.of_part is not None:
+            raise SubmissionError(f"{each.item_name}: only answers about runs and steps can be imported")
+        grouped.setdefault((each.trajectory_id, each.person), []).append(each)
+    found = []
+    for rows in grouped.values():
+        run = next((row for row in reversed(rows) if row.of_step is None), Annotation(rows[0].trajectory_id))
+        steps = {row.of_step: row.answers for row in rows if row.of_step is not None}
+        found.append((rows[0], Draft(run.answers, run.comment, run.seconds or 0.0, True, steps=steps)))
+    return found
 
 
 def _still_asked(questions: Iterable[Target], answers: Mapping[str, str]) -> dict[str, str]:
@@ -372,16 +427,20 @@ def _still_asked(questions: Iterable[Target], answers: Mapping[str, str]) -> dic
 def discussion_items(
     state: AnnotationState, annotator: str | None, is_maintainer: bool
 ) -> tuple[DiscussionItem, ...]:
-    """Return the trajectories in the discussion whose answers the reader may see."""
+    """Return the runs in the discussion whose answers the reader may see. Steps are not discussed."""
     return tuple(
         _discussion_item(state, item)
-        for item in open_items(finished_annotations(state), state.questions)
+        for item in open_items(_of_runs(finished_annotations(state)), state.questions)
         if state.may_see_answers(item.trajectory_id, annotator, is_maintainer)
     )
 
 
+def _of_runs(annotations: Iterable[Annotation]) -> list[Annotation]:
+    return [annotation for annotation in annotations if annotation.level == "run"]
+
+
 def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
-    items = open_items(finished_annotations(state, trajectory_id), state.questions)
+    items = open_items(_of_runs(finished_annotations(state, trajectory_id)), state.questions)
     return _open(state, items[0]) if items else ()
 
 

@@ -289,6 +289,11 @@ def export_items(
     if file_format == "argilla" and images is None:
         stop("Argilla loads pictures from the web; pass the address that serves images/ with --images")
     suite = service.suite
+    if any(target.level != "run" for target in suite.targets):
+        stop(
+            "the suite asks about steps or parts, which these forms cannot show; annotate on /annotate, or "
+            "fill in a file of `arb leaderboard annotation-template` and import it as csv"
+        )
     ids = {t.trajectory_id for name in SPLITS if split in (name, "both") for t in suite.split(name)}
     dataset = next((each for each in _datasets(service) if each.suite == suite.name), None)
     if dataset is None:
@@ -350,12 +355,13 @@ def import_answers(
             found, left_out = _read_answers(service, file, file_format, names)
             labels.write_annotations(released.with_opaque_annotators(found), out, service.suite.targets)
         added = len(found)
+    n_found = added if out is not None else len({(each.trajectory_id, each.person) for each in found})
     if as_json:
-        print_json({"annotations": len(found), "new": added, "left_out": left_out})
+        print_json({"annotations": n_found, "new": added, "left_out": left_out})
         return
     for line in left_out:
         typer.echo(f"left out: {line}", err=True)
-    where = f"written to {out}" if out else f"recorded; {len(found) - added:,} were already recorded"
+    where = f"written to {out}" if out else f"recorded; {n_found - added:,} were already recorded"
     typer.echo(f"{added:,} annotations {where}")
     if out is None:
         next_step("see the open questions", "submissions", "annotate", "status")

@@ -142,10 +142,6 @@ def prediction_rows(
     columns, main = prediction_columns(suite.targets), suite.main_target
     asks_runs = any(target.level == "run" for target in suite.targets)
     asked = [target.name for target in suite.targets if target.level == "step"]
-    steps: defaultdict[str, list[str]] = defaultdict(list)
-    for item in suite.parts:
-        if item.step is not None:
-            steps[item.trajectory_id].append(item.step)
     for record in records:
         row = {name: value for name, value in prediction_row(record).items() if name in columns}
         success = record["answer"].get(SUCCESS)
@@ -155,7 +151,7 @@ def prediction_rows(
             yield row
             row = {"trajectory_id": record["trajectory_id"]}
         answers = record["answer"].get("steps", {})
-        for step in steps[record["trajectory_id"]]:
+        for step in suite.steps.get(record["trajectory_id"], ()):
             found = answers.get(step, {})
             yield row | {"step": step} | {name: found.get(name) for name in asked}
             row = {"trajectory_id": record["trajectory_id"]}

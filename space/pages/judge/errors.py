@@ -10,6 +10,7 @@ from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
+from arb.core.ids import Trajectory
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.errors import (
@@ -26,6 +27,7 @@ from leaderboard.errors import (
 )
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
 from space.pages.trajectories.index import TrajectoryEntry
+from space.pages.trajectories.parts import wrong_items
 from space.services import Services
 from space.verdicts import JudgeColumn
 from space.web.frame import PageFrame
@@ -79,6 +81,15 @@ def errors_of(
     ]
     every = error_queue(services.submissions.suite, labels, column.target, column.answers, others)
     return tuple(error for error in every if not blind.hides(error.trajectory_id))
+
+
+def wrong_parts_of(
+    services: Services, column: JudgeColumn, split: str, blind: BlindItems
+) -> list[tuple[Trajectory, str]]:
+    """Return the steps and parts on which a judge is wrong, with the target's title; no hidden ones."""
+    labels, suite = services.verdicts.labels(split), services.submissions.suite
+    every = wrong_items(suite, labels, column.verdicts) if labels is not None else ()
+    return [(item, target.title) for item, target in every if not blind.hides(item.trajectory_id)]
 
 
 def queue_page(
@@ -330,6 +341,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             n_tags=len(tags),
             tables=count_tables(tags, names),
             pairs=pairs_of(tags, reader),
+            wrong_parts=wrong_parts_of(services, column, chosen, reader.blind) if column else [],
             is_blind=bool(reader.blind),
             is_private=not service.suite.labels_are_public,
         )

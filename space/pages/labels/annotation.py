@@ -132,6 +132,7 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
         **story_values(story, API, step, item=token),
         "step_address": lambda place: link_to(PATH, item=token, step=place if place > 1 else ""),
         "suite": suite,
+        "asked_steps": suite.steps.get(trajectory_id, ()),
         "contradictions": contradictions_of(suite),
         "token": token,
         "task": task,
@@ -159,7 +160,8 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
         if not (item or id):
             items = discussion_items(reader.state, reader.annotator, False)
             n_open = sum(bool(each.open) for each in items)
-            values = {**view_queue(reader), "questions": suite.targets, "reader": reader, "n_open": n_open}
+            values = {**view_queue(reader), "reader": reader, "n_open": n_open}
+            values |= {"questions": suite.targets, "steps": suite.steps}
             return pages.answer("labels/queue.html", "Annotate", PATH, **values)
         try:
             trajectory_id = reader.named(item, id)
@@ -254,5 +256,5 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
 def _answers_response(saved: SavedAnswers | None) -> dict[str, Any]:
     draft = saved or Draft()
     names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
-    found = {name: getattr(draft, name) for name in names}
+    found = {name: getattr(draft, name) for name in names} | {"steps": draft.answered_steps}
     return {"answers": dict(draft.answers), **found, "saved": saved.sequence if saved else 0}

@@ -44,6 +44,7 @@ from space.pages.trajectories.index import (
     published_votes,
 )
 from space.pages.trajectories.labels import Expert, VisibleLabels, experts_in
+from space.pages.trajectories.parts import RunPart, parts_of_run
 from space.pages.trajectories.story import STEP_COLUMNS, StoryStep, steps_of_story
 from space.pages.trajectories.verdicts import (
     JudgeVerdict,
@@ -187,6 +188,7 @@ class Story:
     questions: tuple[Target, ...] = ()
     modalities: tuple[str, ...] = MODALITIES
     judges: tuple[JudgeVerdict, ...] = ()
+    parts: tuple[RunPart, ...] = ()
 
     @property
     def main(self) -> Target:
@@ -280,7 +282,16 @@ class Explorer:
                 are_labels_hidden=is_served and not self.served.shows_labels(entry.split),
                 questions=questions,
                 judges=judges_of(opened.dataset, entry, submitted, with_a_page, questions),
+                parts=self.parts(trajectory_id),
             )
+
+    def parts(self, trajectory_id: str) -> tuple[RunPart, ...]:
+        """Return the steps and other parts of a run of the served suite, whose labels may be shown."""
+        run = self.served.find(trajectory_id)
+        if run is None or not self.served.parts:
+            return ()
+        submitted = self._submitted.of_suite(self.served.name)
+        return parts_of_run(self.served, run, self.labels.of_parts(), submitted)
 
     def _experts(
         self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Target]

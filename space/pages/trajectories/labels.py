@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from arb.core.annotation import DECISION, Annotation
+from arb.core.ids import ItemKey, reading_key
 from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import SPLITS
 from dataset_script.sources.published import PublishedDataset
@@ -35,17 +36,29 @@ class VisibleLabels:
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
         self._known: tuple[LabelStore | None, Mapping[str, tuple[Expert, ...]]] = (None, {})
+        self._parts: Mapping[ItemKey, Annotation] = {}
 
     def by_id(self) -> Mapping[str, tuple[Expert, ...]]:
         """Return the experts by trajectory id; the first one gave the labels. Without labels it is empty."""
         store = self._service.labels
         if self._known[0] is not store:  # two threads may both read them, which does no harm
             suite, found = self._service.suite, dict[str, list[Annotation]]()
+            parts: dict[ItemKey, Annotation] = {}
             for split in filter(suite.shows_labels, SPLITS):
                 for annotation in store.annotations_of(split):
-                    found.setdefault(annotation.trajectory_id, []).append(annotation)
+                    key = reading_key(annotation.trajectory_id), annotation.of_step, annotation.of_part
+                    if key[1:] == (None, None):
+                        found.setdefault(annotation.trajectory_id, []).append(annotation)
+                    else:
+                        parts.setdefault(key, annotation)
+            self._parts = parts
             self._known = (store, {name: _experts(rows) for name, rows in found.items()})
         return self._known[1]
+
+    def of_parts(self) -> Mapping[ItemKey, Annotation]:
+        """Return the annotation that is the label of each step and other part of a run."""
+        self.by_id()
+        return self._parts
 
 
 def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:

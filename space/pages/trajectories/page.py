@@ -5,7 +5,7 @@ The URL determines everything that the page shows; ``static/trajectories.js`` mo
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Query, Request, Response
@@ -34,6 +34,7 @@ from space.pages.trajectories.filters import (
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import Index, TrajectoryEntry
+from space.pages.trajectories.parts import wrong_parts
 from space.pages.trajectories.story import StoryStep
 from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
 from space.web.frame import PageFrame, render
@@ -135,6 +136,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         agent_title=agent_title,
         dispute=_dispute(explorer, opened, story, opened_judge),
         errors_address=_errors_address(explorer, opened, story.entry),
+        wrong_parts=wrong_parts(story.parts),
         opened_judge=opened_judge,
         opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
     )
@@ -248,6 +250,16 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
         values = story_values(story, "/api", "", trajectory_id=trajectory_id)
         html = render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_TEXT)
         return CachedResponse.of(html.encode(), HTML).answer(request)
+
+    @router.get("/api/parts", summary="The steps and other parts of a run: labels and answers of judges")
+    def parts(request: Request, trajectory_id: Id) -> JSONResponse:
+        """Return those that the suite asks about. Hidden labels are left out, with the answers to them."""
+        if blind_items(request).hides(trajectory_id):
+            return JSONResponse({"error": IN_YOUR_QUEUE}, 403, {"Cache-Control": "no-store"})
+        if explorer.served.find(trajectory_id) is None:
+            return _error(404, "there is no such trajectory")
+        found = [asdict(part) for part in explorer.parts(trajectory_id)]
+        return JSONResponse({"parts": found}, headers={"Cache-Control": ASK_AGAIN})
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:

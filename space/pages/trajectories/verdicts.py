@@ -42,7 +42,7 @@ MOST_JUDGES: Final = 20
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on test, without its reasoning; ``places`` maps trajectory ids to rows."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps ids to the rows about whole runs."""
 
     row: BoardRow
     verdicts: Predictions
@@ -97,7 +97,7 @@ class SubmittedJudges:
         return SubmittedJudge(
             row=row,
             verdicts=replace(verdicts, reasoning=None),
-            places={name: n for n, (name, *part) in enumerate(verdicts.items()) if part == [None, None]},
+            places={name: i for i, (name, step, part) in enumerate(verdicts.items()) if step is part is None},
             has_reasoning=verdicts.reasoning is not None and any(verdicts.reasoning),
         )
 
