@@ -5,6 +5,7 @@ test labels go into a separate private repository.
 """
 
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -117,6 +118,8 @@ class Publisher:
             raise PublishError(f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} per commit")
         if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
             raise PublishError(f"{labels_file.name}: is in the folder to publish; move the labels out of it")
+        if private_labels is not None and labels_file is not None:
+            _check_labels(labels_file)
         if not self.hub.token:
             raise HubError("publishing needs a token with write access; set HF_TOKEN")
         patiently(self.hub.whoami, "the owner of HF_TOKEN", self.sleep, self.say)
@@ -173,6 +176,20 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
         )
     if private_labels is not None and labels_file is not None and not labels_file.is_file():
         raise PublishError(f"{labels_file.name}: this file of labels does not exist; check the path")
+
+
+def _check_labels(path: Path) -> None:
+    """Raise PublishError if a file is no CSV of labels. No label is read, so no message has one."""
+    with path.open("rb") as file:
+        header = file.readline(10_000).decode("utf-8-sig", errors="replace")
+        has_rows = bool(file.readline(10).strip())
+    columns = {each.strip().strip('"') for each in re.split("[,;\t]", header)}
+    ids = ({"trajectory_id"}, {"benchmark", "task_id", "model_name"})
+    if not any(each < columns for each in ids) or not has_rows:
+        raise PublishError(
+            f"{path.name}: is no file of labels: it needs a header with trajectory_id and a column per "
+            "question, and a row per label. `arb submissions export-labels` writes one"
+        )
 
 
 def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None:

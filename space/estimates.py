@@ -26,7 +26,7 @@ from leaderboard.success_rates.runs import (
     read_texts,
     stem_of,
 )
-from space.operations.limits import CheckLimit, sender_of
+from space.operations.limits import sender_of
 from space.operations.upload_queue import UploadQueue, reads_apart
 from space.web.body_limits import FORM_LIMITS, FormLimits
 from submissions.app import SubmissionsApp
@@ -81,11 +81,12 @@ LABELLING_LIMITS: Final[FormLimits] = {
 class FileEstimates:
     """The service that draws runs and estimates rates from uploaded files.
 
-    Each file of verdicts counts as one check. The files are read in the upload queue and are not stored.
+    A form is one check, since all of its files together may have as many bytes as one prediction file. The
+    files are read in the upload queue and are not stored.
     """
 
-    def __init__(self, service: SubmissionsApp, uploads: UploadQueue, checks: CheckLimit | None) -> None:
-        self._service, self._uploads, self._checks = service, uploads, checks
+    def __init__(self, service: SubmissionsApp, uploads: UploadQueue) -> None:
+        self._service, self._uploads = service, uploads
         self._on_space = service.settings.space_id is not None
         source = source_facts(service.settings.data_dir)
         self.crashed = None if source is None else source.crashed
@@ -102,7 +103,6 @@ class FileEstimates:
         """Return the estimate from the files of a form; ``crashed`` says how crashed runs count.
 
         Raises:
-            TooManyChecks: The sender has reached its limit of checks per minute.
             QueueFull: Too many files are waiting to be read.
         """
 
@@ -119,14 +119,14 @@ class FileEstimates:
                 crashed=self.crashed_among(judged, crashed),
             )
 
-        return await self._run(request, verdicts, estimate)
+        return await self._run(request, estimate)
 
     async def draw(
         self, request: Request, verdicts: Sequence[UploadFile], n_labels: int, texts: UploadFile | None = None
     ) -> tuple[FilesDraw, Mapping[str, RunTexts]]:
         """Return runs to label, at most `MOST_IN_PLACE`, and the texts of a file by reading key.
 
-        The draw has an error if a file cannot be used. Raises TooManyChecks and QueueFull as `make` does.
+        The draw has an error if a file cannot be used. Raises QueueFull as `make` does.
         """
 
         def draw() -> tuple[FilesDraw, Mapping[str, RunTexts]]:
@@ -136,7 +136,7 @@ class FileEstimates:
                 known, errors = read_texts(safe_file_name(texts.filename), texts.file.read())
             return (FilesDraw(errors=(*found.errors, *errors)) if errors else found), known
 
-        return await self._run(request, verdicts, draw)
+        return await self._run(request, draw)
 
     def crashed_among(
         self, judged: Iterable[str], count_as: Literal["failures", "apart"]
@@ -163,8 +163,5 @@ class FileEstimates:
             name = safe_file_name(file.filename or "")
             yield name, stem_of(name), self._read(file, OUTCOME_VERDICTS)
 
-    async def _run(self, request: Request, verdicts: Sequence[UploadFile], work: Callable[[], T]) -> T:
-        if self._checks is not None:
-            for _ in verdicts:  # the form itself was counted before it was read
-                self._checks.take(request)
+    async def _run(self, request: Request, work: Callable[[], T]) -> T:
         return await self._uploads.run(sender_of(request, self._on_space), work)

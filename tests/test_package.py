@@ -29,7 +29,7 @@ from tests.space.deploy.fresh_environment import make_environment
 from tests.support.hub_server.server import running_hub
 from tests.support.llm_server.server import LLMServer
 from tests.support.own_suite import follow_own_suite
-from tests.support.pages import FOLLOWED, OF_A_CLUSTER, Reader, follow_all
+from tests.support.pages import FOLLOWED, OF_A_CLUSTER, Reader, follow_and_check
 from tests.support.ports import hold_port, port_of
 
 REPOSITORY = Path(__file__).parents[1]
@@ -284,23 +284,24 @@ def test_a_judge_is_run_checked_and_scored(home):
     assert board.returncode == 0 and json.loads(board.stdout)["rows"]
 
 
-@pytest.mark.slow
-def test_every_page_can_be_followed_with_the_wheel_alone(home, tmp_path):
-    folders = [tmp_path / Path(page).stem for page in FOLLOWED]
-    for each in (*folders, tmp_path / "home"):
-        each.mkdir()
-    programs = home / "environment" / "bin"
-    follow_all(Reader(each, programs, tmp_path / "home") for each in folders)
+@pytest.fixture
+def reader(home, tmp_path) -> Reader:
+    for each in ("work", "home"):
+        (tmp_path / each).mkdir()
+    return Reader(tmp_path / "work", home / "environment" / "bin", tmp_path / "home")
 
 
 @pytest.mark.slow
-def test_the_guide_to_a_suite_ends_with_a_corrected_leaderboard_of_ones_own_with_the_wheel(home, tmp_path):
-    folders = [tmp_path / "work", tmp_path / "home"]
-    for each in folders:
-        each.mkdir()
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_every_page_can_be_followed_with_the_wheel_alone(reader, page):
+    follow_and_check(reader, page)
+
+
+@pytest.mark.slow
+def test_the_guide_to_a_suite_ends_with_a_corrected_leaderboard_of_ones_own_with_the_wheel(reader):
     recorded = Path("dataset_script") / "sample"  # the guide reads the sample's recordings in a checkout
-    shutil.copytree(REPOSITORY / recorded, folders[0] / recorded)
-    follow_own_suite(Reader(folders[0], home / "environment" / "bin", folders[1]))
+    shutil.copytree(REPOSITORY / recorded, reader.folder / recorded)
+    follow_own_suite(reader)
 
 
 @pytest.fixture(scope="module")

@@ -9,14 +9,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.space.deploy.fresh_environment import make_environment
 from tests.support.own_suite import follow_own_suite
-from tests.support.pages import FOLLOWED, OF_A_CLUSTER, Reader, blocks, commands_of, follow_all, text_of
+from tests.support.pages import FOLLOWED, OF_A_CLUSTER, Reader, blocks, commands_of, follow_and_check, text_of
 
 REPOSITORY = Path(__file__).parents[1]
 TEXT = "\n".join([*map(text_of, (*FOLLOWED, "docs/speed.md"))])
@@ -46,24 +45,23 @@ def checkout(tmp_path_factory) -> Path:
     return folder
 
 
-def readers(checkout: Path, home: Path) -> Iterator[Reader]:
-    """A reader for each page, in the clone without what the page before wrote."""
-    home.mkdir()
-    for _ in FOLLOWED:
-        kept = [word for name in (".venv", "__pycache__") for word in ("--exclude", name)]
-        subprocess.run(["git", "clean", "-fdxq", *kept], cwd=checkout, check=True)
-        yield Reader(checkout, checkout / ".venv" / "bin", home)
+@pytest.fixture
+def reader(checkout, tmp_path) -> Reader:
+    """A reader in the clone, without what the reader of another page wrote."""
+    kept = [word for name in (".venv", "__pycache__") for word in ("--exclude", name)]
+    subprocess.run(["git", "clean", "-fdxq", *kept], cwd=checkout, check=True)
+    return Reader(checkout, checkout / ".venv" / "bin", tmp_path)
 
 
 @pytest.mark.slow
-def test_every_page_can_be_followed_in_a_clone(checkout, tmp_path):
-    follow_all(readers(checkout, tmp_path / "home"))
+@pytest.mark.parametrize("page", FOLLOWED)
+def test_every_page_can_be_followed_in_a_clone(reader, page):
+    follow_and_check(reader, page)
 
 
 @pytest.mark.slow
-def test_the_guide_to_a_suite_ends_with_a_corrected_leaderboard_of_ones_own_in_a_clone(checkout, tmp_path):
-    (tmp_path / "home").mkdir()
-    follow_own_suite(Reader(checkout, checkout / ".venv" / "bin", tmp_path / "home"))
+def test_the_guide_to_a_suite_ends_with_a_corrected_leaderboard_of_ones_own_in_a_clone(reader):
+    follow_own_suite(reader)
 
 
 def test_the_readme_is_read_in_a_few_minutes_and_shows_the_top_of_the_board():

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -33,6 +34,9 @@ PAUSES: Final = (1.0, 2.0, 4.0, 8.0, 16.0)
 
 LONGEST_PAUSE: Final = 300.0
 """The longest pause in seconds. The Hub counts requests in windows of five minutes."""
+
+_ANSWERED: Final = threading.Event()
+"""Set once a connection to the Hub has been made."""
 
 _PASSING: Final = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -64,7 +68,8 @@ def patiently(
     """Return the result of a call to the Hub, with retries after temporary failures.
 
     Before each retry, ``say`` is called with a message and ``sleep`` with the seconds to wait. With
-    ``retries_all``, every HTTP error is retried.
+    ``retries_all``, every HTTP error is retried. If no connection can be made and the Hub has never answered
+    this process, there are no retries, since the address or the network is the likely cause.
 
     Raises:
         HubError: The call failed and is not retried, or its last retry failed. The message begins with
@@ -73,9 +78,13 @@ def patiently(
     pauses = iter(PAUSES)
     while True:
         try:
-            return call()
+            result = call()
+            _ANSWERED.set()
+            return result
         except http_error_class() as error:
-            pause = next(pauses, None)
+            if not is_unreachable(error):
+                _ANSWERED.set()
+            pause = next(pauses, None) if _ANSWERED.is_set() else None
             if pause is None or not (retries_all or passes(error)):
                 raise HubError(f"{what}: {describe_failure(error)}{advice}") from error
             pause = min(asked_pause(error) or pause, LONGEST_PAUSE)
@@ -106,6 +115,11 @@ def status_of(error: BaseException) -> int | None:
     return response.status_code if response is not None else None
 
 
+def is_unreachable(error: BaseException) -> bool:
+    """Return whether no connection could be made: it was refused, or the name is unknown."""
+    return type(error).__name__ in ("ConnectError", "ConnectTimeout")
+
+
 def asked_pause(error: BaseException) -> float | None:
     """Return how many seconds the Hub asks to wait, or None if it does not say."""
     from huggingface_hub import utils  # noqa: PLC0415 - slow to load
@@ -123,6 +137,8 @@ def asked_pause(error: BaseException) -> float | None:
 def describe_failure(error: BaseException) -> str:
     """Return a line that says how a request to the Hub failed and what to do."""
     status = status_of(error)
+    if is_unreachable(error):
+        return "the Hub cannot be reached; check the network, and HF_ENDPOINT if it is set"
     if status is None:
         return f"the connection to the Hub was lost ({type(error).__name__})"
     advice = {

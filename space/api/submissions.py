@@ -103,7 +103,7 @@ def build_submission_router(services: Services) -> APIRouter:
     service, uploads = services.submissions, services.uploads
     Submitter = Annotated[Actor | None, Depends(services.auth.submitter_of)]
     on_space = service.settings.space_id is not None
-    estimates = FileEstimates(service, uploads, services.checks)
+    estimates = FileEstimates(service, uploads)
 
     @router.get("/api/template", summary="Get a prediction file to fill in, with every trajectory of a split")
     def fill_in(

@@ -231,6 +231,25 @@ def test_names_that_cannot_be_are_refused(hub, publish, folder, repo, more, mess
     assert hub.seen == []
 
 
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"trajectory_id,success\n",
+        b'{"trajectory_id": "a/b/c", "success": true}\n{}\n',
+        b"PAR1\0\n\xff",
+        b"PK\n1",
+    ],
+)
+def test_a_file_that_holds_no_labels_is_refused_before_anything_is_sent(
+    hub, publish, folder, content, tmp_path
+):
+    (tmp_path / "wrong.csv").write_bytes(content)
+    with pytest.raises(PublishError, match=r"wrong.csv: is no file of labels: it needs a header") as refused:
+        publish(folder, REPO, LABELS_REPO, tmp_path / "wrong.csv")
+    assert "true" not in str(refused.value) and hub.seen == []
+
+
 def test_a_repository_with_data_of_another_origin_is_not_touched(hub, publish, folder):
     hub.commit(REPO, {"data/annotations.csv": b"theirs"})
     with pytest.raises(PublishError, match="contains data that this command did not publish"):

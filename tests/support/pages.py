@@ -184,19 +184,18 @@ class Reader:
             del self.settings["ARB_PORT"]
 
 
-def follow_all(readers: Iterator[Reader]) -> None:
-    """Follow every page, each with a reader of its own."""
-    for page, reader in zip(FOLLOWED, readers, strict=False):
-        if page == "docs/own_agent.md":
-            _write_logs(reader.folder)
-        if page == "docs/plugins.md":  # the page says to copy them from the repository
-            shutil.copytree(REPOSITORY / "examples", reader.folder / "examples", dirs_exist_ok=True)
-        reader.follow(page)
-        if page == "docs/plugins.md":
-            assert "No failed action" in reader.said["arb judges list"]
-            assert "shop/my-agent/laptop" in reader.said["arb data inspect-source examples/source/runs"]
-        if page == "docs/own_agent.md":
-            _check_estimate(reader)
+def follow_and_check(reader: Reader, page: str) -> None:
+    """Follow one of the pages with what it says that a reader has, and check what its commands print."""
+    if page == "docs/own_agent.md":
+        _write_logs(reader.folder)
+    if page == "docs/plugins.md":  # the page says to copy them from the repository
+        shutil.copytree(REPOSITORY / "examples", reader.folder / "examples", dirs_exist_ok=True)
+    reader.follow(page)
+    if page == "docs/plugins.md":
+        assert "No failed action" in reader.said["arb judges list"]
+        assert "shop/my-agent/laptop" in reader.said["arb data inspect-source examples/source/runs"]
+    if page == "docs/own_agent.md":
+        _check_estimate(reader)
 
 
 def _write_logs(folder: Path) -> None:

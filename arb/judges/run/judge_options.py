@@ -85,6 +85,13 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
             form = traits.response_formats[role]
             model = replace(model, extra={"response_format": form, **model.extra})
         models[role] = model
+    addresses = {each.base_url for each in models.values()}
+    if models and options.base_url not in {None, *addresses}:
+        providers = ", ".join(sorted({each.provider for each in models.values()}))
+        raise OptionsError(
+            f"--base-url {options.base_url}: no model uses it, because each names its provider "
+            f"({providers}). Leave out --base-url, or the provider's name before the model"
+        )
     return models
 
 

@@ -115,7 +115,7 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
 
 def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     router = APIRouter()
-    files = FileEstimates(services.submissions, services.uploads, services.checks)
+    files = FileEstimates(services.submissions, services.uploads)
     drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
     fixed = {
         "main": services.submissions.suite.main_target,

@@ -1,8 +1,11 @@
 """Calls to the Hub that are made again."""
 
-import pytest
+import threading
 
-from arb.core.hub import PAUSES, patiently
+import pytest
+from huggingface_hub import errors
+
+from arb.core.hub import PAUSES, HubError, patiently
 
 CLOSED = "Cannot send a request, as the client has been closed."
 
@@ -17,6 +20,31 @@ def test_a_client_that_another_thread_closed_is_no_failure():
         return "done"
 
     assert patiently(call, "owner/name", sleep=pytest.fail, say=pytest.fail) == "done"
+
+
+class ConnectError(errors.HTTPError):
+    """What the Hub's client raises if the address refuses or is unknown."""
+
+
+def test_a_hub_that_never_answered_is_not_asked_again(monkeypatch):
+    monkeypatch.setattr("arb.core.hub._ANSWERED", threading.Event())
+    with pytest.raises(
+        HubError, match="owner/name: the Hub cannot be reached; check the network, and HF_END"
+    ):
+        patiently(refuse, "owner/name", sleep=pytest.fail, say=pytest.fail)
+
+
+def test_a_hub_that_answered_before_is_waited_for(monkeypatch):
+    monkeypatch.setattr("arb.core.hub._ANSWERED", threading.Event())
+    waited: list[float] = []
+    assert patiently(lambda: "done", "owner/name", sleep=pytest.fail, say=pytest.fail) == "done"
+    with pytest.raises(HubError, match="cannot be reached"):
+        patiently(refuse, "owner/name", sleep=waited.append, say=lambda _: None)
+    assert waited == list(PAUSES)
+
+
+def refuse() -> None:
+    raise ConnectError("refused")
 
 
 @pytest.mark.parametrize(("message", "calls"), [(CLOSED, len(PAUSES) + 1), ("another fault", 1)])

@@ -39,6 +39,11 @@ def test_a_model_is_that_of_the_role_else_of_all_else_the_judges_own():
     assert given["captioner"].base_url is None  # the address was given for another provider
 
 
+def test_an_address_that_no_model_uses_is_refused():
+    with pytest.raises(OptionsError, match=r"no model uses it, because each names its provider \(openai\)"):
+        models(model="openai:m", provider="any", base_url="http://127.0.0.1:1/v1")
+
+
 def test_a_colon_in_a_models_name_is_no_provider_unless_it_is_one():
     assert models(model="qwen2.5:7b")["judge"].model == "qwen2.5:7b"
 
