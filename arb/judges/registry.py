@@ -29,6 +29,7 @@ from arb.judges.catalog.look_back import LookBackJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.rubric import RubricJudge
 from arb.judges.catalog.simplified import SimplifiedJudge
+from arb.judges.catalog.steps import StepJudge
 from arb.judges.catalog.webjudge import WebJudge
 from arb.judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of, traits_of
 from arb.judges.wrappers import JudgeWrapper
@@ -183,6 +184,7 @@ KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "rubric": RubricJudge,
     "rule-based": RuleBasedJudge,
     "simplified": SimplifiedJudge,
+    "steps": StepJudge,
     "webjudge": WebJudge,
 }
 """The classes of judges by their ``kind`` in `TABLE`."""

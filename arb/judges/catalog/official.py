@@ -1,9 +1,9 @@
-"""The paper's judges and WebJudge with the official prompts of their authors, byte for byte.
+"""The paper's judges, WebJudge, OSReward and browser-use with their authors' prompts, byte for byte.
 
 The paper's prompts come from the installed package `agent-reward-bench`, in any version, or else from the
-wheel that contains the labels. WebJudge's prompts come from a checkout of Online-Mind2Web. The SHA-256 of its
-templates must be the one for which the messages here were checked. The source code is parsed, not run, since
-the templates are constants and importing the code would load many dependencies.
+wheel that contains the labels. The others' prompts come from a checkout of their repository. The SHA-256 of
+their templates must be the one for which the messages here were checked. The source code is parsed, not run,
+since the templates are constants and importing the code would load many dependencies.
 
 The messages are those of the package: steps are joined without a separator, goal images are left out, and a
 missing tree is written as None. The package fails if there is no screenshot and does not support runs without
@@ -14,15 +14,17 @@ caption by the last observation and the answer.
 import ast
 import importlib.metadata
 import importlib.util
+import json
 import re
 import zipfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar, Final
 
 from arb.core.settings import Settings
 from arb.judges.catalog.aer import AerJudge
+from arb.judges.catalog.last_frames import BrowserUseJudge, OSRewardJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge, Pair
 from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.webjudge import RatedScreenshot, WebJudge
@@ -83,6 +85,45 @@ WEBJUDGE_TEMPLATES: Final = (
     "verdict_without_pictures",
 )
 """Our names of WebJudge's templates, in the order of the authors' source file."""
+
+
+@dataclass(frozen=True)
+class FramesSource:
+    """Where the templates of a judge with last screenshots are.
+
+    ``texts`` has our names of texts by file, function and place among the function's texts. A file without
+    functions is one text, named ``system``.
+    """
+
+    repository: str
+    texts: Mapping[str, Mapping[str, Mapping[int, str]]]
+    sha256: str
+
+
+FRAMES: Final[Mapping[type, FramesSource]] = {
+    OSRewardJudge: FramesSource(
+        "OS-Copilot/OSReward",
+        {
+            "eval_pipeline/prompts/binary_v1.txt": {},
+            "eval_pipeline/run_judge.py": {
+                "build_history_text": {2: "empty", 5: "step"},
+                "build_messages": {11: "shown", 12: "platform", 13: "task", 14: "steps"},
+            },
+        },
+        "f4a58cbf6df073f17b235d8a60abb492d47772867af0b39f5a42d9263f48ee94",
+    ),
+    BrowserUseJudge: FramesSource(
+        "browser-use/browser-use",
+        {
+            "browser_use/agent/judge.py": {
+                "_truncate_text": {2: "cut"},
+                "construct_judge_messages": {8: "system", 11: "user"},
+            },
+            "browser_use/agent/views.py": {"agent_steps": {1: "step", 3: "actions", 5: "error"}},
+        },
+        "ef7b2f9ee2efbe3bb1f45893f813a29e392dd1e9efce6af30213b4ff14bab525",
+    ),
+}
 
 Templates = Mapping[str, str]
 """The authors' templates by name, stripped if their code strips them."""
@@ -173,6 +214,73 @@ def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) ->
             "out --prompts official"
         )
     return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
+
+
+def read_frames_templates(source: FramesSource, checkout: Path | None) -> Templates:
+    """Return the templates of a judge in a checkout of its repository.
+
+    In f-strings, an expression stays as its source in braces (see `fill`). Raises OfficialPromptsError if the
+    templates cannot be read or do not have the expected SHA-256.
+    """
+    url = f"https://github.com/{source.repository}"
+    if checkout is None:
+        raise OfficialPromptsError(
+            f"these prompts belong to their authors: name a checkout of {url} with --prompts-from, or leave "
+            "out --prompts official"
+        )
+    found: dict[str, str] = {}
+    for name, functions in source.texts.items():
+        try:
+            content = (checkout / name).read_text(encoding="utf-8")
+            module = ast.parse(content if functions else "")
+        except (OSError, ValueError, SyntaxError) as error:
+            raise OfficialPromptsError(
+                f"--prompts-from {checkout}: its {name} cannot be read; name a folder "
+                f"with a checkout of {url}"
+            ) from error
+        if not functions:
+            found["system"] = content.strip()
+        for node in ast.walk(module):
+            if isinstance(node, ast.FunctionDef) and node.name in functions:
+                texts = list(_texts_in(node))
+                places = functions[node.name].items()
+                found |= {ours: texts[place] for place, ours in places if place < len(texts)}
+    if (sha256 := prompts_hash(*found.values())) != source.sha256:
+        raise OfficialPromptsError(
+            f"--prompts-from {checkout}: has prompts that this version does not know (SHA-256 {sha256[:12]}, "
+            f"not {source.sha256[:12]}); check out another commit, or leave out --prompts official"
+        )
+    return found
+
+
+def _texts_in(node: ast.AST) -> Iterator[str]:
+    """Yield the strings in a piece of source in their order; an f-string is one, with its expressions."""
+    if isinstance(node, ast.JoinedStr):
+        yield "".join(
+            str(part.value) if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
+            for part in node.values
+            if isinstance(part, ast.Constant | ast.FormattedValue)
+        )
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+        yield node.value
+    else:
+        for child in ast.iter_child_nodes(node):
+            yield from _texts_in(child)
+
+
+def fill(template: str, **values: object) -> str:
+    """Return a template of `_texts_in` with a value for the first name in each of its expressions.
+
+    If the value is empty, an expression such as ``{task or 'none'}`` becomes ``none``.
+    """
+
+    def value(found: re.Match[str]) -> str:
+        name, other = found["name"], found["other"]
+        return found[0] if name not in values else str(values[name]) or other or ""
+
+    return re.sub(
+        r"\{(?:len\(|trace\[')?(?P<name>\w+)[^{}\n]*?(?: or '(?P<other>[^']*)')?\}", value, template
+    )
 
 
 def _package_version() -> str:
@@ -349,6 +457,75 @@ class OfficialWebJudge(_Official, WebJudge):
         return (Message("system", templates["system"]), Message("user", (asked, *pictures)))
 
 
+@dataclass(frozen=True, kw_only=True)
+class OfficialOSReward(_Official, OSRewardJudge):
+    """OSReward's judge with its authors' prompt. Clicks are not marked in screenshots."""
+
+    wants: ClassVar[Wants] = Wants(screenshots="all")
+
+    def describe(self) -> JudgeTraits:
+        return replace(super().describe(), method="osreward", takes_text_for_screenshots=False)
+
+    def messages(self, view: View) -> tuple[Message, ...]:
+        templates, shown = self.templates, self.screenshots(view)
+        steps = []
+        for number, step in enumerate(view.steps):
+            thought, action = (
+                (text or "").strip() or templates["empty"] for text in (step.reasoning, step.action)
+            )
+            steps.append(fill(templates["step"], step_index=number, thought=thought, action=action))
+        texts = [
+            fill(templates["shown"], items=len(shown)),
+            fill(templates["platform"], platform="Web"),
+            fill(templates["task"], instruction=view.goal.strip()),
+            fill(templates["steps"], history_text="\n\n".join(steps)),
+        ]
+        return (Message("system", templates["system"]), Message("user", (*shown, "\n".join(texts))))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OfficialBrowserUse(_Official, BrowserUseJudge):
+    """The judge of browser-use with its authors' prompt, without a ground truth.
+
+    The original tells the current date. The date of a recorded run is not known, so the prompt says so.
+    """
+
+    wants: ClassVar[Wants] = Wants(screenshots="all")
+
+    def describe(self) -> JudgeTraits:
+        return replace(super().describe(), method="browseruse", takes_text_for_screenshots=False)
+
+    def messages(self, view: View) -> tuple[Message, ...]:
+        templates, shown = self.templates, self.screenshots(view)
+        steps = []
+        for number, step in enumerate(view.steps, start=1):
+            if step.action is not None:
+                text = fill(templates["step"], i=number)
+                text += fill(templates["actions"], action_json=json.dumps([step.action], indent=1))
+                if number < len(view.steps) and (error := view.steps[number].error):
+                    text += fill(templates["error"], j=1, error=error)
+                steps.append(text)
+        system = fill(templates["system"], current_date="(not recorded)", ground_truth_section="")
+        asked = fill(
+            templates["user"],
+            task_truncated=self._cut(view.goal.strip()),
+            ground_truth_prompt="",
+            steps_text_truncated=self._cut("\n".join(steps)),
+            final_result_truncated=self._cut(final_result(view)),
+            encoded_images=len(shown),
+        )
+        return (Message("system", system), Message("user", (asked, *map(_called_png, shown))))
+
+    def _cut(self, text: str, most: int = 40_000) -> str:
+        return text if len(text) <= most else text[: most - 23] + self.templates["cut"]
+
+
+def final_result(view: View) -> str:
+    """Return the agent's answer or its last message to the user, or an empty text."""
+    last = next((step.action for step in reversed(view.steps) if step.action), "")
+    return view.answer or (last if last.startswith(("send_msg_to_user(", "report_infeasible(")) else "")
+
+
 def _called_png(picture: Image) -> Image:
     return replace(picture, media_type="image/png") if picture.media_type == "image/jpeg" else picture
 
@@ -362,16 +539,20 @@ _OFFICIAL: Final[Mapping[type, Callable[..., Judge]]] = {
     AerJudge: OfficialAer,
     NNetNavJudge: OfficialNNetNav,
     WebJudge: OfficialWebJudge,
+    OSRewardJudge: OfficialOSReward,
+    BrowserUseJudge: OfficialBrowserUse,
 }
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
-    """Return a judge like this one that sends its authors' prompts. WebJudge's are read from ``checkout``.
+    """Return a judge like this one that sends its authors' prompts, for later judges read from ``checkout``.
 
     Raises OfficialPromptsError if the prompts cannot be read or the judge has no official prompts.
     """
     if isinstance(judge, WebJudge):
         return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
+    if (source := FRAMES.get(type(judge))) is not None:
+        return with_official_prompts(judge, read_frames_templates(source, checkout), source.repository)
     return with_official_prompts(judge, read_templates(settings), f"agent-reward-bench {_package_version()}")
 
 

@@ -153,6 +153,7 @@ def make_certificate(
         "stability": _stability([first, *repeats], labels) if repeats else None,
         "costs": {**_costs(first.records), "paid_usd": None if None in paid_usd else sum(paid_usd)},
         "states": {name: _states(each.records) for name, each in runs.items()},
+        **_cited_steps(first.records),
         "measured": {
             **{name: configuration.get(name) for name in _DIGESTS},
             "label_version": None if labels is None else labels.version,
@@ -333,6 +334,17 @@ def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
         "seconds_95": float(np.quantile(known, 0.95)) if len(known) else None,
         "calls": sum(calls) / len(calls) if calls else None,
     }
+
+
+def _cited_steps(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
+    """Return how many of the steps that evidence names are steps of the run; {} if no evidence names one."""
+    exist = [
+        1 <= evidence["step"] <= (record["n_steps"] or 0)
+        for record in records
+        for evidence in record["answer"].get("evidence", ())
+        if "step" in evidence
+    ]
+    return {"cited_steps": share_of(sum(exist), len(exist))} if exist else {}
 
 
 def _states(records: Sequence[JudgmentRecord]) -> dict[str, int]:

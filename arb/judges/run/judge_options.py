@@ -8,7 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from arb.core.cli import read_settings
+from arb.core.suite import load_suite
 from arb.judges.catalog.simplified import SimplifiedJudge
+from arb.judges.catalog.steps import StepJudge
 from arb.judges.endpoints.providers import PROVIDERS, omitted_params, with_address
 from arb.judges.engine.reasoning import output_room
 from arb.judges.ensembles.cascade import Cascade, parse_band
@@ -132,6 +135,8 @@ def _named(name: str, options: RunOptions) -> AnyJudge:
         )
     except ValueError as problem:
         raise OptionsError(str(problem)) from problem
+    if isinstance(judge, StepJudge):
+        return judge.with_targets(load_suite(options.suite or read_settings().suite).targets)
     if options.structured_output and isinstance(judge, SimplifiedJudge):
         return replace(judge, is_structured=True)
     return judge

@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
+from arb.core.suite import load_suite
 from arb.core.suites.targets import RELEASED_ANSWERS
+from arb.judges.catalog.steps import StepJudge
 from arb.judges.ensembles.cascade import Cascade, parse_band
 from arb.judges.ensembles.threshold import ThresholdedJudge, threshold_of
 from arb.judges.ensembles.voting import SampledJudge, samples_suffix
@@ -76,7 +78,9 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
     """
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
-        cheap, strong = (_verdict_only(name.strip(), form) for name in configuration["cascade"].split(","))
+        cheap, strong = (
+            _verdict_only(name.strip(), form, configuration) for name in configuration["cascade"].split(",")
+        )
         band = parse_band(configuration.get("cascade_band"))
         confirms = not configuration.get("cascade_trusts_yes")
         judge: Judge = Cascade(cheap, strong, band, confirms)
@@ -84,7 +88,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
         name = configuration["judge"]
         if samples > 1:
             name = name.removesuffix(samples_suffix(samples, configuration["vote"]))
-        judge = _verdict_only(name, form)
+        judge = _verdict_only(name, form, configuration)
     if samples > 1:
         judge = SampledJudge(judge, samples, configuration["vote"])
     if configuration.get("threshold") is not None:
@@ -92,7 +96,7 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
     return judge
 
 
-def _verdict_only(name: str, form: Form | None) -> VerdictOnly:
+def _verdict_only(name: str, form: Form | None, configuration: Mapping[str, Any]) -> VerdictOnly:
     """Return a judge that parses replies in ``form``, or in the judge's own form. Raises ReparseError."""
     if form is not None:
         return VerdictOnly(form)
@@ -102,6 +106,8 @@ def _verdict_only(name: str, form: Form | None) -> VerdictOnly:
         raise ReparseError(
             f"{name}: is not in `judges list`, so the form of its replies is unknown; set it with --form"
         ) from None
+    if isinstance(judge, StepJudge):
+        judge = judge.with_targets(load_suite(configuration["suite"]).targets)
     if not models_of(judge):
         raise ReparseError(f"{judge.name} calls no model, so there are no replies to parse again")
     traits = traits_of(judge)

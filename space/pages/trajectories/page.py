@@ -36,7 +36,7 @@ from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import Index, TrajectoryEntry
 from space.pages.trajectories.parts import wrong_parts
 from space.pages.trajectories.story import StoryStep
-from space.pages.trajectories.verdicts import JudgeVerdict, reasoning_in
+from space.pages.trajectories.verdicts import JudgeVerdict, link_steps, reasoning_in
 from space.web.frame import PageFrame, render
 from space.web.query import link_to
 from space.web.responses import CachedResponse
@@ -138,7 +138,7 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         errors_address=_errors_address(explorer, opened, story.entry),
         wrong_parts=wrong_parts(story.parts),
         opened_judge=opened_judge,
-        opened_reasoning=_reasoning(explorer, trajectory_id, opened_judge),
+        opened_reasoning=_reasoning(explorer, entry, opened_judge),
     )
     return Fragment(Markup(html), title=" · ".join(filter(None, (agent_title(entry.agent), entry.task))))
 
@@ -162,12 +162,13 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
     }
 
 
-def _reasoning(explorer: Explorer, trajectory_id: str, judge: JudgeVerdict | None) -> str:
-    """Return the reasoning of the judge that the URL opens, or an empty text."""
+def _reasoning(explorer: Explorer, entry: TrajectoryEntry, judge: JudgeVerdict | None) -> str:
+    """Return the reasoning of the judge that the URL opens with links to steps, or an empty text."""
     if judge is None or not judge.has_reasoning:
         return ""
     try:
-        return reasoning_in(explorer.reasoning(trajectory_id, judge.key) or "")
+        text = reasoning_in(explorer.reasoning(entry.trajectory_id, judge.key) or "")
+        return link_steps(text, entry, judge.key)
     except (KeyError, TrajectoriesUnavailable):
         return ""
 
@@ -266,12 +267,13 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
         if blind_items(request).hides(trajectory_id):
             return PlainTextResponse(IN_YOUR_QUEUE, 403, {"Cache-Control": "no-store"})
         try:
-            text = explorer.reasoning(trajectory_id, judge)
+            text = reasoning_in(explorer.reasoning(trajectory_id, judge) or "")
+            entry = explorer.holding(trajectory_id).index.by_id[trajectory_id]
         except KeyError:
             return PlainTextResponse("There is no such trajectory.", status_code=404)
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
-        html = render("trajectories/reasoning.html", text=reasoning_in(text or ""))
+        html = render("trajectories/reasoning.html", text=link_steps(text, entry, judge))
         return CachedResponse.of(html.encode(), HTML).answer(request)
 
     return router

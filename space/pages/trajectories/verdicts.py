@@ -13,6 +13,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, Final
 
+from markupsafe import Markup, escape
+
 from arb.core.predictions.table import Predictions
 from arb.core.suites.targets import Target, default_targets, main_target
 from dataset_script.schema import LABEL_COLUMNS
@@ -31,6 +33,7 @@ from space.pages.trajectories.index import (
     labels_of,
 )
 from space.web.cells import judge_name, origin, short_name
+from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
@@ -230,6 +233,20 @@ def reasoning_in(reply: str) -> str:
     """Return the text in a reply's reasoning tag, or the whole reply if it has none."""
     tagged = re.search(r"<(reasoning|think|thinking)>(.*?)</\1>", reply, re.DOTALL | re.IGNORECASE)
     return (tagged[2] if tagged and tagged[2].strip() else reply).strip()
+
+
+def link_steps(text: str, entry: TrajectoryEntry, judge: str) -> Markup:
+    """Return a judge's text as HTML in which mentions of recorded steps ("step 3") lead to these steps."""
+    pieces: list[str] = []
+    place = 0
+    for found in re.finditer(r"\bstep (\d{1,4})\b", text, re.IGNORECASE):
+        number = int(found[1])
+        if 1 <= number <= entry.n_actions + 1:
+            address = link_to("/trajectories", id=entry.trajectory_id, step=number, judge=judge)
+            link = Markup('<a href="{}">{}</a>').format(address, found[0])
+            pieces += [escape(text[place : found.start()]), link]
+            place = found.end()
+    return Markup("").join([*pieces, escape(text[place:])])
 
 
 @lru_cache(maxsize=1)

@@ -97,7 +97,15 @@ def look_back(request: Request) -> str | Scripted:
     )
 
 
+def steps_and_status(request: Request) -> str:
+    """As the step judge asks: the last of the answers for every step of the prompt, and a verdict."""
+    *_, value = re.findall(r"^Step N: one of (.*)$", request.text, re.MULTILINE)[0].split(", ")
+    numbers = re.findall(r"^Step (\d+)", request.text, re.MULTILINE)
+    return "\n".join([*(f"Step {number}: {value}" for number in numbers), status(request)])
+
+
 FAMILIES: tuple[tuple[str, Callable[[Request], str | Scripted]], ...] = (
+    (r"^Step N: one of", steps_and_status),
     (r"^number \| .* outcome or process", criteria),
     (r"^number \| .*, as given", rated_criteria),
     (r"^number \| required \| met or not met", look_back),

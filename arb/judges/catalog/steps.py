@@ -1,0 +1,89 @@
+"""A judge that answers a question about every step of a run, for suites with targets of level ``step``."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
+
+from arb.core.replies import Form
+from arb.core.suites.targets import AnswerChoice, Target
+from arb.judges import prompting
+from arb.judges.parsing import parse_answer
+from arb.judges.types import (
+    JUDGE_ROLE,
+    Call,
+    DescribedJudge,
+    JudgeSession,
+    JudgeTraits,
+    Message,
+    StepQuestion,
+    View,
+    Wants,
+)
+
+RIGHT: Final = Target(
+    "right",
+    "Right",
+    prompting.read_prompts("steps")["question"],
+    (AnswerChoice("yes", "Right", "y"), AnswerChoice("no", "Wrong", "n")),
+    level="step",
+)
+"""The question for suites that ask none about steps. The answers are only in judgments.jsonl."""
+
+
+@dataclass(frozen=True)
+class StepJudge(DescribedJudge):
+    """A judge that answers ``target`` about each step and success about the whole run, in one call."""
+
+    form: ClassVar[Form] = "status"
+    wants: ClassVar[Wants] = Wants()
+
+    name: str
+    model: str
+    target: Target = RIGHT
+    inputs: str = "goal, steps"
+    calls: str = "1"
+    source: str = "our own"
+
+    def with_targets(self, targets: Sequence[Target]) -> "StepJudge":
+        """Return the judge for a suite: it asks the suite's first target of level ``step`` with answers."""
+        asked = (each for each in targets if each.level == "step" and each.answers)
+        return replace(self, target=next(asked, RIGHT))
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model}
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompting.prompts_hash(prompting.hash_of_file("steps"), self.system)
+
+    @property
+    def question(self) -> StepQuestion:
+        return StepQuestion(self.target.name, self.target.values)
+
+    @property
+    def system(self) -> str:
+        """The system message, with the words of the target."""
+        prompts, target = prompting.read_prompts("steps"), self.target
+        return prompts["system"].format(
+            question=target.text,
+            answers="\n".join(f"- {answer.value}: {answer.title}" for answer in target.answers),
+            guide=prompts["guide"].format(guide=target.guide) if target.guide else "",
+            values=", ".join(target.values),
+        )
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method="steps", form=self.form, steps=self.question)
+
+    def ask(self, view: View) -> JudgeSession:
+        """Make one call. If the prompt is too long, texts are shortened."""
+        short = prompting.with_bounded_texts(view, prompting.SHORTER)
+        shorter = self.messages(short) if short != view else None
+        (reply,) = yield [Call("verdict", self.messages(view), shorter)]
+        return parse_answer(reply, self.form, self.question)
+
+    def messages(self, view: View) -> tuple[Message, ...]:
+        steps = prompting.steps_text(view.steps, view.answer)
+        text = prompting.read_prompts("steps")["steps"].format(steps=steps)
+        goal = f"The user's goal:\n{view.goal.strip()}"
+        return (Message("system", self.system), Message("user", f"{goal}\n\n{text}"))

@@ -1,0 +1,195 @@
+"""With ``--prompts official`` OSReward's and browser-use's judges send what their authors' functions make.
+
+Their words are not in this repository. Where ``OSREWARD`` or ``BROWSER_USE`` names a checkout, the authors'
+own functions make the messages to compare with.
+"""
+
+import importlib
+import json
+import os
+import re
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from arb.judges.catalog.official import (
+    FRAMES,
+    OfficialPromptsError,
+    fill,
+    final_result,
+    read_frames_templates,
+    with_official_prompts,
+)
+from arb.judges.endpoints.openai_compatible import message_to_json
+from arb.judges.prompting import prompts_hash
+from arb.judges.registry import find_judge
+from arb.judges.types import View, ViewStep
+from tests.support.judges import judged, picture, view
+
+CHECKOUTS = {"OSReward (OS-Shepherd-9B)": "OSREWARD", "browser-use": "BROWSER_USE"}
+NAMES = pytest.mark.parametrize("name", CHECKOUTS)
+
+
+def checkout_of(name: str) -> Path:
+    if not (place := os.environ.get(CHECKOUTS[name])):
+        pytest.skip(f"{CHECKOUTS[name]} names no checkout")
+    return Path(place)
+
+
+def runs() -> dict[str, View]:
+    """Runs with more screenshots than are shown, with a gap among them, without any, and with odd texts."""
+    long = view(actions=13)
+    steps = list(long.steps)
+    steps[11] = replace(steps[11], screenshot=None, reasoning=None, error="no such {element}")
+    odd = replace(steps[13], action=None, reasoning=None)
+    gap = replace(long, steps=(*steps[:13], odd), goal="Buy {two} \\n or 'None'")
+    return {
+        "long": long,
+        "gap": gap,
+        "no pictures": view(actions=2, screenshots=False),
+        "no steps": View("", (), ()),
+        "long texts": replace(view(actions=1), goal="x" * 50_000, answer="y" * 50_000),
+    }
+
+
+def with_stand_ins(name: str, folder: Path):
+    """The judge with other texts in place of its authors', from a checkout that a test wrote."""
+    source = FRAMES[type(find_judge(name))]
+    found: list[str] = []
+    for file, functions in source.texts.items():
+        path = folder / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not functions:
+            path.write_text(" the rules \n")
+            found.append("the rules")
+        lines = []
+        for function, places in functions.items():
+            made = [f"{function} {place} {{name}}" for place in range(max(places) + 1)]
+            lines += [f"def {function}():", *(f"    f{text!r}" for text in made)]
+            found += [made[place] for place in places]
+        if functions:
+            path.write_text("\n".join(lines) + "\n")
+    return source, found
+
+
+@NAMES
+def test_texts_are_read_from_their_places_and_must_have_the_known_hash(name, tmp_path):
+    source, texts = with_stand_ins(name, tmp_path)
+    with pytest.raises(OfficialPromptsError, match="has prompts that this version does not know"):
+        read_frames_templates(source, tmp_path)
+    known = replace(source, sha256=prompts_hash(*texts))
+    assert list(read_frames_templates(known, tmp_path).values()) == texts
+    with pytest.raises(OfficialPromptsError, match="name a checkout of https"):
+        read_frames_templates(known, None)
+    next(tmp_path.rglob("*.py")).write_text("def broken(")
+    with pytest.raises(OfficialPromptsError, match="cannot be read"):
+        read_frames_templates(known, tmp_path)
+
+
+def test_an_expression_is_filled_once_and_an_empty_value_becomes_its_alternative():
+    template = "{len(items)} {trace['task']} {i + 1} {task or 'none'} {other} {\n}"
+    assert fill(template, items=3, task="{i + 1}", i=7) == "3 {i + 1} 7 {i + 1} {other} {\n}"
+    assert fill("{task or 'none'}", task="") == "none"
+
+
+def test_the_final_result_is_the_answer_or_the_last_message_to_the_user():
+    told = ViewStep(1, None, 'send_msg_to_user("Blue.")', None, None)
+    clicked = ViewStep(1, None, "click('1')", None, None)
+    assert final_result(View("", (), (told,), answer="Red.")) == "Red."
+    assert final_result(View("", (), (told,))) == 'send_msg_to_user("Blue.")'
+    assert final_result(View("", (), (told, clicked))) == ""
+
+
+def ours(name: str, shown: View, templates) -> list[dict]:
+    judge = with_official_prompts(find_judge(name), templates, "a checkout")
+    return [message_to_json(message) for message in judged(judge, shown).last.messages]
+
+
+@pytest.mark.parametrize("case", runs())
+def test_osreward_sends_the_messages_of_its_authors(case, tmp_path):
+    name = "OSReward (OS-Shepherd-9B)"
+    checkout = checkout_of(name)
+    source = (checkout / "eval_pipeline/run_judge.py").read_text()
+    module = types.ModuleType("osreward")
+    for gone in ("anthropic", "openai", "tqdm"):  # clients that the messages do not need
+        source = re.sub(rf"^from {gone} import .*$", "", source, flags=re.MULTILINE)
+    module.__file__ = str(checkout / "eval_pipeline/run_judge.py")
+    exec(compile(source, "run_judge.py", "exec"), module.__dict__)
+    shown = runs()[case]
+    trajectory = []
+    for place, step in enumerate(shown.steps):
+        told = {"step_index": place, "action": step.action, "thought": step.reasoning}
+        if step.screenshot is not None:
+            (tmp_path / f"{place}.png").write_bytes(step.screenshot.content)
+            told["screenshot_path"] = f"{place}.png"
+        trajectory.append(told)
+    trace = {"trace_id": "1", "platform": "Web", "instruction": shown.goal.strip(), "trajectory": trajectory}
+    trace["source_json_path"] = str(tmp_path / "trace.json")
+    system = (checkout / "eval_pipeline/prompts/binary_v1.txt").read_text().strip()
+    theirs, _ = module.build_messages(
+        trace, system, 0, 5, history_mode="full", show_action_mark=True, include_thought=True
+    )
+    assert ours(name, shown, read_frames_templates(FRAMES[type(find_judge(name))], checkout)) == theirs
+
+
+@pytest.mark.parametrize("case", runs())
+def test_browser_use_sends_the_messages_of_its_authors(case, tmp_path, monkeypatch):
+    checkout = checkout_of("browser-use")
+    for package in ("browser_use", "browser_use.llm", "browser_use.agent"):
+        made = types.ModuleType(package)
+        made.__path__ = [str(checkout / package.replace(".", "/"))]
+        monkeypatch.setitem(sys.modules, package, made)
+    for module in ("browser_use.llm.messages", "browser_use.agent.judge"):
+        monkeypatch.setitem(sys.modules, module, importlib.import_module(module))
+    authors = sys.modules["browser_use.agent.judge"]
+
+    class NoDate:
+        @staticmethod
+        def now(zone):
+            return types.SimpleNamespace(strftime=lambda form: "(not recorded)")
+
+    monkeypatch.setattr(authors, "datetime", NoDate)
+    shown = runs()[case]
+    steps, paths = [], []
+    for place, step in enumerate(shown.steps):
+        if step.screenshot is not None:
+            paths.append(str(tmp_path / f"{place}.png"))
+            Path(paths[-1]).write_bytes(step.screenshot.content)
+        if step.action is not None:
+            after = shown.steps[place + 1] if place + 1 < len(shown.steps) else None
+            error = f"Error 1: {after.error}\n" if after is not None and after.error else ""
+            steps.append(f"Step {place + 1}:\nActions: {json.dumps([step.action], indent=1)}\n{error}")
+    theirs = authors.construct_judge_messages(shown.goal.strip(), final_result(shown), steps, paths)
+    made = [
+        {
+            "role": each.role,
+            "content": each.content if isinstance(each.content, str) else _plain(each.content),
+        }
+        for each in theirs
+    ]
+    found = ours(
+        "browser-use", shown, read_frames_templates(FRAMES[type(find_judge("browser-use"))], checkout)
+    )
+    assert found == made
+
+
+def _plain(parts) -> list[dict]:
+    """The parts of a message as they are sent, without the detail that both leave to the endpoint."""
+    return [
+        {"type": "text", "text": part.text}
+        if part.type == "text"
+        else {"type": "image_url", "image_url": {"url": part.image_url.url}}
+        for part in parts
+    ]
+
+
+@NAMES
+def test_official_prompts_refuse_runs_without_screenshots(name, tmp_path):
+    source, texts = with_stand_ins(name, tmp_path)
+    templates = read_frames_templates(replace(source, sha256=prompts_hash(*texts)), tmp_path)
+    judge = with_official_prompts(find_judge(name), templates, "a checkout")
+    assert (judge.describe().is_official, judge.describe().takes_text_for_screenshots) == (True, False)
+    assert picture(1) in [step.screenshot.content for step in view(actions=0).steps]
