@@ -198,10 +198,10 @@ def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
     """Return the published rows of the judges of a page, for each label that they have."""
     from arb.core.console import percent
     from arb.core.suite import OFFICIAL
-    from arb.core.vocabulary import LABEL_TITLES
     from arb.judges.registry import entries
     from leaderboard.board.board import make_board
     from leaderboard.paper.published import load_published_rows
+    from leaderboard.paper.published_files import LABEL_TITLES
 
     names = {alias for entry in entries() if entry.judge.name in meta["judges"] for alias in entry.aliases}
     names |= set(meta.get("rows", ()))
@@ -229,8 +229,7 @@ def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ablation() -> Iterator[str]:
-    from arb.core.vocabulary import LABEL_TITLES
-    from leaderboard.paper.published import PUBLISHED
+    from leaderboard.paper.published_files import LABEL_TITLES, PUBLISHED
 
     yield from ("", "The paper's Table 2 compares GPT-4o Mini with and without tree and screenshot:", "")
     yield from ("| tree | screenshot | label | precision | recall | F1 |", "|---|---|---|---|---|---|")

@@ -39,11 +39,6 @@ SPLITS: Final = ("dev", "test")
 NO_VERDICT: Final = -1
 """The number that stands for a missing verdict."""
 
-LABELS: Final = ("success", "side_effect", "repetition")
-LABEL_TITLES: Final = MappingProxyType(
-    {"success": "Success", "side_effect": "Side effect", "repetition": "Repetition"}
-)
-
 METRIC_TITLES: Final = MappingProxyType(
     {
         "precision": "Precision",

@@ -99,7 +99,7 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
     changed = [
         target
         for target in scored(after.targets)
-        if not np.array_equal(*(_numbers(labels.primary[target.name]) for labels in (before, after)))
+        if not np.array_equal(_numbers(before.primary[target.name]), _numbers(after.primary[target.name]))
     ]
     if not changed:
         return {}
