@@ -4,7 +4,7 @@ Every page and command that rates a judge shows this report, or a part of it.
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -79,14 +79,13 @@ def score_verdicts(
         n_resamples=n_resamples,
         seed=SEED,
     )
-    found = score_from(scores)
     if others:
-        more = _score_by(others, column, labels, asked, n_resamples, by_agent)
-        found["overall"] = cast(Cell, {**more["overall"], **found["overall"]})
-        groups: tuple[Literal["by_benchmark", "by_agent"], ...] = ("by_benchmark", "by_agent")
-        for group in groups:
-            found[group] = {name: {**more[group][name], **cell} for name, cell in found[group].items()}
-    return found
+        more: Any = _score_by(others, column, labels, asked, n_resamples, by_agent)
+        scores = {**more["overall"], **scores}
+        for group in ("by_benchmark", "by_agent"):
+            for name, cell in scores.get(group, {}).items():
+                cell.update({**more[group][name], **cell})
+    return score_from(scores)
 
 
 def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.ndarray:
@@ -165,15 +164,15 @@ def counts_by_task(verdicts: Predictions, labels: LabelSet) -> Mapping[str, Sequ
     found: dict[str, Any] = {}
     for target in scored(labels.targets):
         column = verdicts_of(verdicts, target.name)
-        truth = labels.primary[target.name]
-        if column is not None and not target.is_ranked_by_counts:
-            runs = [item.trajectory_id for item in labels.trajectories]
-            answers = answers_of(target, truth, column, codes, runs)
-            sums = metrics_of(target)[target.main_metric].sums(answers)
-            found[target.name] = by_cluster(sums, answers.clusters, n_tasks).tolist()
-        elif column is not None:
-            counts = confusion_counts(_with_rule(column, truth, target), truth, codes, n_tasks)
-            found[target.name] = counts[:, :2].tolist()
+        if column is None:
+            continue
+        runs = [item.trajectory_id for item in labels.trajectories]
+        answers = answers_of(target, labels.primary[target.name], column, codes, runs)
+        sums = metrics_of(target)[target.main_metric].sums(answers)
+        counts = by_cluster(sums, answers.clusters, n_tasks)
+        if target.is_ranked_by_counts:
+            counts = counts[:, :2].astype(np.int64)
+        found[target.name] = counts.tolist()
     return found
 
 

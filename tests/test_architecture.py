@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from arb.core.suites.targets import default_targets
 from tests.conftest import APART, LONGEST
 
 REPOSITORY = Path(__file__).parents[1]
@@ -280,3 +281,20 @@ def test_tests_that_are_begun_first_or_in_a_process_of_their_own_are_there():
         path, _, test = name.partition("::")
         assert (REPOSITORY / path).exists(), name
         assert not test or f"\ndef {test}" in (REPOSITORY / path).read_text(encoding="utf-8"), name
+
+
+FOLLOW_TARGETS = ("leaderboard", "submissions")
+"""Packages that ask the suite for its targets. They must not name those of AgentRewardBench."""
+
+
+@pytest.mark.parametrize("package", FOLLOW_TARGETS)
+def test_no_package_names_the_targets_of_one_suite(package):
+    named = "|".join(target.name for target in default_targets())
+    found = []
+    for path in modules(package):
+        # The paper's tables are those of one suite; old databases stay as they were.
+        if not {"paper", "migrations"} & set(path.parts):
+            for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+                if re.search(rf"\b({named})\b", line, re.IGNORECASE):
+                    found.append(f"{path.relative_to(REPOSITORY)}:{number}: {line.strip()}")
+    assert_none(found)

@@ -136,7 +136,7 @@ def page_name(row_id: str) -> str:
     return row_id if is_plain else hashlib.sha256(row_id.encode()).hexdigest()[:16]
 
 
-def shown_metrics(target: Target) -> dict[str, TargetMetric]:
+def site_metrics(target: Target) -> dict[str, TargetMetric]:
     """Return the metrics of a target that the site shows, by name, with the main one first."""
     others = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
     return {name: known_metrics(target)[name] for name in (target.main_metric, *others)}
@@ -166,7 +166,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
     environment.globals.update(
-        figure=figure, ends=ends, shown_metrics=shown_metrics, benchmarks_in=benchmarks_in,
+        figure=figure, ends=ends, site_metrics=site_metrics, benchmarks_in=benchmarks_in,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
         few=FEW_POSITIVES, rank_in=rank_in, why_not_ranked=why_not_ranked,
     )  # fmt: skip

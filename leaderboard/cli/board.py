@@ -120,8 +120,8 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
     rows = board.ranking(label, metric)
     if not rows:
         stop(f"the board has no rows on {target.title.lower()}; use another --label", code=1)
-    shown = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
-    others = tuple(name for name in shown if name != metric)
+    usual = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
+    others = tuple(name for name in usual if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
     title = f"{target.title} on {board.suite}{version}"
     table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)

@@ -295,7 +295,7 @@ def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: s
             console.print(f"{asked[label].title}: the file has no verdicts on this label")
             continue
         target = asked[label]
-        items = "trajectories" if target.is_outcome else "items"
+        items = "trajectories" if target.level == "run" else "items"
         table = text_table(target.title, figures=(items, *metric_headings(target), "no verdict"))
         table.add_row("overall", *_cells(found["overall"], target))
         for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
