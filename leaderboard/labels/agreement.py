@@ -319,9 +319,9 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Target] = 
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
             annotators = tuple(row.person for row in rows)
-            given = MappingProxyType(answers)
+            by_question = MappingProxyType(answers)
             found.append(
-                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, given, step, part)
+                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, by_question, step, part)
             )
     return tuple(found)
 
