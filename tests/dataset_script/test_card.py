@@ -5,10 +5,10 @@ import yaml
 
 from arb.core.suite import load_suite
 from arb.core.suites.profile import SuiteProfile
-from arb.core.vocabulary import LABELS
 from dataset_script.build.output import MARKER
 from dataset_script.card import CardFacts, card_for, render_card, render_eval_yaml
 from dataset_script.schema import CONFIGURATIONS
+from leaderboard.paper.published_files import LABELS
 
 
 def test_there_is_a_task_for_each_label_on_the_split_that_ranks_judges():

@@ -6,10 +6,11 @@ import pytest
 from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
-from arb.core.vocabulary import LABELS, STATES
+from arb.core.vocabulary import STATES
 from arb.judges.__main__ import app
 from dataset_script.sources.released import ReleasedSource
 from leaderboard.__main__ import app as leaderboard
+from leaderboard.paper.published_files import LABELS
 from submissions.__main__ import app as submissions
 from tests.support.judges import judges
 from tests.support.llm_server.server import LLMServer

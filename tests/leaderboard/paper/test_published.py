@@ -6,10 +6,16 @@ from datetime import date
 import pytest
 
 from arb.core.ids import TrajectoryId
-from arb.core.vocabulary import BENCHMARK_TITLES, BENCHMARKS, EVIDENCE, LABELS
+from arb.core.vocabulary import BENCHMARK_TITLES, BENCHMARKS, EVIDENCE
 from leaderboard.paper.audit import OVERALL, Counts, audit_row
 from leaderboard.paper.published import load_published_rows
-from leaderboard.paper.published_files import PUBLISHED, ROW_SPLITS, PublishedDataError, read_published_files
+from leaderboard.paper.published_files import (
+    LABELS,
+    PUBLISHED,
+    ROW_SPLITS,
+    PublishedDataError,
+    read_published_files,
+)
 
 ROWS = {row.row_id: row for row in load_published_rows()}
 PAPER = [row for row in ROWS.values() if row.provenance == "published"]

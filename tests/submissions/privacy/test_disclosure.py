@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.suite import SuiteRules, Trajectory
-from arb.core.vocabulary import LABELS
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
+from leaderboard.paper.published_files import LABELS
 from leaderboard.report import score_report
 from submissions.privacy.disclosure import (
     LARGEST_DRAW,
