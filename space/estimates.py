@@ -154,7 +154,8 @@ class FileEstimates:
         return CrashedRuns(runs, count_as, len(self.crashed) - len(runs))
 
     def _read(self, file: UploadFile, reader: str) -> ReadResult:
-        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes)
+        targets = self._service.suite.targets
+        limits = ReadingLimits(max_bytes=self._service.settings.max_upload_bytes, targets=targets)
         return read_predictions(file.file.read(), limits, self._service.parsers, reads_apart(), reader)
 
     def _tables(self, verdicts: Sequence[UploadFile]) -> Iterator[tuple[str, str, ReadResult]]:

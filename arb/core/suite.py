@@ -31,7 +31,7 @@ from typing import Any
 from arb.core.annotation import DECISION, Annotation
 from arb.core.files import csv_text
 from arb.core.ids import ItemKey, Trajectory, reading_key
-from arb.core.suites.profile import PROFILE_KEYS, WITH_RATES, SuiteProfile, read_profile
+from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from arb.core.suites.targets import (
     RELEASED_ANSWERS,
     UNSURE,
@@ -303,10 +303,12 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
     problems += _unprotected(found)
     if problems:
         raise SuiteError(f"{path.name}, {'; '.join(problems)}")
-    main = main_target(found.get("targets") or default_targets())
-    if (main.type, main.level) != ("binary", "run"):
-        profile = found["profile"]
-        found["profile"] = replace(profile, pages=profile.pages - WITH_RATES)
+    targets, off = found.get("targets") or default_targets(), set()
+    if not main_target(targets).is_outcome:
+        off.add("errors")
+    if not any(target.is_outcome for target in scored(targets)):
+        off.add("rates")
+    found["profile"] = replace(found["profile"], pages=found["profile"].pages - off)
     return found
 
 

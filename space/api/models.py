@@ -95,6 +95,18 @@ class JudgeMetrics(TypedDict):
     noise: NotRequired[Noise]
 
 
+class OtherMetrics(BaseModel):
+    """The same for a target that is not binary, with each of its metrics and its interval."""
+
+    model_config = ConfigDict(extra="allow")
+
+    row: str
+    rank: dict[str, int] | None
+    n_separated: int | None
+    separated_from: list[str] | None
+    n: int | None
+
+
 class JudgeJson(BaseModel):
     """A judge with its rows on the board, and its metrics by label (null: no verdicts on it)."""
 
@@ -106,7 +118,7 @@ class JudgeJson(BaseModel):
     provenance: str
     best_row: str
     rows: list[str]
-    figures: dict[str, JudgeMetrics | None]
+    figures: dict[str, JudgeMetrics | OtherMetrics | None]
 
 
 class Judges(BaseModel):

@@ -3,7 +3,8 @@
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
-from arb.core.suites.targets import Target
+from arb.core.suite import Suite
+from arb.core.suites.targets import Target, outcome_target
 from arb.core.vocabulary import METRIC_TITLES, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import Rank
@@ -48,6 +49,11 @@ def meaning_of(target: Target) -> str:
     formulas = {} if target.type == "binary" else metrics_of(target)
     metric = target.main_metric
     return MEANINGS.get(metric) or (formulas[metric].formula if formulas else "")
+
+
+def rated_target(suite: Suite) -> Target:
+    """Return the outcome by which agents are rated, or the main target if the pages about rates are off."""
+    return outcome_target(suite.targets) if suite.profile.serves("/rates") else suite.main_target
 
 
 def ranked_by(target: Target) -> str:

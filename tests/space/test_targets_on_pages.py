@@ -39,7 +39,7 @@ type = "score"
 TICKETS = tuple(f"desk/agent-{agent}/ticket.{number:02}" for agent in "ab" for number in range(30))
 KINDS = ("order", "search", "other")
 ELSEWHERE = re.compile(r"\b(un)?(success\w*|side[ _]effects?|repetitions?|optimality)\b", re.IGNORECASE)
-PAGES = ("/", "/judge", "/about", "/compare", "/submit", "/labels", "/trajectories?split=test", "/validate")
+PAGES = ("/", "/judge", "/about", "/compare", "/labels", "/trajectories?split=test", "/validate")
 
 
 def label_of(number: int) -> dict[str, str]:
@@ -161,11 +161,10 @@ def test_the_page_of_a_judge_has_the_metrics_of_the_chosen_target(graded):
     assert "When it says yes, it is right about 100 of 100 trajectories. It finds 97 of 100" in text
 
 
-def test_pages_that_need_a_binary_main_target_of_whole_runs_are_off_without_one(helpdesk, graded):
-    for address in ("/rates", "/my-agent", "/errors"):
-        assert helpdesk.suite.profile.serves(address) and not graded.suite.profile.serves(address)
-    text = shown_text(local_client(helpdesk).get("/rates").text)
-    assert "Solved rates from a few labels" in text
+def test_agents_are_rated_by_the_outcome_of_the_suite_and_errors_are_those_of_a_main_one(helpdesk, graded):
+    for service in (helpdesk, graded):
+        assert "Solved rates from a few labels" in shown_text(local_client(service).get("/rates").text)
+    assert helpdesk.suite.profile.serves("/errors") and not graded.suite.profile.serves("/errors")
 
 
 def test_rest_has_the_metrics_of_every_target(graded):
@@ -185,7 +184,7 @@ def test_a_suite_about_parts_of_runs_shows_them_with_their_target(tmp_path):
     assert numbers_of(html, "Agent as a judge")[0] == f"{100 * overall['balanced_accuracy']:.1f}"
     text = shown_text(client.get(f"/judge?id={receipt.submission_id}").text)
     # 84.6 and 87.5 % are in the paper
-    assert "it is right about 85 of 100 trajectories. It finds 87 of 100 positives." in text
+    assert "it is right about 85 of 100 trajectories. It finds 88 of 100 positives." in text
     assert not ELSEWHERE.findall(text)
     assert not any(map(service.suite.profile.serves, ("/rates", "/errors")))
 

@@ -38,9 +38,6 @@ PROFILE_KEYS: Final = (
 )  # fmt: skip
 """The keys of ``suite.toml`` that belong to a profile."""
 
-WITH_RATES: Final = frozenset({"rates", "errors"})
-"""The pages that need a main target that is binary and about whole runs. Without one they are off."""
-
 _SWITCHED_WITH: Final = MappingProxyType({"my-agent": "rates"})
 """Pages without a switch of their own, and the page whose switch they share."""
 

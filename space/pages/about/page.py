@@ -16,7 +16,7 @@ from leaderboard.board.ranks import DESIGN_EFFECTS, TESTED_TOGETHER
 from leaderboard.judge_precision.intervals import CONFIDENCE, N_RESAMPLES
 from leaderboard.suites.published import summarise_fits
 from space.pages.maintain.page import describe_epsilon
-from space.pages.rows import MISSING, meaning_of
+from space.pages.rows import MISSING, meaning_of, rated_target
 from space.services import Services
 from space.web.cells import FEW
 from space.web.frame import PageFrame
@@ -99,6 +99,7 @@ def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
         more = {
             "describe_epsilon": describe_epsilon,
             "targets": sorted(service.suite.scored_targets, key=lambda each: each is not main),
+            "rated": rated_target(service.suite),
             "meaning": meaning_of(main),
             "missing": MISSING[main.missing],
         }

@@ -30,6 +30,7 @@ from space.estimates import (
 from space.pages.agent.success_rates import PATH as RATES
 from space.pages.agent.success_rates import agent_title, view_estimates
 from space.pages.labels.access import BlindItems
+from space.pages.rows import rated_target
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.pages.trajectories.filters import PATH as TRAJECTORIES
 from space.pages.trajectories.page import STEPS
@@ -118,7 +119,7 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     files = FileEstimates(services.submissions, services.uploads)
     drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
     fixed = {
-        "main": services.submissions.suite.main_target,
+        "main": rated_target(services.submissions.suite),
         "agent_title": agent_title,
         "counts_offered": [(f"{n} runs of each agent", n) for n in OFFERED],
         "answers": ANSWERS,

@@ -1,7 +1,7 @@
 """The page ``/rates``: agents' rates by experts, the paper and judges, and estimates from few labels.
 
-An agent's rate is the share of its runs with the positive answer to the suite's main target, such as the
-rate of runs that reach their goal. The page also shows the effect of judges on training.
+An agent's rate is the share of its runs with a positive outcome, such as those that reached their goal. The
+page also shows the effect of judges on training.
 """
 
 import json
@@ -28,7 +28,7 @@ from leaderboard.success_rates.rates import (
     swapped_pairs,
 )
 from space.pages.compare.view import points
-from space.pages.rows import in_order, is_best, overall_of
+from space.pages.rows import in_order, is_best, overall_of, rated_target
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import Axis, distinct_names
@@ -66,7 +66,8 @@ class RateSources:
     """
 
     def __init__(self, service: SubmissionsApp, verdicts: JudgeVerdicts) -> None:
-        self._service, self._verdicts, self._main = service, verdicts, service.suite.main_target.name
+        self._service, self._verdicts = service, verdicts
+        self._rated = rated_target(service.suite).name
 
     def choices(self) -> list[tuple[str, str]]:
         """Return (name, id) of all evaluators except the experts: the paper's, then judges with verdicts."""
@@ -88,7 +89,7 @@ class RateSources:
         labels = self._service.labels_for_public_figures()
         if labels is None:
             return None
-        answers = labels.primary[self._main]
+        answers = labels.primary[self._rated]
         return evaluate_agents(EXPERTS, "labels", answers, labels.trajectories, "published")
 
     def default(self) -> list[str]:
@@ -117,7 +118,7 @@ class RateSources:
         if row is not None and column is not None:
             basis = "verdicts scored here" if row.provenance == "scored" else "its verdicts"
             runs = self._service.suite.split("test")  # they come first in the column
-            return evaluate_agents(name, basis, column.answers[: len(runs)], runs)
+            return evaluate_agents(name, basis, column.verdicts.codes(self._rated)[: len(runs)], runs)
         for printed_id, printed, title in PRINTED:
             if row_id == printed_id and self._is_official and experts is not None:
                 return printed_evaluator(printed, title, experts)
@@ -129,8 +130,8 @@ class RateSources:
     def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
         """Return (name, id) of judges with verdicts on every run; on test, the best and the chosen ones."""
         if split == "test":
-            ranked = self._service.records.board().ranking(self._main)
-            best = [row for row in ranked if is_best(row, self._main) and self._verdicts.are_known(row)]
+            ranked = self._service.records.board().ranking(self._rated)
+            best = [row for row in ranked if is_best(row, self._rated) and self._verdicts.are_known(row)]
             rows = [row for place, row in enumerate(best) if place < MOST_OFFERED or row.id in chosen]
             return list(zip(distinct_names(rows), (row.id for row in rows), strict=True))
         columns = self._verdicts.by_judge(split).values()
@@ -168,7 +169,7 @@ class RateSources:
             else:
                 found = self._verdicts.by_judge(split)[row_id]
             if found is not None:
-                columns[name] = found.answers
+                columns[name] = found.verdicts.codes(self._rated)
         if labels is None or not columns:
             return None
         agents, rates, warnings = estimate_by_draw(columns, labels, n_labels, SEED)
@@ -359,7 +360,7 @@ FORMATS: Final = {"agent_title": agent_title, "benchmark_title": benchmark_title
 def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
     service, router = services.submissions, APIRouter()
     sources, benchmarks = RateSources(service, services.verdicts), benchmarks_of(service)
-    main = service.suite.main_target
+    main = rated_target(service.suite)
     title = f"{main.title} rates"
 
     def choices_of(request: Request) -> tuple[Mapping[str, Any], list[str]]:

@@ -1,6 +1,7 @@
 """The page ``/compare``, which shows whether one judge is better than another, and on which benchmarks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
@@ -8,14 +9,15 @@ from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
 from arb.core.suites.targets import Target, scored
-from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
+from arb.core.vocabulary import BENCHMARK_TITLES, is_low, metric_name
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
-from leaderboard.paired import COMPARED_METRICS
+from leaderboard.paired import compared_metrics
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import verdicts_of
 from space.pages.compare.view import (
     Ensembles,
+    favours,
     interval_in_points,
     p_value,
     points,
@@ -24,16 +26,18 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.rows import in_order, metrics_shown, ranked_rows
+from space.pages.rows import in_order, ranked_rows
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import (
     choices_of,
     distinct_names,
     metric_cell,
+    metric_title,
     noise_on_board,
     origin,
     short_name,
+    unit_of,
 )
 from space.web.frame import PageFrame
 from space.web.query import QueryParam, choices_in, link_to
@@ -46,7 +50,7 @@ QUESTION: Final = "Is one judge really better than another?"
 def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     router, suite = APIRouter(), services.submissions.suite
     targets = {target.name: target for target in suite.scored_targets}
-    known = {name for target in targets.values() for name in compared_metrics(target)}
+    known = {name for target in targets.values() for name in metrics_of(target)}
     controls = (
         QueryParam("judges", "many", []),
         QueryParam("label", "one", suite.main_target.name, tuple(targets)),
@@ -59,7 +63,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         board = services.submissions.records.board()
         rows = [row for row in map(board.row, chosen["judges"]) if row is not None]
         n_absent = len(chosen["judges"]) - len(rows)
-        label, metrics = chosen["label"], compared_metrics(targets[chosen["label"]])
+        label, metrics = chosen["label"], metrics_of(targets[chosen["label"]])
         metric = chosen["figure"] if chosen["figure"] in metrics else next(iter(metrics))
 
         def values() -> Mapping[str, Any]:
@@ -82,11 +86,10 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
     return router
 
 
-def compared_metrics(target: Target) -> dict[str, str]:
+def metrics_of(target: Target) -> dict[str, str]:
     """Return the titles of the metrics by which judges are compared on a target, the main one first."""
-    shown = metrics_shown(target)
-    names = [name for name in COMPARED_METRICS if name in shown] if target.type == "binary" else shown
-    return {name: shown[name] for name in sorted(names, key=lambda name: name != target.main_metric)}
+    names = sorted(compared_metrics(target), key=lambda name: name != target.main_metric)
+    return {name: metric_title(name) for name in names}
 
 
 def _values(
@@ -94,7 +97,7 @@ def _values(
 ) -> dict[str, Any]:
     """Return the template's values; if fewer than two rows are chosen, the best judges are added."""
     target = board.target(label)
-    metrics = compared_metrics(target)
+    metrics = metrics_of(target)
     answering = [row for row in rows if row.labels.get(label)]
     notices = _notices(rows, answering, target)
     compared = answering[:MOST]
@@ -124,7 +127,7 @@ def _values(
         answers = verdicts_of(column.verdicts, label) if column else None
         entrants.append(Entrant(verdicts.with_figures(row), answers))
     found = compare(entrants, labels, label, metric)
-    view = view_comparison(found)
+    view = view_comparison(found, target)
     names = view["names"]
     heading = f"How do these {len(names)} judges differ?"
     if common["is_example"]:
@@ -139,12 +142,13 @@ def _values(
             for pair in found.against_first()
         ],
         "letters": "ABCDE",
-        "metric_titles": metrics_shown(target),
         "group_titles": {"by_benchmark": "By benchmark", "by_agent": "By agent"},
         "origin": origin,
         "metric_cell": metric_cell,
-        "points": points,
-        "interval_in_points": interval_in_points,
+        "points": partial(points, unit=unit_of(metric)),
+        "interval_in_points": partial(interval_in_points, unit=unit_of(metric)),
+        "favours": partial(favours, metric),
+        "is_low": is_low(metric),
         "p_value": p_value,
         "basis": f"{basis_sentence(found)} {noise_on_board(compared, label)}".strip(),
         "has_human": any(entrant.row.id == SECOND_ANNOTATOR for entrant in found.entrants),
@@ -217,6 +221,10 @@ def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
     ]
 
 
+def _digits(unit: int) -> int:
+    return 1 if unit == 100 else 2
+
+
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     """Return which judge is better overall and on which benchmarks, or why the data cannot tell."""
     first, second = names[pair.first], names[pair.second]
@@ -228,17 +236,19 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
         return f"{first} and {second} cannot be compared by {figure}: it is undefined for one of them."
     if pair.runs is not None and pair.runs.agreement.percent == 1:
         return f"{first} and {second} gave the same verdict on every trajectory."
+    unit, points_word = unit_of(found.figure), " points" if unit_of(found.figure) == 100 else ""
     if interval is None:
         side = "above" if value >= 0 else "below"
         return (
-            f"{first} is {abs(100 * value):.1f} points {side} {second} in {figure}. The difference may be "
-            "chance: without verdicts there is no interval for this metric."
+            f"{first} is {abs(unit * value):.{_digits(unit)}f}{points_word} {side} {second} in {figure}. "
+            "The difference may be chance: without verdicts there is no interval for this metric."
         )
-    better, worse = (_benchmarks(found, pair, favours) for favours in (1, -1))
-    if pair.overall.favours == 0:
+    better, worse = (_benchmarks(found, pair, side) for side in (1, -1))
+    towards = favours(found.figure, pair.overall)
+    if towards == 0:
         why = (
-            f" The difference in {figure} is {points(value)} points, and its 95 % interval "
-            f"({interval_in_points(interval)}) includes zero."
+            f" The difference in {figure} is {points(value, unit)}{points_word}, and its 95 % interval "
+            f"({interval_in_points(interval, unit)}) includes zero."
         )
         if not better and not worse:
             return f"The test set cannot tell {first} and {second} apart, overall or on any benchmark.{why}"
@@ -246,19 +256,19 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
         parts = [("better", better), ("worse", worse)]
     else:
         why = ""
-        is_better = pair.overall.favours > 0
+        is_better = towards > 0
         word, opposite = ("better", "worse") if is_better else ("worse", "better")
         same, reversed_on = (better, worse) if is_better else (worse, better)
-        near, far = sorted(abs(100 * end) for end in interval)
+        near, far = sorted(abs(unit * end) for end in interval)
         head = (
-            f"{first} is {word} than {second} overall, by {abs(100 * value):.1f} points "
-            f"(95 %: {near:.1f} to {far:.1f})"
+            f"{first} is {word} than {second} overall, by {abs(unit * value):.{_digits(unit)}f}{points_word} "
+            f"(95 %: {near:.{_digits(unit)}f} to {far:.{_digits(unit)}f})"
         )
         parts = [(f"also {word}", same), (f"but {opposite}" if same else opposite, reversed_on)]
     found_on = [f"{word} on {_listed(where)}" for word, where in parts if where]
     if not found_on:
         return f"{head}; no single benchmark shows this on its own."
-    who = "it" if pair.overall.favours else first
+    who = "it" if towards else first
     return f"{head}; {who} is {' and '.join(found_on).replace(' and but', ', but')}.{why}"
 
 
@@ -338,11 +348,11 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
     )
 
 
-def _benchmarks(found: Comparison, pair: Pair, favours: int) -> list[str]:
+def _benchmarks(found: Comparison, pair: Pair, side: int) -> list[str]:
     """Return the benchmarks on which the first (1) or second (-1) judge is better."""
     found_on = []
     for name in in_order(pair.by_benchmark, BENCHMARK_TITLES):
-        if pair.by_benchmark[name].favours == favours:
+        if favours(found.figure, pair.by_benchmark[name]) == side:
             few = " (few trajectories)" if rests_on_few(found, pair, "by_benchmark", name) else ""
             found_on.append(f"{BENCHMARK_TITLES.get(name, name)}{few}")
     return found_on

@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+from arb.core.suites.targets import Target
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, is_low
 from leaderboard.board.rows import parts_of
 from leaderboard.compare import FEWEST, Comparison, Pair, Vote, score_votes
 from leaderboard.labels.labels import LabelSet
@@ -40,7 +41,7 @@ class Ensembles:
     axis: Axis
 
 
-def view_comparison(found: Comparison) -> dict[str, Any]:
+def view_comparison(found: Comparison, target: Target) -> dict[str, Any]:
     """Return the template's values for a comparison: names of judges, benchmarks, groups and axes."""
     rows = [entrant.row for entrant in found.entrants]
     ends: list[float | None] = []
@@ -51,11 +52,12 @@ def view_comparison(found: Comparison) -> dict[str, Any]:
             ends += [metric_of(cell, found.figure), *(row.interval(cell, found.figure) or ())]
         benchmarks |= parts_of(row, found.label, "by_benchmark").keys()
     names = distinct_names(rows)
+    others = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
     groups = _groups(found)
     return {
         "found": found,
         "names": names,
-        "other_metrics": [name for name in ("precision", "recall", "f1") if name != found.figure],
+        "other_metrics": [name for name in others if name != found.figure],
         "benchmarks": in_order(benchmarks, BENCHMARK_TITLES),
         "axis": Axis.around(ends),
         "groups": groups,
@@ -119,17 +121,25 @@ def _on_one_axis(votes: Sequence[Vote], single: Sequence[tuple[str, Cell]]) -> E
     return Ensembles(tuple(lines), Axis.around(values))
 
 
-def points(value: float | None) -> str:
-    """Return a difference of fractions in points, with its sign: ``+15.2``, ``−0.4``; a dash if undefined."""
+def favours(figure: str, difference: Difference) -> int:
+    """Return 1 if the first judge is better, -1 if the second is, 0 if the two are not separated."""
+    return -difference.favours if is_low(figure) else difference.favours
+
+
+def points(value: float | None, unit: int = 100) -> str:
+    """Return a difference in points, with its sign: ``+15.2``, ``−0.4``; a dash if undefined.
+
+    Distances, whose unit is 1 and not percent, have two decimals.
+    """
     if value is None:
         return "–"
-    text = f"{100 * value:+.1f}".replace("-", "−")
-    return "0.0" if text[1:] == "0.0" else text
+    text = f"{unit * value:+.{1 if unit == 100 else 2}f}".replace("-", "−")
+    return text[1:] if not text[1:].strip("0.") else text
 
 
-def interval_in_points(interval: tuple[float, float] | None) -> str:
+def interval_in_points(interval: tuple[float, float] | None, unit: int = 100) -> str:
     """Return an interval as ``+10.6 to +20.0``, or an empty text for None."""
-    return "" if interval is None else f"{points(interval[0])} to {points(interval[1])}"
+    return "" if interval is None else f"{points(interval[0], unit)} to {points(interval[1], unit)}"
 
 
 def p_value(p: float) -> str:

@@ -102,7 +102,7 @@ def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, 
     costs = running_costs(verdicts, verdicts.rows)
     facts |= {"costs": costs if costs.are_known else None, "costs_absent": NO_COLUMNS}
     main = service.suite.main_target
-    if verdicts.score is None or label != main.name or (main.type, main.level) != ("binary", "run"):
+    if verdicts.score is None or label != main.name or not main.is_outcome:
         return facts
     labels = service.labels_for_public_figures()
     if labels is None:

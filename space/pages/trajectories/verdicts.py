@@ -113,7 +113,7 @@ def with_submitted(
     Only a binary target of whole runs has votes.
     """
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
-    for judge in judges if (main.type, main.level) == ("binary", "run") else ():
+    for judge in judges if main.is_outcome else ():
         codes = judge.verdicts.codes(main.name)
         for trajectory_id, place in judge.places.items():
             count_vote(counts, trajectory_id, int(codes[place]))

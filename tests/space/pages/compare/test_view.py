@@ -2,6 +2,7 @@
 
 import pytest
 
+from arb.core.suites.targets import default_targets
 from leaderboard.compare import Comparison, Entrant, Pair, PairedVerdicts, Vote
 from leaderboard.paired import Difference, McNemar, SharedErrors, VerdictAgreement
 from space.pages.compare.page import (
@@ -11,6 +12,8 @@ from space.pages.compare.page import (
 )
 from space.pages.compare.view import interval_in_points, p_value, points, view_comparison
 from tests.support.boards import cell, label, row
+
+MAIN = default_targets()[0]
 
 
 def entrant(name, tp=60, fp=20, webarena=(40, 10), workarena=(20, 10), **changes):
@@ -130,7 +133,7 @@ def test_votes_tell_what_unanimity_buys_and_costs():
         "If both must say yes, the precision is 90.0 %, 15.0 points more than with A only. This costs "
         "15.0 points of recall."
     )
-    lines = view_comparison(found)["ensembles"].lines
+    lines = view_comparison(found, MAIN)["ensembles"].lines
     assert [(name, is_ensemble, round(cell["precision"], 3)) for name, is_ensemble, cell in lines] == [
         ("At least 1 of 2", True, 0.636),
         ("Both say yes", True, 0.9),
@@ -144,7 +147,7 @@ def test_votes_tell_what_unanimity_buys_and_costs():
 
 def test_the_forest_has_a_line_for_each_cell_and_other_judge():
     found = comparison(pair(BETTER, WORSE), pair(EVEN, second=2), pair(EVEN, first=1, second=2), names="ABC")
-    groups = view_comparison(found)["groups"]
+    groups = view_comparison(found, MAIN)["groups"]
     assert [(group.title, group.kind) for group in groups] == [
         ("All trajectories", "overall"),
         ("WebArena", "by_benchmark"),
@@ -156,10 +159,10 @@ def test_the_forest_has_a_line_for_each_cell_and_other_judge():
 
 def test_the_axis_of_differences_holds_zero_and_every_interval_but_those_on_few_trajectories():
     wide = difference(0.05, (-0.7, 0.8))
-    solid = view_comparison(comparison(pair(BETTER, wide)))["difference_axis"]
+    solid = view_comparison(comparison(pair(BETTER, wide)), MAIN)["difference_axis"]
     assert solid.low <= -0.7 and solid.high >= 0.8
     few = entrant("A", webarena=(5, 2))
-    view = view_comparison(comparison(pair(BETTER, wide), A=few))
+    view = view_comparison(comparison(pair(BETTER, wide), A=few), MAIN)
     narrow = view["difference_axis"]
     assert narrow.low > -0.3 and narrow.high < 0.5
     ((_, found, is_few),) = view["groups"][1].lines
