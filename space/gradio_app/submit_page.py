@@ -14,7 +14,7 @@ from arb.core.console import percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.columns import prediction_columns
 from arb.core.predictions.findings import counted
-from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, SPLITS
+from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, SPLITS, metric_name
 from space.gradio_app.endpoints import CALL_ERRORS, SUBMITTING_FAILED, Endpoints, error_text
 from space.gradio_app.findings import grouped_findings, understood
 from space.operations.upload_queue import MOST_WAITING
@@ -291,6 +291,8 @@ def receipt_html(service: SubmissionsApp, receipt: Receipt, view: SubmissionView
         is_private=not service.suite.labels_are_public,
         is_scored=view.report is not None,
         row=row,
+        main=service.suite.main_target,
+        metric_name=metric_name(service.suite.main_target.main_metric),
         receipt_link=receipt_link(receipt),
         left=allowance_sentence(left, service.suite.rules) if left else "",
     )
