@@ -48,8 +48,8 @@ class ReaderActions(Actions):
         """
         trajectory, suite = self._trajectory(trajectory_id), self.app.suite
         asked = suite.target(question)
-        if asked is None:
-            names = ", ".join(each.name for each in suite.targets)
+        if asked is None or asked.level != "run":
+            names = ", ".join(each.name for each in suite.targets if each.level == "run")
             raise SubmissionError(f"question: use one of {names}")
         if answer and not asked.accepts(answer):
             raise SubmissionError(f"answer: use one of {', '.join((*asked.values, UNSURE))}")

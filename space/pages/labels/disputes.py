@@ -173,7 +173,7 @@ def dispute_form(
     """
     is_public = suite.shows_labels(trajectory.split)
     questions = []
-    for question in suite.targets:
+    for question in (each for each in suite.targets if each.level == "run"):
         label = question.answer_words(experts[0].answer(question)) if is_public and experts else ""
         questions.append((question.name, question.title, label, answer_choices(suite, question.name)))
     return {
@@ -242,7 +242,9 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             ),
             trajectory_id=trajectory_id,
             questions=[
-                (each.name, each.title, "", answer_choices(suite, each.name)) for each in suite.targets
+                (each.name, each.title, "", answer_choices(suite, each.name))
+                for each in suite.targets
+                if each.level == "run"
             ],
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if is_blind else "",
