@@ -5,6 +5,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -30,6 +31,7 @@ from arb.core.lazy import lazy_imports
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
 
 with lazy_imports():
+    from arb.core.suites import privacy
     from dataset_script import new_suite as suites
     from dataset_script import repository, sources, task_selection
     from dataset_script.build import blind as blinding
@@ -423,6 +425,9 @@ def new_suite(  # noqa: PLR0913 - a command's options
         list[Path] | None,
         file_option(help="Add task details from this CSV file of BrowserGym. Repeat to add another."),
     ] = None,
+    steps: Annotated[
+        bool, typer.Option("--steps", help="List every step in items.csv, for targets about steps.")
+    ] = False,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
     agent_from: AgentFromOption = None,
@@ -431,7 +436,11 @@ def new_suite(  # noqa: PLR0913 - a command's options
     """Create a suite from recorded runs.
 
     Writes three files: trajectories.csv lists every usable run with its split, suite.toml has the settings
-    (labels are hidden), and tasks.csv has the goals. Existing files are never overwritten.
+    (labels are hidden) and examples of targets, and tasks.csv has the goals. Existing files are never
+    overwritten.
+
+    Labels are private, so figures carry noise. The output says how much of it submitters will see, and what
+    to do if it is too much.
 
     Exit code 0: the suite was created; 2: it was not created; 3: created, but without some broken files (the
     output names them).
@@ -448,7 +457,7 @@ def new_suite(  # noqa: PLR0913 - a command's options
         try:
             if not found.runs:
                 raise SuiteError(f"{source}: no run in this source can be used")
-            texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known)
+            texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known, steps)
             suites.write_new(out, texts)
         except (ValueError, OSError):
             for finding in found.left_out:
@@ -456,12 +465,15 @@ def new_suite(  # noqa: PLR0913 - a command's options
                 typer.echo(f"left out: {reports.finding_line(finding)} ({reason})")
             raise
         made = suites.suite_report(out, found)
+    rules, test_runs = suites.suggested_rules(made.built("test")), made.built("test")
     if as_json:
-        print_json(made.as_json())
+        print_json({**made.as_json(), "privacy": asdict(privacy.noisy_precision(rules, test_runs))})
     else:
         for line in reports.lines(made):
             typer.echo(line)
         typer.echo(f"wrote {out}: {', '.join(texts)}")
+        for line in privacy.privacy_lines(rules, test_runs):
+            typer.echo(line)
     if made.damaged():
         stop(f"{made.damaged()} broken files were left out; they are named above", DAMAGED_FILES)
 

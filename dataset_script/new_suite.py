@@ -52,10 +52,14 @@ from dataset_script.tasks import load_tasks
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that can be part of a suite. ``goal`` is empty if none was recorded."""
+    """A trajectory that can be part of a suite, with the numbers of its steps.
+
+    ``goal`` is empty if none was recorded.
+    """
 
     trajectory_id: str
     goal: str
+    steps: tuple[int, ...] = ()
 
     @property
     def task(self) -> tuple[str, str]:
@@ -106,7 +110,8 @@ def _usable_run(
 ) -> tuple[UsableRun | None, Sequence[Finding]]:
     def used(file: SourceFile) -> UsableRun:
         recording, _ = read_run(source, file)
-        return UsableRun(file.trajectory_id, recording.goal.strip())
+        steps = tuple(step.num for step in recording.steps)
+        return UsableRun(file.trajectory_id, recording.goal.strip(), steps)
 
     return first_usable(files, used)
 
@@ -133,11 +138,12 @@ def suite_texts(
     always_dev: Collection[tuple[str, str]],
     title: str,
     metadata: Iterable[MetadataTask] = (),
+    with_steps: bool = False,
 ) -> dict[str, str]:
     """Return the suite's files as texts by name. tasks.csv is included if there are goals or metadata.
 
-    ``always_dev`` has tasks, as (benchmark, task), that must be in dev. Raises SuiteError if the runs cannot
-    be split.
+    With ``with_steps``, items.csv lists every step. ``always_dev`` has tasks, as (benchmark, task), that must
+    be in dev. Raises SuiteError if the runs cannot be split.
     """
     goals: dict[tuple[str, str], str] = {}  # the goal of each task, from its first run that has a goal
     for run in found.runs:
@@ -154,6 +160,9 @@ def suite_texts(
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
         "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
     }
+    if with_steps:
+        steps = [(run.trajectory_id, step) for run in found.runs for step in run.steps]
+        texts["items.csv"] = csv_text(("trajectory_id", "step"), steps)
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(goals.values()):
         rows = []

@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from arb.core.suite import SuiteRules, load_suite, read_rules
+from arb.core.suites.privacy import fewer_files, noisy_precision, privacy_lines
 from arb.core.suites.profile import OPTIONAL_PAGES, SuiteProfile, read_profile, render_suite_toml
 from dataset_script.__main__ import app
 from dataset_script.new_suite import build_source, source_facts, suggested_rules
@@ -253,3 +254,52 @@ def test_runs_of_a_source_that_cannot_be_used_are_named_and_the_others_are_built
         path.write_text('{"trajectory_id": "coding/solver/broken"}')
     with pytest.raises(SourceError, match=r"none of its runs can be used:\nrun-0.json: KeyError"):
         build_source(text_runs, tmp_path / "cache")
+
+
+def test_the_output_says_how_much_noise_hides_and_what_to_choose_instead(make):
+    done, _ = make("--json")
+    # One test task with two runs: one ranks, and noise of 6 hides everything about the other one.
+    found = json.loads(done.stdout)["privacy"]
+    assert (found["n_visible"], found["n_ranking"], found["noise"]) == (1, 1, 1.0)
+    done, _ = make(name="again")
+    assert "what submitters see: figures of" in done.stdout and 'labels = "public"' in done.stdout
+
+
+def test_noise_on_84_runs_hides_what_a_thousand_runs_show():
+    # 84 runs: 42 are shown, 21 of them called positive; 1.96 * 6 / 21 = 56 %.
+    # The sample: 1.96 * sqrt(0.8 * 0.2 / 21) = 17.1 %; the root of 0.56^2 + 0.171^2 is 58.6 %.
+    found = noisy_precision(suggested_rules(84), 84)
+    assert (found.n_visible, found.n_ranking) == (42, 42)
+    assert (round(found.noise, 3), round(found.margin, 3)) == (0.56, 0.586)
+    lines = privacy_lines(suggested_rules(84), 84)
+    assert lines[0].startswith("what submitters see: figures of 42 of 84 test runs; the other 42 rank.")
+    # 20 files with noise of 6 reveal as much as one with 6 / sqrt(20) = 1.342; 1.96 * 1.35 / 21 = 12.6 %.
+    assert fewer_files(SuiteRules()).private_noise == 1.35
+    assert "files_a_year = 1 and private_noise = 1.35" in lines[3] and lines[3].endswith("± 13 points")
+    assert lines[4].endswith("± 6 points")  # 1.96 * 1.35 / 42
+    # 1,106 runs: 1.96 * 6 / 276.5 = 4.3 %
+    assert privacy_lines(SuiteRules(), 1106) == [
+        "what submitters see: figures of 553 of 1,106 test runs; the other 553 rank. A precision of 80% on "
+        "half of them has noise of ± 4 points, and an interval of ± 6 points."
+    ]
+
+
+def test_examples_of_targets_are_read_when_they_are_uncommented(make):
+    _, out = make("--steps")
+    text = (out / "suite.toml").read_text().replace('labels = "private"', 'labels = "public"')
+    before, first, after = text.partition("# [[targets]]")
+    kept = [
+        line.removeprefix("# ")
+        for line in (first + after).splitlines()
+        if line.startswith("# [[") or " = " in line
+    ]
+    (out / "suite.toml").write_text(before + "\n" + "\n".join(kept))
+    suite = load_suite(out)
+    kinds = [(target.type, target.level, target.aggregate) for target in suite.targets]
+    assert kinds == [
+        ("binary", "run", "first"), ("ordinal", "run", "median"), ("classes", "run", "majority"),
+        ("score", "run", "median"), ("classes", "step", "majority"),
+    ]  # fmt: skip
+    runs = {part.trajectory_id for part in suite.parts}
+    assert runs == set(SUITE_IDS) and all(part.level == "step" for part in suite.parts)
+    assert suite.parts[0].step == "0"

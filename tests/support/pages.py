@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
@@ -26,7 +26,7 @@ FOLLOWED = (
         f"docs/{page}.md"
         for page in (
             "index", "score", "validate", "data", "run_judges", "own_agent", "own_judge", "operate",
-            "read_the_board", "plugins", *(["scale"] if OF_A_CLUSTER else []),
+            "read_the_board", "any_suite", "plugins", *(["scale"] if OF_A_CLUSTER else []),
         )
     ),
 )  # fmt: skip
@@ -148,14 +148,16 @@ class Reader:
         self.exports.clear()
         is_asked = SPACE in text and "gradio_client" in text
         own = {"ARB_LABELS": "none", "ARB_STATE_DIR": str(self.home / "state")}
-        space = self.serving(**own) if is_asked else nullcontext(SPACE)
-        with LLMProcess() as endpoint, space as address:
+        with LLMProcess() as endpoint, ExitStack() as stack:
+            address = stack.enter_context(self.serving(**own)) if is_asked else SPACE
             code: list[str] = []
             for before, language, block in blocks(text):
                 block = block.replace(ENDPOINT, endpoint.base_url).replace(SPACE, address)
                 if language == "bash":
                     for line in commands_of(block):
-                        if not line.startswith(("make ", "docker ")):
+                        if line == SERVE:
+                            address = stack.enter_context(self.serving())
+                        elif not line.startswith(("make ", "docker ")):
                             self.type(line)
                 elif name := re.search(r"`(\w+\.py)`", before):
                     (self.folder / name[1]).write_text(block)
@@ -196,6 +198,8 @@ def follow_and_check(reader: Reader, page: str) -> None:
         assert "shop/my-agent/laptop" in reader.said["arb data inspect-source examples/source/runs"]
     if page == "docs/own_agent.md":
         _check_estimate(reader)
+    if page == "docs/any_suite.md":
+        _check_board(reader)
 
 
 def _write_logs(folder: Path) -> None:
@@ -228,3 +232,17 @@ def _check_estimate(reader: Reader) -> None:
     low, high = first["assisted"]["ci"]
     assert low <= 0.5 <= high  # 20 of 40
     assert second["labels_only"]["rate"] == 1.0
+
+
+def _check_board(reader: Reader) -> None:
+    """The judge of the guide is scored on grades and steps whose labels come from three people."""
+    labels = (reader.folder / "ours" / "labels.csv").read_text().splitlines()
+    assert sum(line.split(",")[3].startswith("annotator-") for line in labels) == 3 * (72 + 534)
+    (version,) = json.loads(reader.type("arb submissions label-versions --json"))
+    assert len(version["left_out"]) == 4
+    rows = json.loads((reader.folder / "ours" / "board.json").read_text())["rows"]
+    (row,) = (each for each in rows if each["judge"] == "Long is wrong")
+    grades, steps = (row["labels"][name]["overall"] for name in ("quality", "helps"))
+    assert grades["n"] == 52 and 0 < grades["weighted_kappa"] < 1
+    # 373 steps of test runs, of which three are open: one yes, one no, one unsure
+    assert steps["n"] == 370 and 0 < steps["first_error_accuracy"] < 1

@@ -59,11 +59,13 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 
 
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
-    """Return a file to fill in, with the ids of a split in the suite's order and an empty main target.
+    """Return a file to fill in, with the ids of a split in the suite's order and empty columns of targets.
 
-    Raises SuiteError for an unknown split.
+    These are the main target and those about other levels, such as steps. Raises SuiteError for an unknown
+    split.
     """
     items, main = suite.items(split), suite.main_target
+    asked = [main, *(target for target in suite.scored_targets if target.level != main.level)]
     columns: dict[str, list[str | None]] = {"trajectory_id": [item.trajectory_id for item in items]}
     for name in ("step", "part"):
         if any(item.level == name for item in items):
@@ -71,17 +73,20 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
     rows = zip(*columns.values(), strict=True)
     match file_format:
         case "jsonl":
-            lines = ({**dict(zip(columns, row, strict=True)), main.name: None} for row in rows)
+            empty = dict.fromkeys(target.name for target in asked)
+            lines = ({**dict(zip(columns, row, strict=True)), **empty} for row in rows)
             return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
         case "csv":
-            cells = ([*("" if cell is None else cell for cell in row), ""] for row in rows)
-            return csv_text((*columns, main.name), cells).encode()
+            cells = ([*("" if cell is None else cell for cell in row), *("" for _ in asked)] for row in rows)
+            return csv_text((*columns, *(target.name for target in asked)), cells).encode()
         case "parquet":
             import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
             import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
             table = {name: pa.array(values, pa.string()) for name, values in columns.items()}
-            empty = pa.nulls(len(items), pa.bool_() if main.type == "binary" else pa.string())
+            for target in asked:
+                kind = pa.bool_() if target.type == "binary" else pa.string()
+                table[target.name] = pa.nulls(len(items), kind)
             buffer = io.BytesIO()
-            pq.write_table(pa.table({**table, main.name: empty}), buffer)
+            pq.write_table(pa.table(table), buffer)
             return buffer.getvalue()

@@ -107,8 +107,8 @@ def test_a_file_may_answer_one_level_only(suite):
 
 def test_a_template_has_a_row_for_each_item(suite):
     text = template(suite, "test", "csv").decode().splitlines()
-    assert text[0] == "trajectory_id,step,final"
-    assert text[1] == "qa/a/1,," and text[5] == "qa/a/1,1," and len(text) == 1 + 4 + 8
+    assert text[0] == "trajectory_id,step,final,verdict"
+    assert text[1] == "qa/a/1,,," and text[5] == "qa/a/1,1,," and len(text) == 1 + 4 + 8
 
 
 def test_plain_labels_are_read_back_as_written(suite, labels, tmp_path):
