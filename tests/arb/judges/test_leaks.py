@@ -10,8 +10,12 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from arb.judges.catalog.aer import AerJudge
+from arb.judges.catalog.nnetnav import NNetNavJudge
+from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.registry import find_judge
-from arb.judges.types import Wants
+from arb.judges.tools import RunTools
+from arb.judges.types import ToolCall, Wants
 from arb.judges.views import Views
 from dataset_script.sources import published as published_views
 from tests.support.judges import image, images, judged, judges, picture, text
@@ -27,6 +31,8 @@ AGENT, MODEL, BENCHMARK, TASK, EXPERIMENT, REWARD, ERROR, PROMPT = PLANTED = (
     "planted prompt of the agent",
 )
 TRAJECTORY_ID = f"{BENCHMARK}/{AGENT}/{TASK}"
+OF_THE_PACKAGE = (SimplifiedJudge, AerJudge, NNetNavJudge)
+"""Judges whose official words are those of the package."""
 ASKING = [name for name, judge in judges().items() if hasattr(judge, "ask")]
 
 
@@ -97,12 +103,19 @@ def test_no_message_of_a_judge_contains_reward_label_agent_or_trajectory(planted
 
 
 @pytest.mark.labels
-@pytest.mark.parametrize("name", [name for name in ASKING if "webjudge" not in name.lower()])
+@pytest.mark.parametrize("name", [name for name in ASKING if type(judges()[name]) in OF_THE_PACKAGE])
 def test_nor_does_it_in_the_official_words(planted, name, official_settings):
-    judge = find_judge(name)
-    if not judge.models:
-        return
     assert_nothing_planted(find_judge(name, prompts="official", settings=official_settings), planted)
+
+
+def test_nor_does_any_tool_show_it(planted):
+    shown = planted.view(TRAJECTORY_ID, find_judge("look-back").wants)
+    asked = [("open_step", {"n": step.number}) for step in shown.steps]
+    asked += [("diff", {"a": 1, "b": 3}), *(("search", {"text": word[:4]}) for word in PLANTED)]
+    calls = [ToolCall(str(number), name, json.dumps(each)) for number, (name, each) in enumerate(asked)]
+    results = [message.content for call in calls for message in RunTools(shown).results([call])]
+    assert len(results) == len(calls) and "tree 2" in results[2]
+    assert [word for word in PLANTED if any(word.lower() in text.lower() for text in results)] == []
 
 
 def test_nor_does_nnetnav_in_its_compatible_form(planted):

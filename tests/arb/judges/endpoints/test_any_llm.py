@@ -12,7 +12,7 @@ from arb.judges.endpoints.providers import resolve_access
 from arb.judges.engine.errors import CallFailed
 from arb.judges.registry import find_judge
 from arb.judges.run.folder import read_judgments
-from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits, Request
+from arb.judges.types import Message, ModelSettings, OptionsError, RateLimits, Request, Tool
 from tests.support import provider_server as wire
 from tests.support.call_executor import Kit, call
 from tests.support.judges import image
@@ -386,3 +386,111 @@ def test_a_provider_whose_client_cannot_be_made_is_an_option_that_is_wrong(monke
         monkeypatch.setenv(name, "/dev/null")
     with ProviderServer() as server, pytest.raises(OptionsError, match="AWS_BEARER_TOKEN_BEDROCK"):
         attempt(settings("bedrock", server))
+
+
+LOOK = Tool(
+    "open_step",
+    "Show a step.",
+    {
+        "type": "object",
+        "required": ["n"],
+        "properties": {"n": {"type": "integer", "description": "Its number."}},
+    },
+)
+
+
+def with_tools(provider: str, server: ProviderServer, messages=QUESTION):
+    from arb.judges.endpoints.any_llm import AnyLLMEndpoint
+
+    async def run():
+        endpoint = AnyLLMEndpoint(resolve_access({"judge": settings(provider, server)}, KEYS)["judge"])
+        try:
+            request = Request(settings(provider, server), messages, 50, frozenset(("seed",)), (LOOK,))
+            return await endpoint.attempt(request)
+        finally:
+            await endpoint.close()
+
+    return asyncio.run(run())
+
+
+TOOL_REPLIES = {
+    "anthropic": wire.anthropic_message("I look.", "tool_use")
+    | {
+        "content": [
+            {"type": "thinking", "thinking": "hm", "signature": "signed"},
+            {"type": "text", "text": "I look."},
+            {"type": "tool_use", "id": "call_9", "name": "open_step", "input": {"n": 2}},
+        ]
+    },
+    "gemini": wire.gemini_content("I look.")
+    | {
+        "candidates": [
+            {
+                "content": {
+                    "role": "model",
+                    "parts": [
+                        {"text": "I look."},
+                        {
+                            "functionCall": {"id": "call_9", "name": "open_step", "args": {"n": 2}},
+                            "thoughtSignature": base64.b64encode(b"signed").decode(),
+                        },
+                    ],
+                },
+                "finishReason": "STOP",
+                "index": 0,
+            }
+        ]
+    },
+    "openai-responses": wire.openai_response("I look.")
+    | {
+        "output": [
+            *wire.openai_response("I look.")["output"],
+            {
+                "id": "fc_1",
+                "type": "function_call",
+                "status": "completed",
+                "call_id": "call_9",
+                "name": "open_step",
+                "arguments": '{"n": 2}',
+            },
+        ]
+    },
+}
+
+
+@pytest.mark.parametrize("provider", TOOL_REPLIES)
+def test_tools_are_declared_called_and_answered_as_the_protocol_has_them(provider):
+    with ProviderServer(as_json(TOOL_REPLIES[provider]), "Status: success") as server:
+        reply = with_tools(provider, server)
+        (called,) = reply.tool_calls
+        assert (reply.text, called.id, called.name) == ("I look.", "call_9", "open_step")
+        assert json.loads(called.arguments) == {"n": 2}
+        answered = (
+            *QUESTION,
+            Message("assistant", reply.text, reply.tool_calls),
+            Message("tool", "Step 2", tool_call_id="call_9"),
+            Message("user", ("Its picture:", image(4))),
+        )
+        assert with_tools(provider, server, answered).text == "Status: success"
+        first, second = server.bodies
+    picture = base64.b64encode(image(4).content).decode()
+    sent = json.dumps(second).replace("-", "+").replace("_", "/")  # Gemini's client uses the other alphabet
+    assert picture in sent
+    if provider == "anthropic":
+        assert first["tools"][0]["input_schema"]["properties"]["n"]["type"] == "integer"
+        *_, called_back, result, _ = second["messages"]
+        assert called_back["content"] == TOOL_REPLIES[provider]["content"]  # the signed thought too
+        assert result["content"] == [{"type": "tool_result", "tool_use_id": "call_9", "content": "Step 2"}]
+    elif provider == "gemini":
+        (declared,) = first["tools"][0]["functionDeclarations"]
+        assert declared["name"] == "open_step"
+        *_, called_back, result, _ = second["contents"]
+        (part,) = (each for each in called_back["parts"] if "functionCall" in each)
+        assert base64.b64decode(part["thoughtSignature"], altchars=b"-_") == b"signed"
+        assert part["functionCall"]["args"] == {"n": 2}
+        assert result["parts"][0]["functionResponse"]["name"] == "open_step"
+    else:
+        assert (first["tools"][0]["type"], first["tools"][0]["name"]) == ("function", "open_step")
+        kinds = [each.get("type", "message") for each in second["input"]]
+        assert kinds[-4:] == ["message", "function_call", "function_call_output", "message"]
+        assert second["input"][-2] | {"output": "Step 2", "call_id": "call_9"} == second["input"][-2]

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from arb.judges.endpoints.openai_compatible import OpenAIEndpoint, encoded, parse_reply, request_body
+from arb.judges.endpoints.event_stream import completion_of_stream
+from arb.judges.endpoints.openai_compatible import (
+    OpenAIEndpoint,
+    encoded,
+    message_to_json,
+    parse_reply,
+    request_body,
+)
 from arb.judges.endpoints.providers import EndpointAccess
 from arb.judges.engine.errors import CallFailed
-from arb.judges.types import Image, Message, ModelSettings, Reply, Request, TokenProbability
+from arb.judges.types import Image, Message, ModelSettings, Reply, Request, TokenProbability, ToolCall
 from tests.support.json_values import ANY_JSON
 from tests.support.llm_server.chat import Scripted
 from tests.support.llm_server.faults import FAULTS, FaultPlan
@@ -405,3 +412,52 @@ def test_an_answer_that_is_no_http_may_have_been_paid():
     with pytest.raises(CallFailed) as failed:
         sent(answers=[Answer(body=GOOD, headers={"bad header": "x"})])
     assert (failed.value.kind, failed.value.maybe_paid) == ("transient", True)
+
+
+def with_calls(*calls, content=None) -> str:
+    """A response whose message calls tools."""
+    message = {"role": "assistant", "content": content, "tool_calls": list(calls)}
+    return json.dumps({"choices": [{"message": message, "finish_reason": "tool_calls"}]})
+
+
+def test_calls_of_tools_are_read_and_unreadable_ones_are_left_out():
+    good = {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"text": "x"}'}}
+    nameless = {"id": "b", "function": {"arguments": "{}"}}
+    parsed = {"function": {"name": "diff", "arguments": {"a": 1}}}  # some servers send an object, and no id
+    reply = parse_reply(with_calls(good, nameless, "call", {"function": None}, parsed))
+    assert reply.tool_calls == (
+        ToolCall("a", "search", '{"text": "x"}'),
+        ToolCall("call_1", "diff", '{"a": 1}'),
+    )
+    assert (reply.state, reply.text, reply.finish_reason) == ("ok", None, "tool_calls")
+
+
+def test_a_conversation_with_tools_is_sent_back_as_it_was_with_valid_arguments():
+    calls = (ToolCall("a", "search", '{"text": "x"}'), ToolCall("b", "diff", '{"a": '))
+    assert message_to_json(Message("assistant", "", calls)) == {
+        "role": "assistant",
+        "content": None,
+        "tool_calls": [
+            {"id": "a", "type": "function", "function": {"name": "search", "arguments": '{"text": "x"}'}},
+            {"id": "b", "type": "function", "function": {"name": "diff", "arguments": "{}"}},
+        ],
+    }
+    assert message_to_json(Message("tool", "found", tool_call_id="a")) == {
+        "role": "tool",
+        "content": "found",
+        "tool_call_id": "a",
+    }
+
+
+def test_a_call_of_a_tool_that_comes_in_pieces_of_a_stream_is_joined():
+    pieces = [
+        {"index": 0, "id": "a", "function": {"name": "search", "arguments": ""}},
+        {"index": 0, "function": {"arguments": '{"text"'}},
+        {"index": 1, "id": "b", "function": {"name": "diff", "arguments": "{}"}},
+        {"index": 0, "function": {"arguments": ': "x"}'}},
+    ]
+    chunks = [{"choices": [{"index": 0, "delta": {"tool_calls": [piece]}}]} for piece in pieces]
+    chunks.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    stream = "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks) + "data: [DONE]\n\n"
+    calls = parse_reply(completion_of_stream(stream)).tool_calls
+    assert calls == (ToolCall("a", "search", '{"text": "x"}'), ToolCall("b", "diff", "{}"))

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.judges.engine.cache import CallCache, call_key
-from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability
+from arb.judges.types import Image, Message, ModelSettings, Reply, TokenProbability, Tool, ToolCall
 
 MODEL = ModelSettings("a-model")
 MESSAGES = (Message("user", "Did it work?"),)
@@ -261,3 +261,29 @@ def test_where_no_cluster_ran_nothing_of_its_answers_is_imported(tmp_path):
     command = [sys.executable, "-c", code, str(tmp_path / "cache")]
     done = subprocess.run(command, cwd=Path(__file__).parents[4], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "None set()"
+
+
+TOOL = Tool("open_step", "Show a step.", {"type": "object", "properties": {"n": {"type": "integer"}}})
+
+
+def test_tools_and_calls_of_tools_are_part_of_the_key():
+    said = Message("assistant", "", (ToolCall("a", "open_step", '{"n": 1}'),))
+    conversations = [
+        MESSAGES,
+        (*MESSAGES, said),
+        (*MESSAGES, replace(said, tool_calls=(replace(said.tool_calls[0], id="b"),))),
+        (*MESSAGES, said, Message("tool", "x", tool_call_id="a")),
+        (*MESSAGES, said, Message("tool", "x", tool_call_id="b")),
+    ]
+    keys = {call_key(MODEL, each, 16, 0, tools) for each in conversations for tools in ((), (TOOL,))}
+    assert len(keys) == 2 * len(conversations)
+
+
+def test_calls_of_tools_are_stored_with_what_the_provider_wants_back(tmp_path):
+    kept = {"call": {"extra_content": {"google": {"thought_signature": "s"}}}}
+    reply = Reply("look", tool_calls=(ToolCall("a", "open_step", '{"n": 1}', kept),))
+    cache = CallCache(tmp_path)
+    cache.put(key_of(0), reply)
+    cache.close()
+    found = CallCache(tmp_path).get(key_of(0))
+    assert found.tool_calls == reply.tool_calls

@@ -159,3 +159,20 @@ def test_a_repeated_judge_asks_the_same_words_and_shares_no_answer(name):
     assert all(call.sample in call.together for each in calls for call in each if call.together)
     asked = [set(each) for each in calls]
     assert not asked[0] & asked[1] and not asked[1] & asked[2] and not asked[0] & asked[2]
+
+
+def test_cited_steps_are_counted_and_those_that_a_run_does_not_have_are_told_apart():
+    ids = [each.trajectory_id for each in load_suite("sample").split("dev")]
+    records = [record(name, True) for name in ids]
+    assert "cited_steps" not in make_certificate({"unchanged": measured(records)}, None, "", {})
+    # 2 runs of 3 steps each cite steps 1 and 3, which exist, and 0 and 4, which do not; one names no step
+    for each, steps in zip(records, ((1, 4), (3, 0)), strict=False):
+        each["n_steps"] = 3
+        each["answer"]["evidence"] = [{"step": step, "met": True} for step in steps] + [
+            {"text": "all in all"}
+        ]
+    made = make_certificate(
+        {"unchanged": measured(records)}, None, "", {"calls": "1", "inputs": "", "source": ""}
+    )
+    assert (made["cited_steps"]["count"], made["cited_steps"]["n"]) == (2, 4)
+    assert "The evidence names a step 4 times; 50.0 (15.0–85.0) % of these steps exist." in to_markdown(made)

@@ -19,7 +19,7 @@ from tests.support.llm_server.server import LLMServer
 HEAD = """
 import math
 
-from arb.judges.types import Answer, Call, Message, Wants
+from arb.judges.types import Answer, Call, Evidence, Message, Wants
 
 QUESTION = (Message("user", "Was it done?"),)
 
@@ -53,6 +53,7 @@ MISTAKES = {
     'yield [Call("verdict", QUESTION, role="poet")]': "whose role is 'poet': `models` has judge",
     'yield [Call("verdict", QUESTION, max_output_tokens=0)]': "whose max_output_tokens is 0",
     'yield [Call("verdict", QUESTION, sample=True)]': "whose sample is True",
+    'yield [Call("verdict", QUESTION, tools=["look"])]': "whose tools is a list: use a tuple of Tool",
     "return None": "`ask` returns None instead of an Answer",
     "return True": "`ask` returns True instead of an Answer",
     "return math.nan": "`ask` returns nan instead of an Answer",
@@ -63,6 +64,10 @@ MISTAKES = {
     'return Answer("ok", True, score=7.5)': "whose score is 7.5: use a number from 0 to 1",
     'return Answer("ok", True, score=math.nan)': "whose score is nan",
     'return Answer("ok", True, reasoning=3)': "whose reasoning is 3",
+    'return Answer("ok", True, evidence=[1])': "evidence is not a tuple of at most 100 Evidence",
+    'return Answer("ok", True, evidence=(1,))': "evidence contains 1: use Evidence",
+    'return Answer("ok", True, evidence=(Evidence(step="3"),))': "step is '3': use int or None",
+    'return Answer("ok", True, evidence=(Evidence(met=1),))': "met is 1: use bool or None",
     'return Answer("ok")': "ValueError: the state 'ok' does not match success None",
     "return 1 / 0": "ZeroDivisionError: division by zero",
     "raise OSError('no disk')": "OSError: no disk",

@@ -13,12 +13,14 @@ from arb.core.predictions.table import Predictions
 from arb.core.settings import Settings
 from arb.core.suites.targets import default_targets
 from dataset_script.sources.published import PublishedDataset
+from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.labels import experts_in, titles_of
 from space.pages.trajectories.verdicts import (
     MOST_JUDGES,
     SubmittedJudges,
     judge_names,
     judges_of,
+    link_steps,
     reasoning_in,
 )
 from submissions.app import SubmissionsApp
@@ -201,3 +203,13 @@ def test_there_is_a_bound_on_the_judges_that_are_shown(folder):
     for number in range(MOST_JUDGES + 2):
         send(service, verdicts(service.suite, false_alarms=number % 20), judge=f"Judge {number}")
     assert len(SubmittedJudges(service).of_suite("small")) == MOST_JUDGES
+
+
+def test_mentions_of_recorded_steps_lead_to_them_and_everything_else_stays_text():
+    entry = TrajectoryEntry("b/a/t&1", "dev", "b", "a", "t", "goal", 4, None)  # four actions, five pages
+    linked = link_steps("Step 5 <b> met, step 2: x. steps 1, step 6, step 0, misstep 3", entry, "aer")
+    assert linked == (
+        '<a href="/trajectories?id=b/a/t%261&amp;step=5&amp;judge=aer">Step 5</a> &lt;b&gt; met, '
+        '<a href="/trajectories?id=b/a/t%261&amp;step=2&amp;judge=aer">step 2</a>: x. steps 1, step 6, step 0, '
+        "misstep 3"
+    )
