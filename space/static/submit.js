@@ -12,6 +12,7 @@
       if (!answer.ok) throw new Error(answer.status);
       const config = await answer.json();
       config.root = window.location.origin;
+      config.page[arbPath("/submit").slice(1)] = config.page.submit; // Gradio looks for the page by its path
       window.gradio_config = config;
       window.__gradio_mode__ = "app";
       await import("/gradio.js");

@@ -19,6 +19,8 @@ PREFIX: Final = "/s/"
 PARAMETER: Final = "suite"
 _WITH_PARAMETER: Final = ("/api/", "/readyz")
 """Addresses that name the suite as a query parameter, too."""
+_OF_GRADIO: Final = "/assets/"
+"""Styles that Gradio's form looks for below the address of its page; all suites share them."""
 _LONGEST_QUERY: Final = 8_000
 _SHARED: Final = r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|sign-in|sign-out|suites)(?=[?#\"]|$)"
 """What follows the slash in addresses of other sites, of suites, and of what all suites share."""
@@ -98,6 +100,8 @@ def _taken_out(scope: Scope) -> str | None:
         name, _, rest = path.removeprefix(PREFIX).partition("/")
         # Not a copy: `RequestLog`, outside of this, reads which route has answered.
         path = scope["path"] = f"/{rest}"
+        if path.startswith(_OF_GRADIO):
+            return None
     if path.startswith(_WITH_PARAMETER) and (query := scope["query_string"][:_LONGEST_QUERY]):
         named = parse_qs(query.decode("latin-1")).get(PARAMETER)
         name = named[0] if named else name
