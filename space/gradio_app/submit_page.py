@@ -42,8 +42,8 @@ YES, NO = "Yes, they were used", "No, they were not used"
 FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the form."""
 SHOW_FORM: Final = "() => document.dispatchEvent(new Event('submit-form-ready'))"
-WITH_SUITE: Final = "(suite, ...others) => [arbPath('').split('/')[2] ?? '', ...others]"
-"""Puts the suite of the page into a call; "" is the default suite."""
+WITH_SUITE: Final = "(...inputs) => [...inputs.slice(0, -1), arbPath('').split('/')[2] ?? '']"
+"""Puts the suite of the page into the last input of a call; "" is the default suite."""
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
 
@@ -139,13 +139,14 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
             gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
         )
 
-    async def check(name: str, path: str | None, chosen: str, request: gr.Request) -> str:
+    async def check(path: str | None, chosen: str, name: str, request: gr.Request) -> str:
         with under(endpoints.root_of(name)):
             return await endpoints.run(request, check_html, endpoints, path, chosen, request, name)
 
     async def submit(
-        name: str, path: str | None, chosen: str, request: gr.Request, *fields: Any
+        path: str | None, chosen: str, request: gr.Request, *fields_and_suite: Any
     ) -> tuple[Any, ...]:
+        *fields, name = fields_and_suite
         with under(endpoints.root_of(name)):
             html, problems = await endpoints.run(
                 request, submission_html, endpoints, path, chosen, fields, request, name
@@ -162,10 +163,10 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     split.input(follow, split, followers, **at_once)
     changes = [file.change, split.change]
     files["js"] = WITH_SUITE
-    gr.on(changes, check, [suite, file, split], findings, trigger_mode="always_last", **quiet, **files)
+    gr.on(changes, check, [file, split, suite], findings, trigger_mode="always_last", **quiet, **files)
     # Done in the browser: a response of the server could arrive after the button's response, and erase it.
     gr.on(changes, None, None, outcome, js="() => ''", **at_once)
-    button.click(submit, [suite, file, split, *declared], [outcome, *declared], **quiet, **files)
+    button.click(submit, [file, split, *declared, suite], [outcome, *declared], **quiet, **files)
 
 
 def _html(value: str = "", elem_id: str | None = None) -> gr.HTML:
