@@ -55,6 +55,7 @@ from space.pages.labels.versions import build_label_versions
 from space.pages.leaderboard.page import build_leaderboard_router
 from space.pages.maintain.api import build_maintain_router
 from space.pages.maintain.page import build_maintain_pages
+from space.pages.suites.page import build_suites_routers
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.page import build_explorer_router, build_trajectories_router
 from space.services import Services
@@ -77,8 +78,10 @@ def add_routes(app: FastAPI | APIRouter, services: Services, pages: PageFrame) -
     """Add the pages and the REST API of a suite, whose routes ``/api`` lists in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
+    suites_page, suites_api = build_suites_routers(services, pages)
     rest = (
         ("The board", build_board_router(service)),
+        ("The board", suites_api),
         ("The board", build_health_router(service)),
         ("Prediction files", build_submission_router(services)),
         ("Trajectories", build_explorer_router(explorer, blind_items)),
@@ -94,6 +97,7 @@ def add_routes(app: FastAPI | APIRouter, services: Services, pages: PageFrame) -
     for router in (
         pages.static.router(),  # routes are tried in order, so the most frequent ones come first
         build_leaderboard_router(services, pages),
+        suites_page,
         build_compare_router(services, pages),
         build_judge_router(services, pages),
         build_own_agent_router(services, pages),

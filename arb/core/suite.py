@@ -150,6 +150,10 @@ class Suite:
         return self.name == OFFICIAL
 
     @property
+    def folder(self) -> Path:
+        return self.tasks_path.parent
+
+    @property
     def why_closed(self) -> str | None:
         """Why no judge can be scored on the suite, as a public message, or None."""
         if self.published_path is None:

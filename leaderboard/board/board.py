@@ -13,6 +13,8 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
+
 from arb.core.suites.targets import Target, default_targets, main_target, scored
 from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, rank_cells
 from leaderboard.board.rows import (
@@ -115,6 +117,10 @@ class Board:
     def main(self) -> Target:
         """The target that the rows are ordered by."""
         return main_target(self.targets)
+
+    def counts_by_task(self, row_id: str, label: str) -> np.ndarray | None:
+        """Return a row's counts on a binary target by task; see `RankingData.all_counts`."""
+        return self._ranking_data.all_counts(row_id, label)
 
     def order(self, row: BoardRow) -> tuple[bool, bool, float, float, float, str, str]:
         """Return the sort key by which the rows are ordered."""

@@ -52,7 +52,8 @@ class History:
 def board_history(board: Board, label: str, most_lines: int | None = None) -> History:
     """Return the history of places on one label. A judge's place on a day is that of its best row so far.
 
-    A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) are left out.
+    A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) or a date are left
+    out.
     The result has lines only for today's first ``most_lines`` judges, unless ``most_lines`` is None.
     """
     rows = _ranked_rows(
@@ -91,6 +92,8 @@ def _ranked_rows(rows: Iterable[BoardRow], target: Target) -> list[BoardRow]:
     found = []
     for row in rows:
         score = row.labels.get(target.name)
-        if score and metric_of(score["overall"], target.main_metric) is not None and is_rankable(row):
+        if score is None or not row.date:
+            continue
+        if metric_of(score["overall"], target.main_metric) is not None and is_rankable(row):
             found.append((ranking_order(row, score["overall"], target.main_metric, target), row))
     return [row for _, row in sorted(found, key=lambda each: each[0])]

@@ -439,6 +439,15 @@ class RankingData:
     labels_by_task: Mapping[str, Sequence[Sequence[int]]] = field(default_factory=dict)
     hidden: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
+    def all_counts(self, row_id: str, target: str) -> np.ndarray | None:
+        """Return a row's TP, FP, FN and TN of every task, (tasks, 4), or None if they are not known."""
+        found = self.counts_by_task.get(row_id, {}).get(target)
+        labelled = self.labels_by_task.get(target)
+        if found is None or not labelled:
+            return None
+        # Under the policy `strict`, no verdict counts as no: FN = positives - TP, TN = negatives - FP.
+        return np.concatenate([found, np.subtract(labelled, found)], axis=1)
+
 
 def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:
     """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric.
@@ -453,14 +462,11 @@ def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: Ran
     if not target.is_ranked_by_counts or metric not in RANKED_METRICS:
         others = [_other_contender(cell, target, metric, known[name], size) for name, cell in cells.items()]
         return dict(zip(cells, rank_contenders(others, ids), strict=True))
-    labelled = data.labels_by_task.get(target.name)
     counts = {}
     for name, found in known.items():
-        if found is not None and metric == "precision":
-            counts[name] = found
-        elif found is not None and labelled:
-            # Under the policy `strict`, no verdict counts as no: FN = positives - TP, TN = negatives - FP.
-            counts[name] = np.concatenate([found, np.subtract(labelled, found)], axis=1)
+        by_task = found if metric == "precision" else data.all_counts(name, target.name)
+        if by_task is not None:
+            counts[name] = by_task
     drawn = metric_samples(list(counts.values()), metric, n_resamples=size)
     samples = dict(zip(counts, drawn, strict=True))
     contenders = [

@@ -173,6 +173,11 @@ def rank_in(score: Score) -> Rank | None:
     return Rank(rank["place"], rank["low"], rank["high"], score.get("n_separated") or 0, names)
 
 
+def on_board(score: Score) -> Score:
+    """Return a score from verdicts with the fields of rows of a board, without a rank."""
+    return {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+
+
 def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -> BoardRow:
     version = record.label_version
     labels: dict[str, Score | None] = {}
@@ -180,7 +185,7 @@ def scored_row(record: ScoredRecord, attempts: int, label_version: str | None) -
     for label, reported in record.report["labels"].items():
         score: Score | None = reported
         if score is not None:
-            score = {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
+            score = on_board(score)
             if record.ranking is not None:
                 score["ranked_by"] = "a half of the tasks that is not shown"
             n = score["overall"]["n"] if n is None else n

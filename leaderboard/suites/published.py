@@ -1,10 +1,10 @@
-"""Rows of a suite that has only published metrics of judges (``published.csv``), and the counts behind them.
+"""Rows of judges that come with a suite: with their verdicts, or only with metrics as published.
 
-A line has a judge's metrics in percent, rounded to one decimal, on all runs or on a subset. Its recall allows
-at most one number of true positives if there are fewer than 1,000 successes, and its TNR at most one number
-of true negatives. Accuracy has to follow from both. The printed balanced accuracy may be the mean of the
-recalls before or after rounding. If counts fit on all runs and on each subset, other metrics such as
-precision are derived from them. Rows without such counts have only the printed metrics.
+A line of ``published.csv`` has a judge's metrics in percent, rounded to one decimal, on all runs or on a
+subset. Its recall allows at most one number of true positives if there are fewer than 1,000 successes, and
+its TNR at most one number of true negatives. Accuracy has to follow from both. The printed balanced accuracy
+may be the mean of the recalls before or after rounding. If counts fit on all runs and on each subset, other
+metrics such as precision are derived from them. Rows without such counts have only the printed metrics.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, Positive
 
 from arb.core.suite import Suite, SuiteError
 from leaderboard.board.ranks import count_interval
-from leaderboard.board.rows import BoardRow
+from leaderboard.board.rows import STRICT, BoardRow, VerdictScores, on_board
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.paper.audit import Counts, numerators, read_tenths
 from leaderboard.paper.models import Weights, model_fields
@@ -186,3 +186,15 @@ def _cell(line: PrintedMetrics, counts: Counts | None) -> Cell:
     unknown = dict.fromkeys((*_UNKNOWN, "precision_ci", "f1_ci"))
     shared = {"n": line.n, "positives": line.positives, "audit": "none", "note": ""}
     return cast(Cell, {**unknown, **shared, **printed, **intervals})
+
+
+def verdict_row(suite: Suite, row_id: str, scores: VerdictScores) -> BoardRow:
+    """Return the row of a judge whose verdicts are in the suite's folder, in a file of the judge's name."""
+    judge, links = row_id.removeprefix("published/"), dict(suite.profile.links)
+    labels = {target: score and on_board(score) for target, score in scores.labels.items()}
+    n = next((score["overall"]["n"] for score in labels.values() if score), None)
+    return BoardRow(
+        id=row_id, judge=judge, model=judge, kind="LLM judge", link=links.get("code", ""),
+        date=suite.profile.date, provenance="published", source=f"verdicts of {suite.profile.title}",
+        protocol=STRICT, split="test", n=n, labels=labels, **model_fields(judge),
+    )  # fmt: skip

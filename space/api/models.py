@@ -10,7 +10,7 @@ A model is named like its schema, or ends with ``Json`` if another class has tha
 from dataclasses import fields
 from typing import Any, Literal, NotRequired, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, create_model
+from pydantic import BaseModel, ConfigDict, Field, RootModel, create_model
 from typing_extensions import TypedDict
 
 from arb.core.predictions.check import BenchmarkSummary
@@ -18,6 +18,7 @@ from leaderboard.board import rows
 from leaderboard.labels.agreement import Agreement
 from leaderboard.score import Ends, Noise, Score
 from leaderboard.success_rates.files import CrashedRuns
+from leaderboard.suites.matrix import SuiteMatrix
 from space.pages.trajectories.parts import RunPart
 from submissions.records.statuses import SubmissionStatus
 from submissions.scoring.rescore import JudgeEffect, Rescoring
@@ -128,6 +129,10 @@ class Judges(BaseModel):
     label_version: str
     board_digest: str
     judges: list[JudgeJson]
+
+
+class SuiteComparison(RootModel[SuiteMatrix]):
+    """The judges of all suites side by side."""
 
 
 class LabelVersions(BaseModel):

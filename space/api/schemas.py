@@ -24,6 +24,7 @@ RESPONSES: Final[dict[str, type[BaseModel] | str]] = {
     "/api/board": models.BoardPage,
     "/api/board.csv": _CSV,
     "/api/judges": models.Judges,
+    "/api/suites": models.SuiteComparison,
     "/api/boards": models.LabelVersions,
     "/api/boards/{label_version}": models.BoardJson,
     "/healthz": models.Health,

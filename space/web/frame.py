@@ -110,6 +110,7 @@ class MenuEntry:
 
 PAGES: Final = (
     MenuEntry("Leaderboard", "/"),
+    MenuEntry("All suites", "/suites", below="/"),
     MenuEntry("Compare", "/compare"),
     MenuEntry("Judge", "/judge", below="/"),
     MenuEntry("Errors", "/errors", below="/", has_actions=True),

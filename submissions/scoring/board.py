@@ -1,7 +1,7 @@
 """Builds the boards of a suite, and caches the current one until the records change.
 
-The reference row of the second annotators is computed from the labels. It has exact counts, so a board has it
-only if the labels are public.
+Reference rows are computed from the labels: the second annotators and, except on the official suite, which
+has published ones, trivial judges. They have exact counts, so a board has them only if the labels are public.
 """
 
 import threading
@@ -20,9 +20,10 @@ from leaderboard.board.board import Board, BoardRow, ScoredRecord, make_board
 from leaderboard.board.rows import VerdictScores
 from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row
+from leaderboard.labels.references import trivial_rows
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import counts_by_task, labels_by_task, score_report
-from leaderboard.suites.published import published_metric_rows
+from leaderboard.suites.published import published_metric_rows, verdict_row
 from submissions.errors import DatabaseAway
 from submissions.labels.versions import LabelStore, versions_at
 from submissions.records import queries
@@ -142,17 +143,23 @@ class BoardMaker:
         test = labels.test
         if test is None or test.version != version:
             return FromLabels(self._metric_rows)
+        suite = self._app.suite
         known = [found for found in (labels.dev, test) if found is not None]
         source = self._source_of_reference(session, version)
         key = (*(found.version for found in known), *source, self.mark)
         if self._from_labels[0] != key:
             by_task = labels_by_task(test)
             self._from_labels = key, FromLabels(labels_by_task=by_task)
-            if self._app.suite.labels_are_public:
-                row = ceiling_row(known, *source)
-                of_papers = self._known_verdicts().of_papers() if self._published else {}
+            if suite.labels_are_public:
+                of_papers = self._known_verdicts().of_papers()
                 scores = {row_id: _scores(found, test) for row_id, found in of_papers.items()}
-                self._from_labels = key, FromLabels(() if row is None else (row,), by_task, scores)
+                row = ceiling_row(known, *source)
+                rows = [] if row is None else [row]
+                if not self._published:
+                    of_suite = (verdict_row(suite, *each) for each in scores.items())
+                    rows += of_suite
+                    rows += trivial_rows(test, source[0]) if suite.profile.trivial_judges else ()
+                self._from_labels = key, FromLabels(tuple(rows), by_task, scores)
         return self._from_labels[1]
 
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:

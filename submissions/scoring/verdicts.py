@@ -73,28 +73,33 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
     """Return the test verdicts of published judges by row id, with what the judges wrote.
 
-    They come with the code (`leaderboard/published/verdicts`) and from ARB_PAPER_VERDICTS, which wins. A
-    file's name without suffix names the judge. Unusable files are logged. Only the official suite has any.
+    Those of the official suite come with the code (`leaderboard/published/verdicts`) and from
+    ARB_PAPER_VERDICTS, which wins. Those of another suite with public labels are in its folder ``verdicts``.
+    A file's name without suffix names the judge. Unusable files are logged.
     """
     found: dict[str, Predictions] = {}
-    if suite.name != OFFICIAL:
+    is_official = suite.name == OFFICIAL
+    folders = [PUBLISHED / VERDICTS, settings.paper_verdicts] if is_official else [suite.folder / VERDICTS]
+    if not is_official and not (suite.labels_are_public and folders[0].is_dir()):
         return found
     rows = [row for row in read_published_files().judges if row.provenance != "reference"]
-    for folder in filter(None, (PUBLISHED / VERDICTS, settings.paper_verdicts)):
+    for folder in filter(None, folders):
         try:
             paths = sorted(path for path in folder.iterdir() if path.suffix in VERDICT_FILES)
         except OSError as error:
             logger.warning("ARB_PAPER_VERDICTS cannot be read: %s", error)
             continue
         for path in paths:
-            row = row_named(Path(path.name.removesuffix(".gz")).stem, rows)
-            if row is None:
+            name = Path(path.name.removesuffix(".gz")).stem
+            row = row_named(name, rows) if is_official else None
+            row_id = row.row_id if row else f"published/{name}"
+            if is_official and row is None:
                 logger.warning(
                     "%s of ARB_PAPER_VERDICTS cannot be used: no published judge has this name", path.name
                 )
                 continue
             try:
-                found[row.row_id] = read_verdict_file(path, suite, "test", settings.max_upload_bytes, True)
+                found[row_id] = read_verdict_file(path, suite, "test", settings.max_upload_bytes, True)
             except VerdictFileError as problem:
                 logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
     return MappingProxyType(found)

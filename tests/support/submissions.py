@@ -38,8 +38,13 @@ RELEASED_HEADER = (
 SECRET_ANNOTATOR, SECRET_EXPERIMENT = CANARIES
 """Planted in every label file: wherever else one of them turns up in a test run, labels leaked (`canary`)."""
 
-PLAIN_RULES = 'labels = "public"\n[rules]\nfiles_a_day = 1000\nfiles_a_year = 100000\n'
-"""Figures as they are, and as many files as a test sends."""
+PLAIN_RULES = """labels = "public"
+trivial_judges = false
+[rules]
+files_a_day = 1000
+files_a_year = 100000
+"""
+"""Figures as they are, no rows but those of a test, and as many files as it sends."""
 
 FORM = {
     "account": "Ada",

@@ -35,6 +35,7 @@ MODALITIES: Final = ("text", "screenshot", "tree")
 
 PROFILE_KEYS: Final = (
     "title", "description", "noun", "modalities", "citation", "license", "version", "date", "links", "pages",
+    "trivial_judges",
 )  # fmt: skip
 """The keys of ``suite.toml`` that belong to a profile."""
 
@@ -72,6 +73,8 @@ class SuiteProfile:
     version: str = ""
     date: str = ""
     """The day on which the data were published, such as ``2026-11-26``."""
+    trivial_judges: bool = True
+    """Whether the board lists trivial judges as references, such as one that always says yes."""
 
     @property
     def place(self) -> str:
@@ -96,6 +99,8 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
         *_link_problems(content),
         *_page_problems(content),
     ]
+    if not isinstance(content.get("trivial_judges", True), bool):
+        problems.append("trivial_judges: write true or false")
     if problems:
         raise ValueError("; ".join(problems))
     title, description = (" ".join(content.get(key, "").split()) for key in ("title", "description"))
@@ -110,6 +115,7 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
         date=str(content.get("date", "")),
         links=tuple(content.get("links", {}).items()),
         pages=_served(content.get("pages", {})),
+        trivial_judges=content.get("trivial_judges", True),
     )
 
 

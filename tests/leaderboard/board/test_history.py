@@ -67,6 +67,12 @@ def test_a_better_submission_without_a_better_place_is_a_change_that_stays():
     assert told(board_history(board(*rows), "success"))[-1] == ("2025-01-02", "A", 2, 2, 2)
 
 
+def test_a_row_without_a_date_has_no_history():
+    undated = replace(published("B", "2025-01-01", 60), date="")
+    history = board_history(board(published("A", "2025-01-01", 80), undated), "success")
+    assert history.days == ("2025-01-01",) and lines(history) == {"A": (("2025-01-01", 1),)}
+
+
 def test_what_is_not_ranked_has_no_history():
     boast = replace(scored("Boast", "2025-01-01", 99), provenance="self-reported", evidence="unique counts")
     never = row("Never", label(cell(0, 0, 50, 50), None), date="2025-01-01T00:00:00+00:00")
