@@ -52,14 +52,14 @@ from dataset_script.tasks import load_tasks
 
 @dataclass(frozen=True, slots=True)
 class UsableRun:
-    """A trajectory that can be part of a suite, with the numbers of its steps.
+    """A trajectory that can be part of a suite, with the number of its steps.
 
     ``goal`` is empty if none was recorded.
     """
 
     trajectory_id: str
     goal: str
-    steps: tuple[int, ...] = ()
+    n_steps: int = 0
 
     @property
     def task(self) -> tuple[str, str]:
@@ -110,8 +110,7 @@ def _usable_run(
 ) -> tuple[UsableRun | None, Sequence[Finding]]:
     def used(file: SourceFile) -> UsableRun:
         recording, _ = read_run(source, file)
-        steps = tuple(step.num for step in recording.steps)
-        return UsableRun(file.trajectory_id, recording.goal.strip(), steps)
+        return UsableRun(file.trajectory_id, recording.goal.strip(), len(recording.steps))
 
     return first_usable(files, used)
 
@@ -161,7 +160,8 @@ def suite_texts(
         "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
     }
     if with_steps:
-        steps = [(run.trajectory_id, step) for run in found.runs for step in run.steps]
+        # Steps are numbered from 1, as on pages and in what judges see.
+        steps = [(run.trajectory_id, step + 1) for run in found.runs for step in range(run.n_steps)]
         texts["items.csv"] = csv_text(("trajectory_id", "step"), steps)
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(goals.values()):

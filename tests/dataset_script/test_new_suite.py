@@ -302,4 +302,4 @@ def test_examples_of_targets_are_read_when_they_are_uncommented(make):
     ]  # fmt: skip
     runs = {part.trajectory_id for part in suite.parts}
     assert runs == set(SUITE_IDS) and all(part.level == "step" for part in suite.parts)
-    assert suite.parts[0].step == "0"
+    assert suite.parts[0].step == "1"  # as on the page of the run

@@ -36,7 +36,7 @@ _PARTS: Final = MappingProxyType(
         "step": PredictionColumn(
             "part",
             "The step of the trajectory that the row is about, or null for the whole trajectory.",
-            "Write the number of the step as in the dataset, or null.",
+            "Write the number of the step as in the suite, or null.",
         ),
         "part": PredictionColumn(
             "part",

@@ -37,7 +37,7 @@ def text_of_page(folder) -> str:
 
 def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (source,) = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    source, _ = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
     Path("my_judge.py").write_text(source)
     commands = re.findall(r"^arb (judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
     assert len(commands) == 4
@@ -262,7 +262,7 @@ def test_a_judge_that_asks_no_model_has_figures_and_nothing_to_probe(tmp_path):
 
 
 def test_a_changed_file_of_a_judge_is_another_judge(tmp_path):
-    (source,) = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
+    source, _ = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
     path = tmp_path / "my_judge.py"
     path.write_text(source)
     options = ("--limit", 2, "--without-probes", "--repeats", 1)

@@ -2,6 +2,7 @@
 
 import json
 import re
+from pathlib import Path
 
 import pytest
 
@@ -17,35 +18,14 @@ from tests.support.judge_runs import invoke, run
 from tests.support.llm_server.server import LLMServer
 from tests.support.step_suite import CAREFUL, HASTY, SOURCE, STEP, write_step_suite
 
-OWN_JUDGE = """
-from arb.judges.parsing import parse_answer
-from arb.judges.types import Call, DescribedJudge, JudgeTraits, Message, StepQuestion, Wants
-
-QUESTION = StepQuestion("move", ("1", "0", "-1"))
-
-
-class StepJudge(DescribedJudge):
-    name = "Step judge"
-    inputs = "steps"
-    calls = "1"
-    source = "this test"
-    wants = Wants()
-    models = {"judge": "m"}
-    prompts_hash = "0" * 64
-
-    def describe(self):
-        return JudgeTraits(form="status", steps=QUESTION)
-
-    def ask(self, view):
-        text = f"{view.goal} {len(view.steps)} steps"
-        (reply,) = yield [Call("verdict", (Message("user", text),))]
-        return parse_answer(reply, "status", QUESTION)
-"""
+GUIDE = (Path(__file__).parents[4] / "docs" / "own_judge.md").read_text(encoding="utf-8")
+OWN_JUDGE = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)[1]
+"""The guide's judge that answers steps, with 1, 0 or -1 to the target ``move``."""
 
 
 def answer(request) -> str:
     """Say that every step helps but the last of a run of five, which is HASTY's."""
-    n = int(re.search(r"(\d+) steps", request.text)[1])
+    n = max(int(number) for number in re.findall(r"^Step (\d+)", request.text, re.MULTILINE))
     lines = [f"Step {number}: {-1 if n == number == 5 else 1}" for number in range(1, n + 1) if number != 4]
     return "\n".join([*lines, f"Status: {'failure' if n == 5 else 'success'}"])
 

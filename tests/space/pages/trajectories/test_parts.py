@@ -15,7 +15,16 @@ from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from tests.space.conftest import shown_text
 from tests.support.space_app import local_client, signed_in
-from tests.support.step_suite import CAREFUL, FINALS, OTHER, STEPS, STUBBORN, write_step_suite
+from tests.support.step_suite import (
+    CAREFUL,
+    FINAL,
+    FINALS,
+    OTHER,
+    STEP,
+    STEPS,
+    STUBBORN,
+    write_step_suite,
+)
 
 
 @pytest.fixture(scope="module")
@@ -96,3 +105,25 @@ def test_the_page_of_errors_lists_the_steps_where_the_judge_is_wrong(service, cl
     section = re.search(r'aria-labelledby="wrong-parts".*?</section>', page, re.DOTALL)[0]
     assert "3 on test." in section  # two of STUBBORN's steps, and one of OTHER's
     assert re.findall(r">Move (\d+)</a>", section) == ["2", "2", "3"]  # OTHER comes first
+
+
+def test_parts_are_listed_with_their_label_and_the_answers(tmp_path):
+    (tmp_path / "sample").mkdir()
+    suite = write_step_suite(tmp_path / "sample", FINAL + STEP.replace('level = "step"', 'level = "part"'))
+    (suite / "items.csv").write_text(f"trajectory_id,part\n{OTHER},login\n{OTHER},order\n")
+    rows = [f"{OTHER},login,1,annotator-1,1,", f"{OTHER},order,1,annotator-1,-1,"]
+    (suite / "test_labels.csv").write_text(
+        "\n".join(["trajectory_id,part,annotation,annotator,move,final", *rows])
+    )
+    service = SubmissionsApp(
+        Settings(suite=str(suite), state_dir=tmp_path / "state", data_dir=tmp_path / "none")
+    )
+    lines = [{"trajectory_id": run, "part": None, "final": "1"} for run in (STUBBORN, OTHER)]
+    lines += [{"trajectory_id": OTHER, "part": part, "move": "1"} for part in ("login", "order")]
+    upload = service.intake.check("\n".join(map(json.dumps, lines)).encode(), "yes.jsonl", "test")
+    said = declare(account="eve", judge="Says 1", kind="Other", inputs="tree", test_labels_used=False)
+    service.intake.submit(upload, said)
+    page = local_client(service).get("/trajectories", params={"id": OTHER}).text
+    text = shown_text(page)
+    assert "Parts where Says 1 (tree) is wrong order" in text
+    assert "login Move: Helps Says 1 (tree): Helps order Move: Harms Says 1 (tree): Helps unlike" in text
