@@ -63,8 +63,23 @@ def score_verdicts(
 ) -> Score:
     """Return the score of verdicts on one target; ``column`` is in the order of the labels.
 
-    If ``by_agent`` is false, the score has no cells by agent.
+    If ``by_agent`` is false, the score has no cells by agent and by the subsets of the suite.
     """
+    score = _score(column, labels, target, policy, n_resamples, by_agent)
+    by_subset: dict[str, Cell] = {}
+    for tag in sorted({tag for item in labels.trajectories for tag in item.tags}) if by_agent else ():
+        rows = np.array([tag in item.tags for item in labels.trajectories])
+        part = _score(column[rows], labels.only(rows), target, policy, n_resamples, False)
+        by_subset["=".join(tag)] = part["overall"]
+    if by_subset:
+        score["by_subset"] = by_subset
+    return score
+
+
+def _score(
+    column: np.ndarray, labels: LabelSet, target: str, policy: str, n_resamples: int, by_agent: bool
+) -> Score:
+    """Return the score of verdicts on one target, without the subsets of the suite."""
     asked = labels.target(target)
     others = [name for name in asked.metrics if asked.type != "binary" or name in STEP_METRICS]
     if asked.type != "binary":

@@ -55,6 +55,7 @@ class Cell(TypedDict):
 class Score(TypedDict):
     """A judge's cells for one label: over all trajectories, by benchmark and by agent.
 
+    ``by_subset`` is present if the suite has further subsets; its names are such as ``difficulty=hard``.
     The other fields exist only in rows of a board. ``intervals`` says how the intervals were computed.
     ``rank`` has the keys place, low and high. ``n_separated`` and ``separated_from`` say from which other
     ranked rows the row is separated (see `leaderboard.board.ranks.Rank`); they are None without a rank.
@@ -65,6 +66,7 @@ class Score(TypedDict):
     overall: Cell
     by_benchmark: Mapping[str, Cell]
     by_agent: Mapping[str, Cell]
+    by_subset: NotRequired[Mapping[str, Cell]]
     intervals: NotRequired[Literal["tasks", "approximate"] | None]
     note: NotRequired[str]
     rank: NotRequired[dict[str, int] | None]
@@ -110,8 +112,12 @@ def _score(score: Score, version: int) -> dict[str, Any]:
     def cell(found: Cell) -> dict[str, Any]:
         return {name: value for name, value in found.items() if name in CELL_FIELDS[version]}
 
+    def cells(found: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
+        return {name: cell(each) for name, each in found.items()}
+
     return {
         "overall": cell(score["overall"]),
-        "by_benchmark": {name: cell(found) for name, found in score["by_benchmark"].items()},
-        "by_agent": {name: cell(found) for name, found in score["by_agent"].items()},
+        "by_benchmark": cells(score["by_benchmark"]),
+        "by_agent": cells(score["by_agent"]),
+        **({"by_subset": cells(score["by_subset"])} if "by_subset" in score else {}),
     }

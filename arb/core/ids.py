@@ -61,6 +61,7 @@ class Trajectory:
     """What is labelled: one run of an agent on a task, or a part of one.
 
     ``step`` is the number of a step as text, and ``part`` the name of another part. Both are None for a run.
+    ``tags`` are the subsets that it belongs to, as pairs of a name and a value, such as difficulty and hard.
     """
 
     trajectory_id: str
@@ -70,6 +71,7 @@ class Trajectory:
     split: str
     step: str | None = None
     part: str | None = None
+    tags: tuple[tuple[str, str], ...] = ()
 
     @classmethod
     def of(cls, trajectory_id: str, split: str) -> "Trajectory":

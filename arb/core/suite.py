@@ -30,7 +30,7 @@ from typing import Any
 
 from arb.core.annotation import DECISION, Annotation
 from arb.core.files import csv_text
-from arb.core.ids import ItemKey, Trajectory, reading_key
+from arb.core.ids import ItemKey, Trajectory, reading_key, task_key
 from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from arb.core.suites.targets import (
     RELEASED_ANSWERS,
@@ -109,7 +109,7 @@ EXAMPLES = ("localshop", "sample")
 """Shipped suites that guides use; a Space serves them only if it is asked to."""
 TEST_LABELS = "test_labels.csv"
 PUBLISHED_METRICS = "published.csv"
-_KEYS = ("labels", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
+_KEYS = ("labels", "subsets", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""
 
 
@@ -142,6 +142,8 @@ class Suite:
     """The steps and other parts of runs that have labels, sorted by run and step."""
     published_path: Path | None = None
     """The file of published metrics of a suite without runs, or None."""
+    subsets: tuple[str, ...] = ()
+    """The columns of trajectories.csv or tasks.csv whose values are subsets with figures of their own."""
     guidelines: str = field(default_factory=default_guidelines)
     """General guidelines for annotators, in Markdown. A question may have its own guide."""
 
@@ -251,8 +253,9 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
         )
     about = folder / "about.md"
     name = folder.resolve().name
-    trajectories = () if is_published else _trajectories(path)
     configuration = _configuration(folder, name, "public" if is_published else "private")
+    trajectories = () if is_published else _trajectories(path)
+    trajectories = _with_tags(trajectories, configuration["subsets"], folder)
     has_labels = (folder / TEST_LABELS).is_file()
     if has_labels and not configuration["labels_are_public"]:
         raise SuiteError(
@@ -287,6 +290,7 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
     labels = content.get("labels", default_labels)
+    subsets = content.get("subsets", [])
     found: dict[str, Any] = {"labels_are_public": labels == "public"}
     problems = [
         f"{key[:40]}: is not a known key; use one of {', '.join(_KEYS)}"
@@ -295,6 +299,10 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
     ]
     if labels not in ("public", "private"):
         problems.append(f'labels {labels!r}: write labels = "public" or labels = "private"')
+    if not isinstance(subsets, list) or not all(isinstance(each, str) for each in subsets):
+        problems.append("subsets: write a list of columns of trajectories.csv or tasks.csv, in quotes")
+    else:
+        found["subsets"] = tuple(each for each in subsets if each not in ("benchmark", "agent"))
     for read in (
         lambda: {"rules": read_rules(content.get("rules", {}))},
         lambda: {"profile": read_profile(content, name)},
@@ -375,6 +383,40 @@ def _trajectories(path: Path) -> tuple[Trajectory, ...]:
     if problems:
         raise SuiteError(f"{path.name}: " + "; ".join(problems))
     return tuple(sorted(by_key.values(), key=lambda run: run.trajectory_id))
+
+
+_MOST_VALUES = 30
+
+
+def _with_tags(
+    trajectories: tuple[Trajectory, ...], subsets: Sequence[str], folder: Path
+) -> tuple[Trajectory, ...]:
+    """Return the trajectories with their values in the columns that ``subsets`` names.
+
+    Every report has figures by benchmark and by agent, so these need no tags.
+    """
+    if not subsets:
+        return trajectories
+    runs, tasks = read_rows(folder / "trajectories.csv"), folder / "tasks.csv"
+    of_task = read_rows(tasks, ("task", "benchmark")) if tasks.is_file() else []
+    by_run = {reading_key(row["trajectory_id"]): row for row in runs}
+    by_task = {(row["benchmark"], task_key(row["task"])): row for row in of_task}
+    tagged = []
+    values: dict[str, set[str]] = {name: set() for name in subsets}
+    for run in trajectories:
+        row = {**by_task.get((run.benchmark, run.task), {}), **by_run[reading_key(run.trajectory_id)]}
+        tags = [(name, (row.get(name) or "").strip()) for name in subsets]
+        for name, value in tags:
+            values[name] |= {value} - {""}
+        tagged.append(replace(run, tags=tuple(tag for tag in tags if tag[1])))
+    if problems := [
+        f"subsets, {name[:40]}: has {len(found):,} values in the columns of trajectories.csv and tasks.csv; "
+        f"name a column with 1 to {_MOST_VALUES} of them"
+        for name, found in values.items()
+        if not 1 <= len(found) <= _MOST_VALUES
+    ]:
+        raise SuiteError(f"suite.toml, {'; '.join(problems)}")
+    return tuple(tagged)
 
 
 def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, ...]:

@@ -252,10 +252,12 @@ def _sorted_by(cell: Cell | None, metric: str, sign: int) -> float:
 
 
 def parts_of(row: BoardRow, label: str, group: str) -> Mapping[str, Cell]:
-    """Return the row's cells by benchmark or agent; ``group`` is ``by_benchmark`` or ``by_agent``."""
+    """Return the row's cells in a group: ``by_benchmark``, ``by_agent`` or ``by_subset``."""
     score = row.labels.get(label)
     if score is None:
         return {}
+    if group == "by_subset":
+        return score.get("by_subset", {})
     return score["by_agent"] if group == "by_agent" else score["by_benchmark"]
 
 

@@ -298,11 +298,13 @@ def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: s
         items = "trajectories" if target.level == "run" else "items"
         table = text_table(target.title, figures=(items, *metric_headings(target), "no verdict"))
         table.add_row("overall", *_cells(found["overall"], target))
-        for key, titles in (("by_benchmark", BENCHMARK_TITLES), ("by_agent", AGENT_TITLES)):
-            if not has_suite and len(found[key]) < 2:
+        titles_of = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES, "by_subset": {}}
+        for key, titles in titles_of.items():
+            cells = found.get(key, {})
+            if not has_suite and len(cells) < 2:
                 continue
             table.add_section()
-            for name, cell in found[key].items():
+            for name, cell in cells.items():
                 table.add_row(titles.get(name, name), *_cells(cell, target))
         console.print(table)
 

@@ -6,6 +6,7 @@ So that neither errors nor logs reveal a label, messages name rows and fields bu
 
 import hashlib
 import hmac
+import itertools
 import json
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -68,6 +69,17 @@ class LabelSet:
         if name not in known:
             raise ValueError(f"there is no target {name!r}; use one of {', '.join(known)}")
         return known[name]
+
+    def only(self, rows: np.ndarray) -> "LabelSet":
+        """Return the labels of ``rows`` (bool of shape (n,)), under the same version."""
+        return replace(
+            self,
+            trajectories=tuple(itertools.compress(self.trajectories, rows)),
+            primary={name: column[rows] for name, column in self.primary.items()},
+            first={name: column[rows] for name, column in self.first.items()},
+            second={name: column[rows] for name, column in self.second.items()},
+            annotated_twice=self.annotated_twice[rows],
+        )
 
     def __repr__(self) -> str:
         return f"LabelSet({self.suite}/{self.split}, {len(self.trajectories)} rows, version {self.version})"

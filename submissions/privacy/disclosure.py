@@ -28,10 +28,9 @@ exact effect of a correction. The 95 % intervals are computed only from the nois
 
 import hashlib
 import hmac
-import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import hypot, sqrt
 from statistics import NormalDist
@@ -48,7 +47,6 @@ from leaderboard.board.board import ScoredRecord
 from leaderboard.board.ranks import DESIGN_EFFECTS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import approximate_interval
-from leaderboard.labels.labels import LabelSet
 from leaderboard.report import verdicts_of
 from submissions.records.database import ScoreRow
 from submissions.records.event_log import DECLARED
@@ -406,15 +404,3 @@ def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
         drawn.setdefault(task[0], []).append((place, task))
     hidden = {task for tasks in drawn.values() for _, task in sorted(tasks)[::2]}
     return np.array([(t.benchmark, t.task) in hidden for t in trajectories], dtype=bool)
-
-
-def labels_of(labels: LabelSet, rows: np.ndarray) -> LabelSet:
-    """Return the label set restricted to ``rows`` (bool of shape (n,)), under the same version."""
-    return replace(
-        labels,
-        trajectories=tuple(itertools.compress(labels.trajectories, rows)),
-        primary={name: column[rows] for name, column in labels.primary.items()},
-        first={name: column[rows] for name, column in labels.first.items()},
-        second={name: column[rows] for name, column in labels.second.items()},
-        annotated_twice=labels.annotated_twice[rows],
-    )

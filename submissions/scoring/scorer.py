@@ -19,7 +19,7 @@ from leaderboard.score import METRIC_VERSION
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import require_quota
 from submissions.intake.upload import Upload
-from submissions.privacy.disclosure import digests_of, hidden_half, labels_of
+from submissions.privacy.disclosure import digests_of, hidden_half
 from submissions.privacy.leak_budget import quota_of
 from submissions.records import queries
 from submissions.records.database import Account, JudgeRow, Submission, snapshot, transaction
@@ -268,6 +268,6 @@ def _figures(aligned: Predictions, labels: LabelSet) -> dict[str, Any]:
 def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict[str, Any]:
     ranked = hidden_half(labels.trajectories, key)
     return {
-        name: _figures(aligned.take(rows.nonzero()[0]), labels_of(labels, rows))
+        name: _figures(aligned.take(rows.nonzero()[0]), labels.only(rows))
         for name, rows in (("shown", ~ranked), ("ranked", ranked))
     }

@@ -64,7 +64,7 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
 
     def _values(board: Board, choice: LeaderboardQuery) -> dict[str, Any]:
         labels = service.labels_for_public_figures()
-        if choice.subset and labels is not None:
+        if choice.subset == "hard" and labels is not None:
             return {"hard": view_hard(board, choice, verdicts, labels), **address_values(choice)}
         return {"hard": None, **choice_values(board, choice, _errors_behind(choice, verdicts))}
 

@@ -45,7 +45,7 @@ class LeaderboardQuery:
     sort: str = ""
     """The column to sort by, with ``-`` in front for descending order; empty: best first by ``figure``."""
     subset: str = ""
-    """``hard`` for the Hard subset, else empty."""
+    """``hard`` for the Hard subset, a subset of the suite such as ``difficulty=hard``, or empty."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
     columns: tuple[str, ...] = ()
@@ -57,6 +57,11 @@ class LeaderboardQuery:
     def target(self) -> Target:
         chosen = (target for target in self.targets if target.name == self.label)
         return next(chosen, main_target(self.targets))
+
+    @property
+    def has_part(self) -> bool:
+        """Whether a subset of the suite is chosen."""
+        return self.subset not in ("", "hard")
 
     @property
     def metric(self) -> str:
@@ -78,6 +83,7 @@ def options_of(board: Board, has_hard_subset: bool = False) -> Options:
     if board.suite == OFFICIAL:
         agents |= AGENT_TITLES.keys()
     benchmarks = part_names(board.rows, labels, "by_benchmark")
+    subsets = sorted(part_names(board.rows, labels, "by_subset"))
     titles = column_titles(benchmarks, targets)
     metrics = metric_titles(targets)
     columns = ("rank", "figure", *metrics, *SORT_KEYS, *sorted(benchmarks | agents))
@@ -89,14 +95,17 @@ def options_of(board: Board, has_hard_subset: bool = False) -> Options:
         "agent": {agent: AGENT_TITLES.get(agent, agent) for agent in sorted(agents)},
         "kind": {kind: kind for kind in sorted({row.kind for row in judges})},
         "inputs": {name: name for name in inputs},
-        "subset": {"hard": "Hard subset"} if has_hard_subset else {},
+        "subset": {
+            **({"hard": "Hard subset"} if has_hard_subset else {}),
+            **{name: name.replace("=", ": ") for name in subsets},
+        },
         "from": {name: title for name, title in PROVENANCES.items() if name in provenances},
         "sort": {sign + name: name for name in columns for sign in ("", "-")},
     }
 
 
 def part_names(rows: Iterable[BoardRow], labels: Iterable[str], group: str) -> set[str]:
-    """Return the names of all cells of the rows in a group, ``by_benchmark`` or ``by_agent``."""
+    """Return the names of all cells of the rows in a group (see `parts_of`)."""
     return {name for label in labels for row in rows for name in parts_of(row, label, group)}
 
 
@@ -125,9 +134,12 @@ def choice_in(
     label = "" if values["label"] == main_target(known).name else values["label"]
     target = LeaderboardQuery(label, targets=known).target
     has_metric = values["figure"] in target.metrics and values["figure"] != target.main_metric
-    if values["subset"] and label:  # of other targets, no families are known
+    if values["subset"] == "hard" and label:  # of other targets, no families are known
         values["subset"] = ""
         refused.append("subset")
+    if values["subset"] not in ("", "hard") and values["agent"]:  # no figures of both are known
+        values["agent"] = ""
+        refused.append("agent")
     columns = tuple(name for name in options["columns"] if name in values["columns"])
     choice = LeaderboardQuery(
         label=label,
@@ -182,7 +194,9 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 
 
 def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """Return the row's cell over all agents or for the chosen one, or None if it is not known."""
+    """Return the row's cell for the chosen agent or subset, or over all, or None if it is not known."""
+    if choice.has_part:
+        return parts_of(row, choice.target.name, "by_subset").get(choice.subset)
     if choice.agent:
         return parts_of(row, choice.target.name, "by_agent").get(choice.agent)
     return overall_of(row, choice.target.name)
@@ -207,7 +221,7 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
         for row in board.ranking(label, metric)
         if row.provenance == "reference" or _fits(row, choice, ranks)
     ]
-    if choice.agent:
+    if choice.agent or choice.has_part:
         rows.sort(key=lambda row: figure_of(row, choice, metric) is None)
     if choice.sort:
         key = _sort_key(choice, ranks)

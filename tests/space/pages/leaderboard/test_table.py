@@ -128,6 +128,20 @@ def test_an_agents_figures_are_of_its_runs_and_the_columns_compare_agents(by_age
     assert ends(found) == (0.3, 0.9)  # 35 to 85 %
 
 
+def test_a_subset_of_the_suite_is_chosen_like_an_agent_and_not_together_with_one(by_agent):
+    alpha = by_agent.rows[1]
+    hard = {**alpha.labels["success"], "by_subset": {"difficulty=hard": cell(3, 1, 2, 4)}}
+    found = board(by_agent.rows[2], replace(alpha, labels={"success": hard}))
+    options = options_of(found)
+    assert options["subset"] == {"difficulty=hard": "difficulty: hard"}
+    choice, refused = choice_in("subset=difficulty%3Dhard&agent=one", options, 2)
+    assert (choice.subset, choice.agent, refused) == ("difficulty=hard", "", ["agent"])
+    view = view_board(found, choice)
+    assert judges(view) == ["Alpha", "Beta"] and view.rows[0].main.text == "75.0"  # 3 of 4; Beta has none
+    assert "difficulty%3Dhard" in address_of_choice(choice)
+    assert "from the chosen subset" in table_html(found, choice)
+
+
 def test_rows_without_figures_of_the_agent_come_last_and_stay_blank(by_agent):
     found = view_board(by_agent, LeaderboardQuery(agent="one"))
     assert judges(found) == ["Alpha", "Beta", "Paper"]
