@@ -3,40 +3,22 @@
 The prompts here are our own; `official` has those of the authors.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from arb.core.replies import Form, in_fields, parse_yes_no, without_thoughts
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge, verdict_call
 from arb.judges.parsing import parse_answer
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Answer,
-    Call,
-    DescribedJudge,
-    Evidence,
-    Image,
-    JudgeSession,
-    JudgeTraits,
-    Message,
-    Reply,
-    View,
-    Wants,
-)
+from arb.judges.types import Answer, Evidence, Image, JudgeSession, Message, Reply, View, Wants
 
 
 @dataclass(frozen=True)
-class LastFramesJudge(DescribedJudge):
+class LastFramesJudge(OneModelJudge):
     """The base class of judges that make one call with all steps and the last ``most_screenshots``."""
 
-    form: ClassVar[Form]
-    prompts: ClassVar[str]
-    method: ClassVar[str]
     wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
 
-    name: str
-    model: str
     most_screenshots: int = 5
     calls: str = "1"
     source: str = ""
@@ -45,22 +27,9 @@ class LastFramesJudge(DescribedJudge):
     def inputs(self) -> str:
         return f"goal, steps, last {self.most_screenshots} screenshots"
 
-    @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file(self.prompts)
-
-    def describe(self) -> JudgeTraits:
-        return JudgeTraits(method=self.method, form=self.form, takes_text_for_screenshots=True)
-
     def ask(self, view: View) -> JudgeSession:
-        """Make one call. If the prompt is too long, texts are shortened."""
-        short = prompting.with_bounded_texts(view, prompting.SHORTER)
-        shorter = self.messages(short) if short != view else None
-        (reply,) = yield [Call("verdict", self.messages(view), shorter)]
+        """Make one call."""
+        (reply,) = yield [verdict_call(view, self.messages)]
         return self.answer(reply)
 
     def answer(self, reply: Reply) -> Answer:

@@ -3,32 +3,22 @@
 The method is our own. `arb.judges.tools` has the tools, and any judge can offer them.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from arb.core.replies import Form
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge
 from arb.judges.parsing import parse_answer
 from arb.judges.tools import TOOLS, RunTools
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    DescribedJudge,
-    Image,
-    JudgeSession,
-    JudgeTraits,
-    Message,
-    View,
-    Wants,
-)
+from arb.judges.types import Call, Image, JudgeSession, Message, View, Wants
 
 TREE_CHARS = 20_000
 """The most characters of the last page's tree in the first prompt."""
 
 
 @dataclass(frozen=True)
-class LookBackJudge(DescribedJudge):
+class LookBackJudge(OneModelJudge):
     """A judge that starts from the final state and decides with tools what else to look at.
 
     It makes at most ``max_calls`` calls for a run. Once they have cost ``max_usd``, the next one is the last.
@@ -36,10 +26,10 @@ class LookBackJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "criteria"
+    prompts: ClassVar[str] = "look_back"
+    method: ClassVar[str] = "lookback"
     wants: ClassVar[Wants] = Wants(axtrees="all", screenshots="all", goal_images=True)
 
-    name: str
-    model: str
     max_calls: int = 8
     max_usd: float = 0.5
     inputs: str = "goal, actions, last page; the rest with tools"
@@ -50,17 +40,8 @@ class LookBackJudge(DescribedJudge):
         return f"1 to {self.max_calls}"
 
     @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
     def prompts_hash(self) -> str:
-        return prompting.prompts_hash(
-            prompting.hash_of_file("look_back"), *(str(tool.declaration) for tool in TOOLS)
-        )
-
-    def describe(self) -> JudgeTraits:
-        return JudgeTraits(method="lookback", form=self.form, takes_text_for_screenshots=True)
+        return prompting.prompts_hash(super().prompts_hash, *(str(tool.declaration) for tool in TOOLS))
 
     def ask(self, view: View) -> JudgeSession:
         """Ask until the model answers without calling a tool, or until it has to answer."""

@@ -4,26 +4,16 @@ The method follows the Universal Verifier (arXiv 2604.06240) in that criteria ar
 seen, and outcome and process are rated apart. Prompts and rules are our own, so it does not have that name.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, NamedTuple
 
 from arb.core.replies import Form, numbered_rows, read_criteria, without_thoughts
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge, verdict_call
 from arb.judges.catalog.webjudge import spread
 from arb.judges.parsing import parse_answer
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Answer,
-    Call,
-    DescribedJudge,
-    Image,
-    JudgeSession,
-    JudgeTraits,
-    Message,
-    View,
-    Wants,
-)
+from arb.judges.types import Answer, Call, Image, JudgeSession, Message, View, Wants
 
 MOST_CRITERIA = 20
 
@@ -38,7 +28,7 @@ class Criterion(NamedTuple):
 
 
 @dataclass(frozen=True)
-class RubricJudge(DescribedJudge):
+class RubricJudge(OneModelJudge):
     """A judge that calls a run successful if all required criteria are met.
 
     The criteria depend only on the goal, so all runs of a task share that call. The second call shows all
@@ -47,10 +37,10 @@ class RubricJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "criteria"
+    prompts: ClassVar[str] = "rubric"
+    method: ClassVar[str] = "rubric"
     wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
 
-    name: str
-    model: str
     most_screenshots: int = 8
     calls: str = "2"
     source: str = "our own, after arXiv 2604.06240"
@@ -58,17 +48,6 @@ class RubricJudge(DescribedJudge):
     @property
     def inputs(self) -> str:
         return f"goal, steps, {self.most_screenshots} screenshots"
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file("rubric")
-
-    def describe(self) -> JudgeTraits:
-        return JudgeTraits(method="rubric", form=self.form, takes_text_for_screenshots=True)
 
     def ask(self, view: View) -> JudgeSession:
         """Ask for the criteria, and then for their ratings."""
@@ -79,9 +58,7 @@ class RubricJudge(DescribedJudge):
         criteria = read_rubric(text)
         if not any(each.is_required for each in criteria):
             return Answer("unparsed")
-        short = prompting.with_bounded_texts(view, prompting.SHORTER)
-        shorter = self.messages(short, criteria) if short != view else None
-        (reply,) = yield [Call("verdict", self.messages(view, criteria), shorter)]
+        (reply,) = yield [verdict_call(view, lambda shown: self.messages(shown, criteria))]
         answer = parse_answer(reply, self.form)
         if answer.state != "ok":
             return answer

@@ -1,24 +1,15 @@
 """A judge that answers a question about every step of a run, for suites with targets of level ``step``."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
 
 from arb.core.replies import Form
 from arb.core.suites.targets import AnswerChoice, Target
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge, verdict_call
 from arb.judges.parsing import parse_answer
-from arb.judges.types import (
-    JUDGE_ROLE,
-    Call,
-    DescribedJudge,
-    JudgeSession,
-    JudgeTraits,
-    Message,
-    StepQuestion,
-    View,
-    Wants,
-)
+from arb.judges.types import JudgeSession, JudgeTraits, Message, StepQuestion, View, Wants
 
 RIGHT: Final = Target(
     "right",
@@ -31,14 +22,14 @@ RIGHT: Final = Target(
 
 
 @dataclass(frozen=True)
-class StepJudge(DescribedJudge):
+class StepJudge(OneModelJudge):
     """A judge that answers ``target`` about each step and success about the whole run, in one call."""
 
     form: ClassVar[Form] = "status"
+    prompts: ClassVar[str] = "steps"
+    method: ClassVar[str] = "steps"
     wants: ClassVar[Wants] = Wants()
 
-    name: str
-    model: str
     target: Target = RIGHT
     inputs: str = "goal, steps"
     calls: str = "1"
@@ -50,12 +41,8 @@ class StepJudge(DescribedJudge):
         return replace(self, target=next(asked, RIGHT))
 
     @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
     def prompts_hash(self) -> str:
-        return prompting.prompts_hash(prompting.hash_of_file("steps"), self.system)
+        return prompting.prompts_hash(super().prompts_hash, self.system)
 
     @property
     def question(self) -> StepQuestion:
@@ -73,13 +60,11 @@ class StepJudge(DescribedJudge):
         )
 
     def describe(self) -> JudgeTraits:
-        return JudgeTraits(method="steps", form=self.form, steps=self.question)
+        return replace(super().describe(), steps=self.question)
 
     def ask(self, view: View) -> JudgeSession:
-        """Make one call. If the prompt is too long, texts are shortened."""
-        short = prompting.with_bounded_texts(view, prompting.SHORTER)
-        shorter = self.messages(short) if short != view else None
-        (reply,) = yield [Call("verdict", self.messages(view), shorter)]
+        """Make one call."""
+        (reply,) = yield [verdict_call(view, self.messages)]
         return parse_answer(reply, self.form, self.question)
 
     def messages(self, view: View) -> tuple[Message, ...]:

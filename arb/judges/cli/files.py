@@ -176,7 +176,8 @@ def _of_run(
 ) -> tuple[list[Row], tuple[Target, ...], list[str]]:
     """Parse the replies of a run again, and return the prediction rows, their targets and notes to print."""
     configuration = run_folder.read_run(folder)["configuration"]
-    judge = reparsing.reparsing_judge(configuration, form)
+    named = {**configuration, "suite": suite_name or configuration["suite"]}
+    judge = reparsing.reparsing_judge(named, form)
     judgments: list[Row] = []
     changed = unanswered = 0
     with _cached_replies(configuration, cache) as whole:

@@ -114,7 +114,7 @@ def test_nor_does_any_tool_show_it(planted):
     asked += [("diff", {"a": 1, "b": 3}), *(("search", {"text": word[:4]}) for word in PLANTED)]
     calls = [ToolCall(str(number), name, json.dumps(each)) for number, (name, each) in enumerate(asked)]
     results = [message.content for call in calls for message in RunTools(shown).results([call])]
-    assert len(results) == len(calls) and "tree 2" in results[2]
+    assert len(results) == len(calls) and "pruned 2" in results[2]
     assert [word for word in PLANTED if any(word.lower() in text.lower() for text in results)] == []
 
 

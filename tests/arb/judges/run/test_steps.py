@@ -124,6 +124,22 @@ def test_reparsing_an_own_judge_keeps_its_steps(server, folder):
     assert rows_of(folder / "again.jsonl") == rows
 
 
+def test_the_step_judge_of_the_catalogue_answers_the_suites_target_and_can_be_parsed_again(tmp_path):
+    suite = write_step_suite(tmp_path / "steps")
+    with LLMServer() as server:  # the script gives the last of the target's values, for every step
+        options = ("--suite", suite, "--source", SOURCE)
+        done = run(server.base_url, tmp_path, *options, judge="steps", split="dev")
+        assert done.exit_code == 0, done.output
+        system = server.chat.bodies[0]["messages"][0]["content"]
+    target = next(each for each in load_suite(suite).targets if each.level == "step")
+    assert target.text in system and f"Step N: one of {', '.join(target.values)}" in system
+    rows = rows_of(tmp_path / "run" / "predictions.jsonl")
+    assert {row["move"] for row in rows if "step" in row} == {target.values[-1]}
+    again = invoke("reparse", tmp_path / "run", "--suite", suite, "--out", tmp_path / "again.jsonl")
+    assert again.exit_code == 0, again.output
+    assert said(rows_of(tmp_path / "again.jsonl")) == said(rows)
+
+
 def test_answers_about_steps_are_read_from_lines_and_the_last_one_counts():
     text = "Step 1: 1\n**Step 2:** -1\n- step 3 = 0\nStep 4: The agent waits.\nIn step 5: 1\nStep 1: 0"
     assert parse_steps(text, StepQuestion("move", ("1", "0", "-1"))) == {

@@ -210,6 +210,7 @@ def test_mentions_of_recorded_steps_lead_to_them_and_everything_else_stays_text(
     linked = link_steps("Step 5 <b> met, step 2: x. steps 1, step 6, step 0, misstep 3", entry, "aer")
     assert linked == (
         '<a href="/trajectories?id=b/a/t%261&amp;step=5&amp;judge=aer">Step 5</a> &lt;b&gt; met, '
-        '<a href="/trajectories?id=b/a/t%261&amp;step=2&amp;judge=aer">step 2</a>: x. steps 1, step 6, step 0, '
+        '<a href="/trajectories?id=b/a/t%261&amp;step=2&amp;judge=aer">step 2</a>: x. '
+        "steps 1, step 6, step 0, "
         "misstep 3"
     )

@@ -1,0 +1,41 @@
+"""The base class of judges that have one model and one file of prompts."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from arb.core.replies import Form
+from arb.judges import prompting
+from arb.judges.types import JUDGE_ROLE, Call, DescribedJudge, JudgeTraits, Message, View
+
+
+@dataclass(frozen=True)
+class OneModelJudge(DescribedJudge):
+    """A judge that asks one ``model``, with the texts of the file ``prompts`` and under the name ``method``.
+
+    It takes texts in place of screenshots.
+    """
+
+    form: ClassVar[Form]
+    prompts: ClassVar[str]
+    method: ClassVar[str]
+
+    name: str
+    model: str
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        return {JUDGE_ROLE: self.model}
+
+    @property
+    def prompts_hash(self) -> str:
+        return prompting.hash_of_file(self.prompts)
+
+    def describe(self) -> JudgeTraits:
+        return JudgeTraits(method=self.method, form=self.form, takes_text_for_screenshots=True)
+
+
+def verdict_call(view: View, messages: Callable[[View], tuple[Message, ...]]) -> Call:
+    """Return the call for a verdict on a view. If the prompt is too long, its texts are shortened."""
+    short = prompting.with_bounded_texts(view, prompting.SHORTER)
+    return Call("verdict", messages(view), messages(short) if short != view else None)
