@@ -79,9 +79,10 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
     """
     found: dict[str, Predictions] = {}
     is_official = suite.name == OFFICIAL
-    folders = [PUBLISHED / VERDICTS, settings.paper_verdicts] if is_official else [suite.folder / VERDICTS]
-    if not is_official and not (suite.labels_are_public and folders[0].is_dir()):
+    of_suite = suite.folder / VERDICTS
+    if not is_official and not (suite.labels_are_public and of_suite.is_dir()):
         return found
+    folders = (PUBLISHED / VERDICTS, settings.paper_verdicts) if is_official else (of_suite,)
     rows = [row for row in read_published_files().judges if row.provenance != "reference"]
     for folder in filter(None, folders):
         try:

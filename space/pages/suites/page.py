@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
@@ -61,7 +62,7 @@ class MatrixMaker:
 
     def _make(self, boards: list[SuiteBoard], metric: str) -> SuiteMatrix:
         columns = [
-            self._columns.get((metric, each.board.digest), lambda suite=each: column_of(suite, metric))
+            self._columns.get((metric, each.board.digest), partial(column_of, each, metric))
             for each in boards
         ]
         return make_matrix(columns, metric)

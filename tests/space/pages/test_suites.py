@@ -52,7 +52,7 @@ def test_the_api_has_the_content_of_the_page(client):
     (judge,) = [row for row in found["rows"] if row["judge"] == "agent-as-a-judge"]
     # 84.6 % of what it calls satisfied is
     assert judge["cells"]["devai"]["value"] == pytest.approx(0.846, abs=0.0005)
-    assert [row["judge"] for row in found["references"]][0] == "Always yes"
+    assert found["references"][0]["judge"] == "Always yes"
     assert {pair["judges"] for pair in found["agreements"]} == {0}
     answer = client.get("/api/suites", params={"metric": "npv"})
     assert answer.status_code == 422 and "use one of balanced_accuracy, precision" in answer.text
