@@ -53,7 +53,7 @@ def board_history(board: Board, label: str, most_lines: int | None = None) -> Hi
     """Return the history of places on one label. A judge's place on a day is that of its best row so far.
 
     A day is a date in UTC. Rows without a rank (self-reported, references, undefined precision) or a date are
-    left out. The result has lines only for today's first ``most_lines`` judges, unless ``most_lines`` is None.
+    left out. The result has lines only for today's first ``most_lines`` judges, or for all if it is None.
     """
     rows = _ranked_rows(
         board.rows, board.target(label)
