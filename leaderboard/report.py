@@ -11,7 +11,7 @@ import numpy as np
 from arb.core.predictions.table import Predictions, is_answered
 from arb.core.suites.targets import NO_ANSWER, STEP_METRICS, Target, main_target, scored
 from leaderboard.judge_precision.confusion import confusion_counts
-from leaderboard.judge_precision.intervals import N_RESAMPLES, cluster_intervals
+from leaderboard.judge_precision.intervals import FIGURES, N_RESAMPLES, cluster_intervals
 from leaderboard.judge_precision.scores import cluster_codes, judge_scores
 from leaderboard.labels.labels import LabelSet
 from leaderboard.metrics import answers_of, by_cluster, measure, metrics_of
@@ -81,7 +81,9 @@ def _score(
 ) -> Score:
     """Return the score of verdicts on one target, without the subsets of the suite."""
     asked = labels.target(target)
-    others = [name for name in asked.metrics if asked.type != "binary" or name in STEP_METRICS]
+    # The intervals of a binary target's three usual metrics come with `judge_scores`.
+    extra = {*STEP_METRICS, asked.main_metric} - {*FIGURES}
+    others = [name for name in asked.metrics if asked.type != "binary" or name in extra]
     if asked.type != "binary":
         return _score_by(others, column, labels, asked, n_resamples, by_agent)
     scores = judge_scores(
