@@ -64,7 +64,7 @@ class TargetJson(BaseModel):
 class BoardJson(_BoardFacts):
     """The whole board; ``digest`` is the SHA-256 of the rest.
 
-    ``targets`` is missing if they are those of AgentRewardBench.
+    ``targets`` is missing if they are the released ones.
     """
 
     digest: str
