@@ -8,10 +8,12 @@ reviewers, and written as CSV.
 import csv
 import io
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
+from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Final, Literal
 
@@ -35,25 +37,9 @@ class Category:
     description: str
 
 
+_FILE: Final = Path(__file__).with_name("error_categories.toml")
 CATEGORIES: Final = MappingProxyType(
-    {
-        "grounding_mismatch": Category(
-            "Grounding mismatch",
-            "What the agent says it sees is not what the page shows, and the judge takes its word for it.",
-        ),
-        "misleading_reasoning": Category(
-            "Misleading agent reasoning",
-            "The agent claims a step or a result that did not happen, and the judge repeats the claim.",
-        ),
-        "missed_instruction": Category(
-            "Missed instruction details",
-            "Part of the goal was left undone or done differently, and the judge does not notice.",
-        ),
-        "misunderstood_action": Category(
-            "Misunderstood action intent",
-            "An action does something other than the judge assumes, such as giving up instead of answering.",
-        ),
-    }
+    {name: Category(**found) for name, found in tomllib.loads(_FILE.read_text(encoding="utf-8")).items()}
 )
 """The paper's categories (section 6) in our words. People may also use their own."""
 

@@ -1,58 +1,27 @@
 """The vocabulary: benchmarks, agents, metrics and states."""
 
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-BENCHMARK_TITLES: Final = MappingProxyType(
-    {
-        "assistantbench": "AssistantBench",
-        "visualwebarena": "VisualWebArena",
-        "webarena": "WebArena",
-        "workarena": "WorkArena",
-        "workarena++": "WorkArena++",
-    }
+_NAMES: Final[Mapping[str, dict[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("vocabulary.toml").read_text(encoding="utf-8")
 )
+BENCHMARK_TITLES: Final = MappingProxyType(_NAMES["benchmarks"])
 BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
-"""The benchmarks' names in reports (paper, section 3.2). Ids of WorkArena++ begin with ``workarena/``."""
-
-BENCHMARK_SHORT_TITLES: Final = MappingProxyType(
-    {
-        "assistantbench": "AB",
-        "visualwebarena": "VWA",
-        "webarena": "WA",
-        "workarena": "Work",
-        "workarena++": "Wk++",
-    }
-)
-
-AGENT_TITLES: Final = MappingProxyType(
-    {
-        "GenericAgent-Qwen_Qwen2.5-VL-72B-Instruct": "Qwen2.5-VL",
-        "GenericAgent-anthropic_claude-3.7-sonnet": "Claude 3.7 Sonnet",
-        "GenericAgent-gpt-4o-2024-11-20": "GPT-4o",
-        "GenericAgent-meta-llama_Llama-3.3-70B-Instruct": "Llama 3.3",
-    }
-)
+BENCHMARK_SHORT_TITLES: Final = MappingProxyType(_NAMES["short_benchmarks"])
+AGENT_TITLES: Final = MappingProxyType(_NAMES["agents"])
+METRIC_TITLES: Final = MappingProxyType(_NAMES["metrics"])
+"""The titles of the metrics of binary targets, by name in the board's cells."""
+EVIDENCE: Final = MappingProxyType(_NAMES["evidence"])
+"""What the metrics in a row of the board are based on."""
 
 SPLITS: Final = ("dev", "test")
 
 NO_VERDICT: Final = -1
 """The number that stands for a missing verdict."""
-
-METRIC_TITLES: Final = MappingProxyType(
-    {
-        "precision": "Precision",
-        "recall": "Recall",
-        "f1": "F1",
-        "kappa": "Kappa",
-        "accuracy": "Accuracy",
-        "balanced_accuracy": "Balanced accuracy",
-        "npv": "NPV",
-        "tnr": "TNR",
-        "fpr": "FPR",
-    }
-)
-"""The titles of the metrics that compare judges, by name in the board's cells."""
 
 LOWER_IS_BETTER: Final = frozenset({"fpr", "mae"})
 
@@ -86,17 +55,6 @@ JUDGE_INPUTS: Final = (
     "other",
 )
 """The parts of a trajectory that a judge may see. ``reward`` is the result of the benchmark's own rules."""
-
-EVIDENCE: Final = MappingProxyType(
-    {
-        "verdicts": "computed from verdicts",
-        "unique counts": "one set of whole numbers fits the printed metrics",
-        "several counts": "several sets of whole numbers fit the printed metrics",
-        "no counts": "no whole numbers fit the printed metrics",
-        "reported": "metrics as reported; nothing is derived from them",
-    }
-)
-"""What the metrics in a row of the board are based on."""
 
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
 """The outcomes of judging a trajectory. Only ``ok`` comes with a verdict."""

@@ -304,5 +304,5 @@ def _released_number(name: str, annotation: Annotation) -> int:
     """Return the number of an answer in a version: of a grade the grade or 0, else 1, 0 or -1."""
     answer, values = annotation.answers.get(name), RELEASED_ANSWERS[name]
     if "yes" not in values:
-        return int(answer) if answer in values else 0
+        return int(answer) if answer and answer in values else 0
     return {"yes": 1, "no": 0}.get(answer or "", -1)

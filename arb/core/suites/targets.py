@@ -19,42 +19,19 @@ from typing import Any, Final, Literal, Self, get_args
 
 UNSURE: Final = "unsure"
 SUCCESS: Final = "success"
+_RELEASED: Final = tomllib.loads(Path(__file__).with_name("released.toml").read_text(encoding="utf-8"))
+RELEASED_COLUMNS: Final = MappingProxyType({name: found["column"] for name, found in _RELEASED.items()})
+"""The columns of AgentRewardBench's targets in the released annotations, in order."""
+RELEASED_WORDS: Final = MappingProxyType({name: found["words"] for name, found in _RELEASED.items()})
+"""The word for each of their answers, and for Unsure, in the released annotations."""
+RELEASED_YES_NO: Final = tuple(name for name, words in RELEASED_WORDS.items() if "yes" in words)
 RELEASED_ANSWERS: Final = MappingProxyType(
     {
-        SUCCESS: ("yes", "no"),
-        "side_effect": ("yes", "no"),
-        "repetition": ("yes", "no"),
-        "optimality": ("1", "2", "3", "4"),
+        name: tuple(value for value in RELEASED_WORDS[name] if value != UNSURE)
+        for name in dict.fromkeys((*RELEASED_YES_NO, *RELEASED_WORDS))
     }
 )
-"""The targets of AgentRewardBench (section 3.1), columns of the released format, and their answers."""
-RELEASED_YES_NO: Final = tuple(name for name, values in RELEASED_ANSWERS.items() if "yes" in values)
-RELEASED_COLUMNS: Final = MappingProxyType(
-    {
-        SUCCESS: "trajectory_success",
-        "side_effect": "trajectory_side_effect",
-        "optimality": "trajectory_optimality",
-        "repetition": "trajectory_looping",
-    }
-)
-"""Their columns in the released annotations, in order."""
-_YES_NO: Final = MappingProxyType({"yes": "Yes", "no": "No", UNSURE: "Unsure"})
-RELEASED_WORDS: Final = MappingProxyType(
-    {
-        **dict.fromkeys(RELEASED_COLUMNS, _YES_NO),
-        SUCCESS: MappingProxyType({"yes": "Successful", "no": "Unsuccessful", UNSURE: "Unsure"}),
-        "optimality": MappingProxyType(
-            {
-                "1": "1. Complete Failure",
-                "2": "2. Suboptimal",
-                "3": "3. Somewhat Optimal",
-                "4": "4. Completely Optimal",
-                UNSURE: "Unsure",
-            }
-        ),
-    }
-)
-"""The word for each of their answers in the released annotations."""
+"""These targets, first those with the answers yes and no, and their answers."""
 
 CONTRADICTIONS: Final = (
     ((SUCCESS, "yes"), ("optimality", "1")),
