@@ -413,12 +413,12 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
 
 def repeated_rows(files: Iterable[tuple[str, Iterable[Annotation]]]) -> list[str]:
     """Return a message, without answers, for each trajectory that one person annotated in two files."""
-    seen: dict[tuple[str | None, str], str] = {}
+    seen: dict[tuple[object, object], str] = {}
     problems = []
     for name, annotations in files:
         for annotation in annotations:
             who = annotation.person
-            first = seen.setdefault((who, annotation.trajectory_id), name)
+            first = seen.setdefault((who, annotation.item), name)
             if who and first != name:
                 problems.append(f"{annotation.trajectory_id}: {who} has rows in both {first} and {name}")
     return problems
