@@ -316,7 +316,7 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
     if problems:
         raise SuiteError(f"{path.name}, {'; '.join(problems)}")
     targets, off = found.get("targets") or default_targets(), set()
-    if not main_target(targets).is_outcome:
+    if not main_target(targets).is_outcome and all(target.level == "run" for target in scored(targets)):
         off.add("errors")
     if not any(target.is_outcome for target in scored(targets)):
         off.add("rates")

@@ -25,11 +25,10 @@ INPUTS: Final[Mapping[str, str]] = {
 """What a judge sees, by its declared inputs."""
 
 
-def metrics_shown(target: Target) -> dict[str, str]:
+def metric_titles_of(target: Target) -> dict[str, str]:
     """Return the titles of the metrics of a target, by name, in the order in which pages list them."""
-    if target.type == "binary":
-        return {name: title for name, title in METRIC_TITLES.items() if name in target.metrics}
-    return {name: metric.title for name, metric in metrics_of(target).items()}
+    names = in_order(target.metrics, METRIC_TITLES) if target.type == "binary" else target.metrics
+    return {name: metrics_of(target)[name].title for name in names}
 
 
 MEANINGS: Final[Mapping[str, str]] = {
@@ -46,9 +45,8 @@ MISSING: Final[Mapping[str, str]] = {
 
 def meaning_of(target: Target) -> str:
     """Return what the main metric of a target is, in words or as a formula; empty if only About says it."""
-    formulas = {} if target.type == "binary" else metrics_of(target)
     metric = target.main_metric
-    return MEANINGS.get(metric) or (formulas[metric].formula if formulas else "")
+    return MEANINGS.get(metric) or ("" if target.is_ranked_by_counts else metrics_of(target)[metric].formula)
 
 
 def rated_target(suite: Suite) -> Target:

@@ -95,7 +95,7 @@ def _rests_on(cell: Cell, figure: str) -> int | None:
         "tnr": tn + fp,
         "fpr": tn + fp,
         "balanced_accuracy": min(tp + fn, tn + fp),
-    }[figure]
+    }.get(figure, cell["n"])
 
 
 def cost_cell(cost: Mapping[str, Any] | None) -> TableCell:

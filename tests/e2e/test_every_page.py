@@ -29,7 +29,7 @@ ADDRESSES = {
     "Compare": ["/compare?judges=paper/gpt-4o-tree,paper/claude-3.7-sonnet-screenshot", "/compare"],
     "My agent": ["/my-agent"],
     "My judge": ["/validate"],
-    "Success rates": ["/rates?benchmark=webarena", "/rates?benchmark=workarena%2B%2B"],
+    "Rates": ["/rates?benchmark=webarena", "/rates?benchmark=workarena%2B%2B"],
     "Trajectories": ["/trajectories", "/trajectories?split=dev"],
     "Errors": ["/errors"],
     "Labels": ["/labels"],

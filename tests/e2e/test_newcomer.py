@@ -120,12 +120,12 @@ def test_see_a_false_positive_with_its_screenshots(newcomer):
     newcomer.press("Read its errors and its reasoning")
     newcomer.press("False positives")
     listed = page.locator("article.error", has=page.get_by_text("Open the last step")).first
-    expect(listed).to_contain_text("The judge says success, the experts say failure.")
+    expect(listed).to_contain_text("The judge says yes, the experts say no.")
     newcomer.press("Open the last step", listed)
     picture = page.locator("section.step:visible .picture img")
     picture.wait_for()
     page.wait_for_function("image => image.complete && image.naturalWidth > 0", arg=picture.element_handle())
-    expect(page.locator(".said-table tr", has_text="Success")).to_contain_text("no")
+    expect(page.locator(".said-table tr", has_text="Success")).to_contain_text("No")
     said = page.locator(".side", has_text="unlike the experts")
     expect(said).to_contain_text(JUDGE)
     expect(said).to_contain_text("self-reported")
@@ -197,10 +197,10 @@ def test_download_the_board_as_csv_json_and_dataframe(newcomer):
 
 
 def test_learn_how_precision_is_defined(newcomer):
-    meaning = "Precision is the share of the trajectories called successful that really are."
+    meaning = "Precision is the share of a judge's yes answers that are right."
     expect(newcomer.page.locator(".lead").first).to_contain_text(meaning)
     newcomer.open_menu("About")
-    expect(newcomer.page.get_by_text("Precision ranks the board")).to_be_visible()
+    expect(newcomer.page.get_by_text("Precision on success ranks the board")).to_be_visible()
     newcomer.press("All metrics and their formulas")
     formula = newcomer.page.locator("tr", has=newcomer.page.get_by_text("TP / (TP + FP)", exact=True))
     expect(formula.get_by_role("rowheader")).to_have_text("Precision")

@@ -98,10 +98,10 @@ class TestTheSameThreeFilesGiveTheSameFigures:
             ]
             found = [re.findall(r'<tr><th scope="row">([^<]*/[^<]*)</th><td>([^<]*)', each) for each in pages]
             assert found[0] == found[1] and len(found[0]) == 10
-            leads = [re.search(r"this judge calls .*? have a tag", shown_text(each))[0] for each in pages]
+            leads = [re.search(r"this judge says .*? have a tag", shown_text(each))[0] for each in pages]
             assert leads[0] == leads[1]
             if place == 0:
-                assert "calls 101 failures successful and 83 successes unsuccessful" in leads[0]
+                assert "yes to 101 trajectories that should get a no, and no to 83 that" in leads[0]
 
     def test_and_a_row_whose_verdicts_are_not_known_keeps_its_printed_figures(self, as_paper_verdicts):
         client, _ = as_paper_verdicts
@@ -170,7 +170,7 @@ def test_a_submission_has_the_verdicts_of_its_file(public):
     row = service.records.board().row(ids["Beta"])
     found = verdicts_of(service)
     assert found.are_known(row) and found.with_figures(row) is row
-    assert (found.for_row(row).success == service.records.verdicts(row.id).targets["success"]).all()
+    assert (found.for_row(row).answers == service.records.verdicts(row.id).targets["success"]).all()
 
 
 def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(public, monkeypatch):
@@ -182,8 +182,8 @@ def test_a_judge_that_the_dataset_carries_in_part_has_errors_and_no_figures(publ
     found = verdicts_of(service, [*some, *whole], monkeypatch)
     part, whole = (found.find(name, "test") for name in ("part", "whole"))
     assert (part.is_complete, whole.is_complete) == (False, True)
-    assert part.success.tolist() == [1] * 5 + [-1] * (len(every) - 5)
-    assert whole.success.tolist() == [0] + [-1] * (len(every) - 1)
+    assert part.answers.tolist() == [1] * 5 + [-1] * (len(every) - 5)
+    assert whole.answers.tolist() == [0] + [-1] * (len(every) - 1)
     assert "side_effect" not in whole.verdicts.targets
 
 

@@ -59,10 +59,6 @@ class SuiteProfile:
 
     title: str = ""
     description: str = ""
-    noun: str = "agents"
-    """Whose runs are judged, in the plural: ``web agents``."""
-    modalities: tuple[str, ...] = MODALITIES
-    """What runs consist of, some of `MODALITIES`. Pages offer no filter or view for the others."""
     citation: str = ""
     links: tuple[tuple[str, str], ...] = ()
     """Names and addresses, in the order of the file."""
@@ -75,6 +71,10 @@ class SuiteProfile:
     """The day on which the data were published, such as ``2026-11-26``."""
     trivial_judges: bool = True
     """Whether the board lists trivial judges as references, such as one that always says yes."""
+    noun: str = "agents"
+    """Whose runs are judged, in the plural: ``web agents``."""
+    modalities: tuple[str, ...] = MODALITIES
+    """What runs consist of, some of `MODALITIES`. Pages offer no filter or view for the others."""
 
     @property
     def place(self) -> str:

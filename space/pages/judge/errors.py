@@ -72,9 +72,12 @@ class TagReader:
 def errors_of(
     services: Services, column: JudgeColumn, split: str, blind: BlindItems
 ) -> tuple[WrongVerdict, ...]:
-    """Return a judge's errors on a split, the clearest first, except those hidden from the reader."""
+    """Return a judge's errors on the main target, the clearest first, except those hidden from the reader.
+
+    If the target is not an outcome, there are none; wrong steps and parts are listed apart.
+    """
     labels = services.verdicts.labels(split)
-    if labels is None:
+    if labels is None or not services.verdicts.target.is_outcome:
         return ()
     others = [
         other.answers for other in services.verdicts.by_judge(split).values() if other.judge != column.judge
@@ -320,7 +323,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             PATH,
             status=404 if judge and column is None else 200,
             judge=judge,
-            target_title=verdicts.target.title,
+            target=verdicts.target,
             column=column,
             queue=queue_page(services, column, chosen, wanted, page, tags, reader) if column else None,
             choices=[] if column else judge_choices(services, chosen, every, reader.blind),

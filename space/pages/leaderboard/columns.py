@@ -7,7 +7,7 @@ from arb.core.suites.targets import Target, scored
 from arb.core.vocabulary import BENCHMARK_TITLES, METRIC_TITLES
 from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.rows import parts_of
-from space.pages.rows import in_order, metrics_shown
+from space.pages.rows import in_order, metric_titles_of
 
 FACTS: Final[Mapping[str, str]] = {
     "cost": "Cost, $ per 1,000",
@@ -27,7 +27,7 @@ UNUSUAL: Final = METRIC_TITLES.keys() - {"precision", "recall", "f1"} | {
 
 def metric_titles(targets: Iterable[Target]) -> dict[str, str]:
     """Return the titles of the metrics of all targets, by name."""
-    return {name: title for target in targets for name, title in metrics_shown(target).items()}
+    return {name: title for target in targets for name, title in metric_titles_of(target).items()}
 
 
 def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[str, str]:

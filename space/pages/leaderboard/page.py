@@ -30,7 +30,7 @@ from space.pages.leaderboard.query import (
 )
 from space.pages.leaderboard.summary import sentences
 from space.pages.leaderboard.table import view_board
-from space.pages.rows import INPUTS, meaning_of, metrics_shown
+from space.pages.rows import INPUTS, meaning_of, metric_titles_of
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import MARKS, cost_cell
@@ -118,7 +118,7 @@ def choice_values(board: Board, choice: LeaderboardQuery, errors_behind: ErrorsB
 def address_values(choice: LeaderboardQuery) -> dict[str, Any]:
     return {
         "choice": choice,
-        "figures": metrics_shown(choice.target),
+        "figures": metric_titles_of(choice.target),
         "inputs": INPUTS,
         "address": lambda **changes: address_of_choice(choice, **changes),
     }

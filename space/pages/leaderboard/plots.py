@@ -17,7 +17,7 @@ from leaderboard.board.board import BoardRow
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.score import interval_of
 from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, cell_of, figure_of
-from space.pages.rows import metrics_shown
+from space.pages.rows import metric_titles_of
 from space.web.cells import cost_cell, ends_text, metric_text, short_name, unit_of
 
 WIDTH, HEIGHT = 600, 400
@@ -237,7 +237,7 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
         return None
     ends = [_ends(row, choice, figure, value) for row, value in zip(drawn, values, strict=True)]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
-    unit, title = unit_of(figure), metrics_shown(choice.target)[figure]
+    unit, title = unit_of(figure), metric_titles_of(choice.target)[figure]
     bottom, top = max(least - MARGIN, min(0.0, least)), most + MARGIN
     if unit == 100:
         top = min(top, 1.0)

@@ -22,7 +22,7 @@ from space.pages.leaderboard.query import (
     precision_recall_front,
     widen,
 )
-from space.pages.rows import metrics_shown
+from space.pages.rows import metric_titles_of
 from space.web.cells import Axis, Span, TableCell, cost_cell, distinct_names, metric_cell, noise_on_board
 
 RANK_WIDTH = "ranked"
@@ -95,7 +95,7 @@ class BoardView:
     @property
     def sortable(self) -> dict[str, str]:
         """The titles of the columns that sort the table, by their names in the URL."""
-        metrics = metrics_shown(self.choice.target)
+        metrics = metric_titles_of(self.choice.target)
         fixed = {"rank": "Rank", "judge": "Judge", "figure": metrics[self.choice.metric]}
         others = {name: metrics[name] for name in self.other_figures}
         facts = {"date" if name == "source" else name: title for name, title in self.facts.items()}
@@ -138,7 +138,7 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     names = part_names(board.rows, [target.name for target in targets], "by_benchmark")
     titles = column_titles(names, targets)
     columns = choice.columns or usual_columns(board, titles)
-    metrics = metrics_shown(choice.target)
+    metrics = metric_titles_of(choice.target)
     others = tuple(name for name in metrics if name in columns and name != choice.metric)
     parts = _parts(chosen, choice, {name: title for name, title in titles.items() if name in columns})
     first, last = widen(choice.rows, len(judges))

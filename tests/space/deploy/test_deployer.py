@@ -78,7 +78,8 @@ def test_the_thumbnail_is_a_small_picture_with_the_title(hub, deploy, deployment
     deploy()
     content_of = content(space_of(hub))["thumbnail.png"]
     assert (Image.open(BytesIO(content_of)).size, len(content_of) < 50_000) == ((1200, 648), True)
-    assert content_of == draw_thumbnail(deployment.title) != draw_thumbnail("Another suite")
+    noun = deployment.profile.noun
+    assert content_of == draw_thumbnail(deployment.title, noun) != draw_thumbnail("Another suite", noun)
 
 
 def test_a_docker_space_has_an_image_and_becomes_a_gradio_space_by_the_next_deployment(hub, deploy):
