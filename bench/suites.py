@@ -50,14 +50,15 @@ def write_suite(folder: Path, n_judges: int, n_tasks: int, seed: int) -> None:
         (folder / "verdicts" / f"judge-{judge}.jsonl").write_text("\n".join(lines) + "\n")
 
 
-def seconds(client: TestClient, path: str, times: int = 1) -> float:
-    """Return the median seconds of a request."""
-    found = []
+def seconds(client: TestClient, times: int = 1) -> dict[str, float]:
+    """Return the median seconds of requests of the two pages in turn, by path."""
+    found: dict[str, list[float]] = {"/": [], "/suites": []}
     for _ in range(times):
-        began = time.perf_counter()
-        client.get(path).raise_for_status()
-        found.append(time.perf_counter() - began)
-    return statistics.median(found)
+        for path, durations in found.items():
+            began = time.perf_counter()
+            client.get(path).raise_for_status()
+            durations.append(time.perf_counter() - began)
+    return {path: statistics.median(durations) for path, durations in found.items()}
 
 
 def main() -> None:
@@ -79,8 +80,7 @@ def main() -> None:
             for services in app.state.services_by_suite.values():
                 services.submissions.records.board()
             built = time.perf_counter() - began
-            first = {path: seconds(client, path) for path in ("/", "/suites")}
-            later = {path: seconds(client, path, times=21) for path in ("/", "/suites")}
+            first, later = seconds(client), seconds(client, times=101)
     ratio = later["/suites"] / later["/"]
     print(f"{n_suites} suites with {n_judges} judges each; all boards built in {built:.1f} s")
     print(f"first view: leaderboard {first['/']:.2f} s, suites {first['/suites']:.2f} s")

@@ -142,8 +142,8 @@ Line = dict[str, tuple[BoardRow, MatrixCell]]
 
 def common_metrics(suites: Sequence[SuiteBoard]) -> tuple[str, ...]:
     """Return the metrics to choose from: balanced accuracy, and those that all suites show."""
-    shown = [set(suite.target.metrics) for suite in suites if suite.target is not None]
-    others = (name for name in BINARY_METRICS if shown and all(name in metrics for metrics in shown))
+    of_suites = [set(suite.target.metrics) for suite in suites if suite.target is not None]
+    others = (name for name in BINARY_METRICS if of_suites and all(name in metrics for metrics in of_suites))
     return (COMMON_METRIC, *(name for name in others if name != COMMON_METRIC))
 
 
@@ -208,23 +208,23 @@ def _pooled(cell: Cell) -> np.ndarray | None:
 
 def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
     """Return the matrix; the judges on most suites come first, then those with the best mean."""
-    shown = [column for column in columns if column.suite.target is not None]
-    lines = sorted(_matched(shown), key=lambda line: _order(line, metric))
+    comparable = [column for column in columns if column.suite.target is not None]
+    lines = sorted(_matched(comparable), key=lambda line: _order(line, metric))
     references: dict[str, dict[str, MatrixCell]] = {}
-    for column in shown:
+    for column in comparable:
         for row in column.rows:
             if row.provenance == "reference":
                 name = REFERENCES.get(row.judge, row.judge)
                 references.setdefault(name, {})[column.suite.name] = column.cells[row.id]
     return SuiteMatrix(
         metric=metric,
-        metrics=common_metrics([column.suite for column in shown]),
-        suites=tuple(column.suite.name for column in shown),
+        metrics=common_metrics([column.suite for column in comparable]),
+        suites=tuple(column.suite.name for column in comparable),
         left_out=tuple(column.suite.title for column in columns if column.suite.target is None),
         rows=tuple(map(_row_of, lines)),
         references=tuple(MatrixRow(name, "", "", cells) for name, cells in references.items()),
         agreements=tuple(
-            _agreement(a, b, lines, metric) for place, a in enumerate(shown) for b in shown[place + 1 :]
+            _agreement(a, b, lines, metric) for place, a in enumerate(comparable) for b in comparable[place + 1 :]
         ),
     )
 
