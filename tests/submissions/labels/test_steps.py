@@ -1,5 +1,7 @@
 """Annotations of steps: saved per step, complete only with all of them, published, imported and compared."""
 
+from functools import partial
+
 import pytest
 
 from arb.core.annotation import Annotation
@@ -15,6 +17,7 @@ from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft, discussion_items
+from tests.submissions.conftest import invoke
 from tests.submissions.labels.conftest import ADA, BOB, GRACE
 from tests.support.step_suite import OTHER, STUBBORN, write_step_suite
 
@@ -114,3 +117,17 @@ def test_files_keep_what_answers_are_about(annotation):
     assert [line.rpartition("/")[2] for line in lines[1:4]] == [
         "sample-forum.1,,,Ada,,", "sample-forum.1,1,,Ada,,", "sample-forum.1,2,,Ada,,"
     ]  # fmt: skip
+
+
+def test_commands_import_files_of_steps_and_export_no_form_that_cannot_ask_about_them(annotation, tmp_path):
+    run = partial(invoke, annotation.service.settings, "annotate")
+    done = run("export", "--format", "label-studio", "--out", str(tmp_path / "out"))
+    assert done.exit_code == 2 and "the suite asks about steps or parts" in done.stderr
+    rows = [Annotation(OTHER, "ada", {"final": "1"})]
+    rows += [Annotation(OTHER, "ada", {"move": "1"}, of_step=step) for step in "12"]
+    (tmp_path / "ada.csv").write_text(write_released(rows, questions=annotation.suite.targets))
+    done = run("import", str(tmp_path / "ada.csv"), "--format", "csv")
+    assert done.exit_code == 0, done.output
+    assert "1 annotations recorded; 0 were already recorded" in done.output
+    again = run("import", str(tmp_path / "ada.csv"), "--format", "csv")
+    assert "0 annotations recorded; 1 were already recorded" in again.output
