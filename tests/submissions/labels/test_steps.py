@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import numpy as np
 import pytest
 
 from arb.core.annotation import Annotation
@@ -18,8 +19,8 @@ from submissions.errors import SubmissionError
 from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft, discussion_items
 from tests.submissions.conftest import invoke
-from tests.submissions.labels.conftest import ADA, BOB, GRACE
-from tests.support.step_suite import OTHER, STUBBORN, write_step_suite
+from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE
+from tests.support.step_suite import FINAL, OTHER, STEP, STUBBORN, write_step_suite
 
 
 @pytest.fixture
@@ -86,6 +87,30 @@ def test_a_label_version_has_the_steps_and_agreement_compares_them(annotation):
     assert (moves["1"], moves["3"]) == (0, 2)
     first = annotation.now().finished(STUBBORN)[0][1].answered_steps["2"]["move"]
     assert moves["2"] == {"1": 0, "0": 1}[first]
+
+
+def test_the_majority_of_the_annotators_is_the_label_of_a_step(tmp_path):
+    ruled = (f'{each}aggregate = "{rule}"\n' for each, rule in ((FINAL, "adjudicated"), (STEP, "majority")))
+    suite = write_step_suite(tmp_path / "steps", "".join(ruled))
+    settings = Settings(
+        suite=str(suite), state_dir=tmp_path / "state", data_dir=tmp_path / "none", labels="records"
+    )
+    annotation = AnnotationService(SubmissionsApp(settings))
+    for actor in (ADA, BOB, EVE):
+        annotation.invite(actor.name, GRACE)
+    annotation.assign_trajectories([STUBBORN], 0.0, 1, GRACE, times=3)
+    # Step 1: 1, 0, 0. Step 2: three answers. Step 3: all say -1.
+    for actor, moves, final in ((ADA, "1 1 -1", "1"), (BOB, "0 0 -1", "0"), (EVE, "0 -1 -1", "0")):
+        annotation.save(STUBBORN, said(moves, final), 0, actor)
+    version = annotation.publish(GRACE, "first round")
+    assert {*version.left_out} == {f"{STUBBORN}: final", f"{STUBBORN}, step 2: move"}
+    annotation.resolve(STUBBORN, "final", "-1", "step 3", GRACE)
+    assert annotation.publish(GRACE, "decided").left_out == (f"{STUBBORN}, step 2: move",)
+    labels = annotation.service.labels.test
+    of_run = np.array([item.trajectory_id == STUBBORN for item in labels.trajectories])
+    # -1 is not positive. The codes of 1, 0, -1 are 0, 1, 2; the run itself has no move, and step 2 none yet.
+    assert labels.only(of_run).primary["final"].tolist() == [0, -1, -1, -1]
+    assert labels.only(of_run).primary["move"].tolist() == [-1, 1, -1, 2]
 
 
 def test_a_file_of_steps_is_imported_as_one_annotation_of_the_run(annotation):

@@ -7,7 +7,7 @@ from arb.core.predictions.table import Predictions
 from arb.core.suite import load_suite
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import score_report
-from submissions.privacy.disclosure import digests_of, hidden_half, labels_of
+from submissions.privacy.disclosure import digests_of, hidden_half
 
 TEST = load_suite().split("test")
 KEY = b"k" * 32
@@ -57,12 +57,11 @@ def test_figures_of_the_shown_half_do_not_depend_on_hidden_labels(ranked):
     reports = {}
     for name, rows in (("shown", ~ranked), ("ranked", ranked)):
         file = aligned.take(np.flatnonzero(rows))
-        part = labels_of(_label_set(truth), rows).trajectories
+        part = _label_set(truth).only(rows).trajectories
         assert len(file.state) == len(file.targets["success"]) == rows.sum() == len(part)
         digests_of(file, part)
         reports[name] = [
-            score_report(file, labels_of(_label_set(labels), rows), n_resamples=100)
-            for labels in (truth, flipped)
+            score_report(file, _label_set(labels).only(rows), n_resamples=100) for labels in (truth, flipped)
         ]
     assert reports["shown"][0] == reports["shown"][1]
     assert reports["ranked"][0] != reports["ranked"][1]
