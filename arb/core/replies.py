@@ -310,7 +310,7 @@ _FORMS: Final[Mapping[str, Form]] = MappingProxyType(
         "osreward": "judge",
         "browseruse": "verdict",
         "rubric": "criteria",
-        "lookback": "criteria",
+        "tools": "criteria",
     }
 )
 """The form of a judge's answers by the first word of its folder's name. Other judges use tags."""
@@ -453,9 +453,9 @@ def read_criteria(text: str) -> list[CriterionRating]:
     ``required`` may be ``optional``, and ``met`` may be ``not met``. Other lines are ignored.
     """
     found = {}
-    for number, (kind, is_met, shown, *why) in numbered_rows(text):
+    for number, (kind, is_met, seen_at, *why) in numbered_rows(text):
         if kind.casefold() in ("required", "optional") and is_met.casefold() in ("met", "not met"):
-            step = _STEP.search(shown)
+            step = _STEP.search(seen_at)
             found[number] = CriterionRating(
                 number,
                 is_required=kind.casefold() == "required",

@@ -25,11 +25,11 @@ from arb.core.lazy import lazy_imports
 from arb.core.plugins import leave_out, load_plugins
 from arb.judges.catalog.aer import AerJudge
 from arb.judges.catalog.last_frames import BrowserUseJudge, OSRewardJudge
-from arb.judges.catalog.look_back import LookBackJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.rubric import RubricJudge
 from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.steps import StepJudge
+from arb.judges.catalog.tool_judge import ToolJudge
 from arb.judges.catalog.webjudge import WebJudge
 from arb.judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of, traits_of
 from arb.judges.wrappers import JudgeWrapper
@@ -178,7 +178,7 @@ KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "aer": AerJudge,
     "browser-use": BrowserUseJudge,
     "constant": ConstantJudge,
-    "look-back": LookBackJudge,
+    "tools": ToolJudge,
     "nnetnav": NNetNavJudge,
     "osreward": OSRewardJudge,
     "rubric": RubricJudge,

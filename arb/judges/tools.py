@@ -62,12 +62,12 @@ class RunTools:
         pictures: list[str | Image] = []
         for place, call in enumerate(calls):
             if place < MOST_CALLS:
-                text, shown = self._result(call)
+                text, images = self._result(call)
             else:
-                text, shown = f"not carried out: make at most {MOST_CALLS} calls at once", ()
+                text, images = f"not carried out: make at most {MOST_CALLS} calls at once", ()
             cut = prompting.cut_middle(text, RESULT_CHARS) or "(empty)"
             messages.append(Message("tool", cut, tool_call_id=call.id))
-            pictures += shown
+            pictures += images
         return (*messages, Message("user", tuple(pictures))) if pictures else tuple(messages)
 
     def _result(self, call: ToolCall) -> Result:

@@ -41,11 +41,14 @@ class LastFramesJudge(OneModelJudge):
         return [step.screenshot for step in steps if step.screenshot is not None]
 
     def messages(self, view: View) -> tuple[Message, ...]:
-        prompts, shown = prompting.read_prompts(self.prompts), self.screenshots(view)
+        prompts, images = prompting.read_prompts(self.prompts), self.screenshots(view)
         parts: list[str | Image] = prompting.goal_parts(view, prompts["task"])
         parts.append(prompts["steps"].format(steps=prompting.steps_text(view.steps, view.answer)))
-        parts.append(prompts["shown"].format(count=len(shown)) if shown else prompts["none shown"])
-        return (Message("system", prompts["system"]), Message("user", prompting.content_of([*parts, *shown])))
+        parts.append(prompts["shown"].format(count=len(images)) if images else prompts["none shown"])
+        return (
+            Message("system", prompts["system"]),
+            Message("user", prompting.content_of([*parts, *images])),
+        )
 
 
 @dataclass(frozen=True)
@@ -84,5 +87,5 @@ class BrowserUseJudge(LastFramesJudge):
 
     def screenshots(self, view: View) -> list[Image]:
         """Return the last recorded screenshots, of whichever steps."""
-        shown = [step.screenshot for step in view.steps if step.screenshot is not None]
-        return shown[-self.most_screenshots :]
+        images = [step.screenshot for step in view.steps if step.screenshot is not None]
+        return images[-self.most_screenshots :]

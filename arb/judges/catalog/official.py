@@ -467,7 +467,7 @@ class OfficialOSReward(_Official, OSRewardJudge):
         return replace(super().describe(), method="osreward", takes_text_for_screenshots=False)
 
     def messages(self, view: View) -> tuple[Message, ...]:
-        templates, shown = self.templates, self.screenshots(view)
+        templates, images = self.templates, self.screenshots(view)
         steps = []
         for number, step in enumerate(view.steps):
             thought, action = (
@@ -475,12 +475,12 @@ class OfficialOSReward(_Official, OSRewardJudge):
             )
             steps.append(fill(templates["step"], step_index=number, thought=thought, action=action))
         texts = [
-            fill(templates["shown"], items=len(shown)),
+            fill(templates["shown"], items=len(images)),
             fill(templates["platform"], platform="Web"),
             fill(templates["task"], instruction=view.goal.strip()),
             fill(templates["steps"], history_text="\n\n".join(steps)),
         ]
-        return (Message("system", templates["system"]), Message("user", (*shown, "\n".join(texts))))
+        return (Message("system", templates["system"]), Message("user", (*images, "\n".join(texts))))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -496,7 +496,7 @@ class OfficialBrowserUse(_Official, BrowserUseJudge):
         return replace(super().describe(), method="browseruse", takes_text_for_screenshots=False)
 
     def messages(self, view: View) -> tuple[Message, ...]:
-        templates, shown = self.templates, self.screenshots(view)
+        templates, images = self.templates, self.screenshots(view)
         steps = []
         for number, step in enumerate(view.steps, start=1):
             if step.action is not None:
@@ -512,9 +512,9 @@ class OfficialBrowserUse(_Official, BrowserUseJudge):
             ground_truth_prompt="",
             steps_text_truncated=self._cut("\n".join(steps)),
             final_result_truncated=self._cut(final_result(view)),
-            encoded_images=len(shown),
+            encoded_images=len(images),
         )
-        return (Message("system", system), Message("user", (asked, *map(_called_png, shown))))
+        return (Message("system", system), Message("user", (asked, *map(_called_png, images))))
 
     def _cut(self, text: str, most: int = 40_000) -> str:
         return text if len(text) <= most else text[: most - 23] + self.templates["cut"]

@@ -58,7 +58,7 @@ class RubricJudge(OneModelJudge):
         criteria = read_rubric(text)
         if not any(each.is_required for each in criteria):
             return Answer("unparsed")
-        (reply,) = yield [verdict_call(view, lambda shown: self.messages(shown, criteria))]
+        (reply,) = yield [verdict_call(view, lambda each: self.messages(each, criteria))]
         answer = parse_answer(reply, self.form)
         if answer.state != "ok":
             return answer
@@ -68,9 +68,9 @@ class RubricJudge(OneModelJudge):
         if {each.number for each in rated if each.is_required} != required:
             return Answer("unparsed")
         evidence = []
-        for rating, shown in zip(rated, answer.evidence, strict=True):
+        for rating, rated_as in zip(rated, answer.evidence, strict=True):
             if (criterion := by_number.get(rating.number)) is not None:
-                evidence.append(shown._replace(criterion=f"{criterion.kind}: {criterion.text}"))
+                evidence.append(rated_as._replace(criterion=f"{criterion.kind}: {criterion.text}"))
         return replace(answer, evidence=tuple(evidence))
 
     def criteria_messages(self, view: View) -> tuple[Message, ...]:

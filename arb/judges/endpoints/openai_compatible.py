@@ -88,16 +88,16 @@ def encoded(body: Mapping[str, Any]) -> bytes:
 def message_to_json(message: Message) -> dict[str, Any]:
     """Return a message as a JSON object. Its content is a string, or a list of texts and pictures."""
     content = message.content
-    told: dict[str, Any] = {"role": message.role}
-    told["content"] = content if isinstance(content, str) else [_part(part) for part in content]
+    body: dict[str, Any] = {"role": message.role}
+    body["content"] = content if isinstance(content, str) else [_part(part) for part in content]
     if message.tool_calls:
-        told["content"] = content or None  # an empty text is refused by some endpoints
-        told["tool_calls"] = [_tool_call_to_json(each) for each in message.tool_calls]
+        body["content"] = content or None  # an empty text is refused by some endpoints
+        body["tool_calls"] = [_tool_call_to_json(each) for each in message.tool_calls]
         for each in message.tool_calls:
-            told |= (each.extra or {}).get("message", {})
+            body |= (each.extra or {}).get("message", {})
     if message.tool_call_id is not None:
-        told["tool_call_id"] = message.tool_call_id
-    return told
+        body["tool_call_id"] = message.tool_call_id
+    return body
 
 
 def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:

@@ -26,8 +26,8 @@ TYPICAL_TOKENS: Final = {
 
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
 
-TYPICAL_LOOKS: Final = 3
-TOKENS_OF_A_LOOK: Final = 40
+TYPICAL_TOOL_CALLS: Final = 3
+TOKENS_OF_A_TOOL_CALL: Final = 40
 """How many calls of tools a plan assumes for a judge that offers tools, and the tokens of such a reply."""
 
 YES_SHARE: Final = 0.35
@@ -64,7 +64,7 @@ class PilotReplies:
         return statistics.fmean(known) if known else 0.0
 
     @cached_property
-    def looks(self) -> int:
+    def tool_calls(self) -> int:
         """The typical number of replies that call tools before a reply that does not."""
         calls = sum(bool(reply.tool_calls) for reply in self.replies)
         return round(calls / max(1, len(self.replies) - calls))
@@ -102,11 +102,11 @@ def dummy_reply(
     offers tools, the first replies call one of them.
     """
     looks = sum(bool(message.tool_calls) for message in call.messages)
-    if call.tools and looks < (TYPICAL_LOOKS if pilot is None else pilot.looks):
+    if call.tools and looks < (TYPICAL_TOOL_CALLS if pilot is None else pilot.tool_calls):
         tool = call.tools[looks % len(call.tools)]
         arguments = dict.fromkeys(tool.parameters.get("required", ()), 1)
         asked = ToolCall(f"call_{looks}", tool.name, json.dumps(arguments))
-        tokens = TOKENS_OF_A_LOOK if pilot is None else round(pilot.mean_output)
+        tokens = TOKENS_OF_A_TOOL_CALL if pilot is None else round(pilot.mean_output)
         output_tokens = min(tokens, max_output_tokens)
         return Reply(finish_reason="stop", output_tokens=output_tokens, key=key, tool_calls=(asked,))
     if pilot is not None and pilot.texts:

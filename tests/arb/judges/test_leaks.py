@@ -109,7 +109,7 @@ def test_nor_does_it_in_the_official_words(planted, name, official_settings):
 
 
 def test_nor_does_any_tool_show_it(planted):
-    shown = planted.view(TRAJECTORY_ID, find_judge("look-back").wants)
+    shown = planted.view(TRAJECTORY_ID, find_judge("tools").wants)
     asked = [("open_step", {"n": step.number}) for step in shown.steps]
     asked += [("diff", {"a": 1, "b": 3}), *(("search", {"text": word[:4]}) for word in PLANTED)]
     calls = [ToolCall(str(number), name, json.dumps(each)) for number, (name, each) in enumerate(asked)]

@@ -86,7 +86,7 @@ def rated_criteria(request: Request) -> str:
     return "\n".join(f"{number} | {need} | {met} | step 1 | The page shows it." for number, need in rows)
 
 
-def look_back(request: Request) -> str | Scripted:
+def with_tools(request: Request) -> str | Scripted:
     """As a judge with tools asks: three looks in two replies, and then the requirements with their steps."""
     looks = (("open_step", {"n": 1}), ("search", {"text": "the"})), (("screenshot", {"n": 1}),)
     if request.looks < len(looks) and "without a tool." not in request.text.splitlines()[-1]:
@@ -108,7 +108,7 @@ FAMILIES: tuple[tuple[str, Callable[[Request], str | Scripted]], ...] = (
     (r"^Step N: one of", steps_and_status),
     (r"^number \| .* outcome or process", criteria),
     (r"^number \| .*, as given", rated_criteria),
-    (r"^number \| required \| met or not met", look_back),
+    (r"^number \| required \| met or not met", with_tools),
     (r"^Judge: SUCCESS or FAIL$", judge_line),
     (r'"verdict": true or false', verdict_object),
     (r"<success>", tags),

@@ -76,7 +76,7 @@ def test_calls_of_tools_and_their_declarations_are_within_the_limit_too(tmp_path
     faults = FaultPlan(STORM, seed=3, retry_after_s=0.01)
     with LLMServer("judges", latency_s=0.002, faults=faults) as server:
         options = ("--price", f"m={IN},{OUT}", "--max-output-tokens", 400, "--max-usd", LIMIT)
-        result = judge_runs.run(server.base_url, tmp_path, *options, judge="look-back", split="dev")
+        result = judge_runs.run(server.base_url, tmp_path, *options, judge="tools", split="dev")
         assert result.exit_code == 3, result.output
         assert any(body["messages"][-1]["role"] == "tool" for body in server.chat.bodies)
         assert server.counts.usd(IN, OUT) <= LIMIT

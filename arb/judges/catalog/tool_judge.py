@@ -18,7 +18,7 @@ TREE_CHARS = 20_000
 
 
 @dataclass(frozen=True)
-class LookBackJudge(OneModelJudge):
+class ToolJudge(OneModelJudge):
     """A judge that starts from the final state and decides with tools what else to look at.
 
     It makes at most ``max_calls`` calls for a run. Once they have cost ``max_usd``, the next one is the last.
@@ -26,8 +26,8 @@ class LookBackJudge(OneModelJudge):
     """
 
     form: ClassVar[Form] = "criteria"
-    prompts: ClassVar[str] = "look_back"
-    method: ClassVar[str] = "lookback"
+    prompts: ClassVar[str] = "tools"
+    method: ClassVar[str] = "tools"
     wants: ClassVar[Wants] = Wants(axtrees="all", screenshots="all", goal_images=True)
 
     max_calls: int = 8
@@ -48,7 +48,7 @@ class LookBackJudge(OneModelJudge):
         tools, messages, paid_usd = RunTools(view), self.messages(view), 0.0
         for number in range(1, self.max_calls + 1):
             is_last = number == self.max_calls or paid_usd >= self.max_usd
-            last = Message("user", prompting.read_prompts("look_back")["last"])
+            last = Message("user", prompting.read_prompts("tools")["last"])
             (reply,) = yield [Call("verdict", (*messages, last) if is_last else messages, tools=TOOLS)]
             if is_last or reply.state != "ok" or not reply.tool_calls:
                 break
@@ -59,7 +59,7 @@ class LookBackJudge(OneModelJudge):
 
     def messages(self, view: View) -> tuple[Message, ...]:
         """Return the messages of the first call: the goal, the actions, and the page at the end."""
-        prompts, end = prompting.read_prompts("look_back"), prompting.last_step(view)
+        prompts, end = prompting.read_prompts("tools"), prompting.last_step(view)
         actions = "\n".join(f"step {step.number}: {step.action or '(none)'}" for step in view.steps)
         parts: list[str | Image] = prompting.goal_parts(view)
         parts.append(prompts["actions"].format(count=len(view.steps), actions=actions or "(none)"))

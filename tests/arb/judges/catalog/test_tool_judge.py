@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from arb.judges.catalog.look_back import LookBackJudge
+from arb.judges.catalog.tool_judge import ToolJudge
 from arb.judges.run.folder import read_judgments
 from arb.judges.types import Evidence, Reply, ToolCall
 from tests.support import judge_runs
@@ -21,7 +21,7 @@ from tests.support.llm_server.server import LLMServer
 VERDICT = (
     "1 | required | met | step 3 | two teapots: the basket has them\n2 | optional | not met | - | a note"
 )
-JUDGE = LookBackJudge("look-back", "m")
+JUDGE = ToolJudge("tools", "m")
 
 
 def look(number: int, name: str = "open_step", cost_usd: float | None = None, **arguments) -> Reply:
@@ -73,16 +73,14 @@ def test_a_failed_call_ends_the_judgment_in_its_state(state):
 
 def test_a_run_has_every_look_in_its_records_and_a_second_run_pays_nothing(tmp_path):
     with LLMServer() as server:
-        assert judge_runs.run(server.base_url, tmp_path, judge="look-back", split="dev").exit_code == 0
+        assert judge_runs.run(server.base_url, tmp_path, judge="tools", split="dev").exit_code == 0
         paid = server.counts.calls
         for body in server.chat.bodies:
             assert [tool["function"]["name"] for tool in body["tools"]] == [
                 "open_step", "screenshot", "search", "diff",
             ]  # fmt: skip
         again = ("--out", tmp_path / "again")
-        assert (
-            judge_runs.run(server.base_url, tmp_path, *again, judge="look-back", split="dev").exit_code == 0
-        )
+        assert judge_runs.run(server.base_url, tmp_path, *again, judge="tools", split="dev").exit_code == 0
         assert server.counts.calls == paid
     records = list(read_judgments(tmp_path / "run"))
     assert list(map(without_cache, records)) == list(map(without_cache, read_judgments(tmp_path / "again")))
@@ -118,9 +116,7 @@ def test_of_ten_kills_under_faults_only_replies_in_flight_are_paid_again(tmp_pat
     faults = ("rate_limit", "server_error", "cut_json", "reset", "choices_empty", "slow_stream")
     plan = FaultPlan(dict.fromkeys(faults, 0.03), seed=1, at_most=2)
     with LLMServer(latency_s=0.1, faults=plan) as server:
-        given = judge_runs.options(
-            server, tmp_path, "--out", tmp_path / "run", judge="look-back", split="test"
-        )
+        given = judge_runs.options(server, tmp_path, "--out", tmp_path / "run", judge="tools", split="test")
         command = [sys.executable, "-m", "arb", "judges", "run", *given, "--max-in-flight", str(IN_FLIGHT)]
         for _ in range(KILLS):
             process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
