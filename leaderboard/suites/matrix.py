@@ -224,7 +224,9 @@ def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
         rows=tuple(map(_row_of, lines)),
         references=tuple(MatrixRow(name, "", "", cells) for name, cells in references.items()),
         agreements=tuple(
-            _agreement(a, b, lines, metric) for place, a in enumerate(comparable) for b in comparable[place + 1 :]
+            _agreement(a, b, lines, metric)
+            for place, a in enumerate(comparable)
+            for b in comparable[place + 1 :]
         ),
     )
 
