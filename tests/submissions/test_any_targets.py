@@ -15,6 +15,7 @@ from leaderboard.board.every_eval_ever import every_eval_ever
 from leaderboard.board.export import board_to_csv, site_files
 from leaderboard.compare import Entrant, columns_of, compare, compare_verdicts
 from leaderboard.labels.quality import ceiling_row, summarise
+from leaderboard.paper.published import SECOND_ANNOTATOR
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.scoring.rescore import label_effects, publish, rescore, rescorings
@@ -120,7 +121,7 @@ def test_grades_and_steps_go_from_a_file_to_the_board_a_comparison_and_new_label
     assert ranks[good.submission_id].separated_from == (poor.submission_id,)
     assert board.ranks("act", "precision")[good.submission_id].place == 1
     # The second annotator agrees with the first on everything.
-    (human,) = [row for row in board.rows if row.provenance == "reference"]
+    human = board.row(SECOND_ANNOTATOR)
     assert (human.score("quality")["overall"]["weighted_kappa"], human.score("act")["overall"]["n"]) == (
         1,
         120,
