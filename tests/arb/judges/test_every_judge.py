@@ -63,6 +63,24 @@ def test_over_the_sample_every_judge_gives_a_file_that_is_accepted_and_scored(ju
         }
 
 
+ONE_OF_EACH_CLASS = {type(judge): name for name, judge in judges().items() if getattr(judge, "models", {})}
+
+
+@pytest.mark.parametrize("judge", ONE_OF_EACH_CLASS.values())
+def test_every_kind_of_judge_is_listed_planned_and_certified(judge, server, cache, tmp_path):
+    assert judge in invoked(app, "list").output
+    options = (judge, "--suite", "sample", "--limit", 2, "--base-url", server.base_url, "--cache", cache)
+    plan = json.loads(invoked(app, "plan", *options, "--split", "dev", "--json").stdout)
+    assert plan["trajectories"] == 2 and not plan["problems"]
+    invoked(app, "certify", *options, "--out", tmp_path / "certificate", "--repeats", 1)
+    certificate = json.loads((tmp_path / "certificate" / "certificate.json").read_text())
+    assert certificate["trajectories"]["with_verdict"] == 2
+    cited = certificate.get("cited_steps")
+    # Of each reply of the script for the judge with tools, one step of two exists; the rubric names step 1.
+    expected = {"tools": 0.5, "rubric": 1.0}.get(judge)
+    assert (cited and cited["value"]) == expected
+
+
 def rows_of(run) -> list[dict]:
     return [json.loads(line) for line in (run / "predictions.jsonl").read_text().splitlines()]
 

@@ -27,7 +27,7 @@ from arb.judges.endpoints.openai_compatible import message_to_json
 from arb.judges.prompting import prompts_hash
 from arb.judges.registry import find_judge
 from arb.judges.types import View, ViewStep
-from tests.support.judges import judged, picture, view
+from tests.support.judges import judged, view
 
 CHECKOUTS = {"OSReward (OS-Shepherd-9B)": "OSREWARD", "browser-use": "BROWSER_USE"}
 NAMES = pytest.mark.parametrize("name", CHECKOUTS)
@@ -186,10 +186,44 @@ def _plain(parts) -> list[dict]:
     ]
 
 
+def test_without_a_checkout_the_messages_are_known_for_other_texts_in_place_of_the_authors():
+    """The layout was that of the authors' functions when both were compared, in November 2026."""
+    run = view(actions=1)
+    run = replace(run, steps=(run.steps[0], replace(run.steps[1], error="too late")))
+    shown = [
+        "{len(items)} shown.",
+        "On {trace['platform']}.",
+        "Do {trace['instruction']}",
+        "Did {history_text}",
+    ]
+    names = ("system", "empty", "step", "shown", "platform", "task", "steps")
+    texts = ("rules", "[none]", "{step_index}) {thought}, {action}", *shown)
+    *pictures, text = ours("osreward", run, dict(zip(names, texts, strict=True)))[1]["content"]
+    assert len(pictures) == 2
+    assert text["text"] == (
+        "2 shown.\nOn Web.\nDo Order two blue teapots.\nDid 0) because of 1, click('1')\n\n1) [none], [none]"
+    )
+    names = ("cut", "system", "user", "step", "actions", "error")
+    user = "{task_truncated or 'no'}|{ground_truth_prompt}|{steps_text_truncated}|"
+    user += "{final_result_truncated or 'none'}"
+    texts = (
+        "…",
+        "on {current_date}",
+        user,
+        "Step {i + 1}:\n",
+        "Did {action_json}\n",
+        "Oh {error}\n",
+    )
+    system, asked = ours("browser-use", run, dict(zip(names, texts, strict=True)))
+    assert system["content"] == "on (not recorded)"
+    text, *pictures = asked["content"]
+    assert len(pictures) == 2
+    assert text["text"] == ("Order two blue teapots.||Step 1:\nDid [\n \"click('1')\"\n]\nOh too late\n|none")
+
+
 @NAMES
 def test_official_prompts_refuse_runs_without_screenshots(name, tmp_path):
     source, texts = with_stand_ins(name, tmp_path)
     templates = read_frames_templates(replace(source, sha256=prompts_hash(*texts)), tmp_path)
     judge = with_official_prompts(find_judge(name), templates, "a checkout")
     assert (judge.describe().is_official, judge.describe().takes_text_for_screenshots) == (True, False)
-    assert picture(1) in [step.screenshot.content for step in view(actions=0).steps]
