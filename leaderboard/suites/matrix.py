@@ -12,6 +12,7 @@ binomial distributions. The ceiling of a suite is the mean tau between two halve
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -223,11 +224,7 @@ def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
         left_out=tuple(column.suite.title for column in columns if column.suite.target is None),
         rows=tuple(map(_row_of, lines)),
         references=tuple(MatrixRow(name, "", "", cells) for name, cells in references.items()),
-        agreements=tuple(
-            _agreement(a, b, lines, metric)
-            for place, a in enumerate(comparable)
-            for b in comparable[place + 1 :]
-        ),
+        agreements=tuple(_agreement(a, b, lines, metric) for a, b in combinations(comparable, 2)),
     )
 
 
