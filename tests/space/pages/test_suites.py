@@ -28,7 +28,7 @@ def test_the_page_shows_each_judge_with_its_interval_and_its_source_linked_to_it
     text = shown_text(html)
     headings = re.findall(r'<th scope="col"[^>]*>([^<]+)', html)
     assert headings[:4] == ["Judge", "DevAI", "OSReward", "Online-Mind2Web"]
-    assert "agent-as-a-judge" in text and "89.2" in text and "86.6 to 91.2" in text and "published" in text
+    assert "agent-as-a-judge" in text and "89.2" in text and "86.8 to 91.4" in text and "published" in text
     assert 'href="/s/osreward/judge?id=published/gpt-4o"' in html
     assert client.get("/s/osreward/judge?id=published/gpt-4o").status_code == 200
     assert "Too few: 0 of at least 8." in text
