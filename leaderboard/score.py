@@ -47,6 +47,9 @@ class Cell(TypedDict):
     tnr: float | None
     fpr: float | None
     kappa: float | None
+    accuracy_ci: NotRequired[Ends]
+    balanced_accuracy_ci: NotRequired[Ends]
+    kappa_ci: NotRequired[Ends]
     noise: NotRequired[Noise]
     audit: NotRequired[str]
     note: NotRequired[str]

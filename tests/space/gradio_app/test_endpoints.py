@@ -119,7 +119,7 @@ def test_endpoints_are_typed_and_described_and_no_event_of_the_page_is_one(space
     named = httpx.get(space.url + "/gradio_api/info").json()["named_endpoints"]
     assert set(named) == {"/check", "/submit", "/board", "/judges"}
     assert all(endpoint["description"] for endpoint in named.values())
-    assert [each["parameter_name"] for each in named["/check"]["parameters"]] == ["file", "split"]
+    assert [each["parameter_name"] for each in named["/check"]["parameters"]] == ["file", "split", "suite"]
     kinds = {each["parameter_name"]: each["type"] for each in named["/submit"]["parameters"]}
     assert "LLM judge" in json.dumps(kinds["kind"])
 

@@ -153,7 +153,7 @@ def test_board_gives_the_best_judges_by_a_metric(space):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"suite": "other"}, "suite: this server has only small; give that, or leave it out"),
+        ({"suite": "other"}, "suite: there is no suite 'other' here; use one of small"),
         ({"metric": "speed"}, "metric"),
         ({"label": "luck"}, "label"),
         ({"limit": 0}, "limit"),
