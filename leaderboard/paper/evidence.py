@@ -22,7 +22,7 @@ NO_FILE: Final = "there is no file of this judge's verdicts"
 
 
 @dataclass(frozen=True, slots=True)
-class Evidence:
+class CellEvidence:
     """A judge's counts on one label in one cell of a table, with their basis and a note."""
 
     counts: Counts | None = None
@@ -42,7 +42,7 @@ class Records:
     labels: LabelSet | None = None
     verdicts: Mapping[str, Predictions] = field(default_factory=lambda: MappingProxyType({}))
 
-    def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> Evidence:
+    def evidence(self, row_id: str, label: str, cell: str, agent: str | None = None) -> CellEvidence:
         """Return a judge's counts on a label, overall or on a benchmark (``cell``), for all agents or one."""
         if self.labels is not None and row_id in self.verdicts:
             rows = [
@@ -50,22 +50,22 @@ class Records:
             ]
             return _from_verdicts(self.verdicts[row_id], self.labels, label, np.array(rows, dtype=bool))
         if agent is not None:
-            return Evidence(note=NO_FILE)
+            return CellEvidence(note=NO_FILE)
         found = self.published[row_id].labels.get(label)
         printed = None if found is None else found.cell(cell)
         if printed is None:
-            return Evidence()
-        return Evidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict or 0)
+            return CellEvidence()
+        return CellEvidence(printed.counts, FROM_COUNTS, printed.note, printed.no_verdict or 0)
 
 
-def _from_verdicts(verdicts: Predictions, labels: LabelSet, label: str, rows: np.ndarray) -> Evidence:
+def _from_verdicts(verdicts: Predictions, labels: LabelSet, label: str, rows: np.ndarray) -> CellEvidence:
     column = verdicts_of(verdicts, label)
     if column is None:
-        return Evidence()
+        return CellEvidence()
     truth = labels.primary[label][rows]
     one_group = np.zeros(len(truth), dtype=np.int64)
     counted = confusion_counts(column[rows], truth, one_group, 1, POLICY)[0]
-    return Evidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
+    return CellEvidence(Counts(*counted[:4].tolist()), FROM_VERDICTS, "", int(counted[4]))
 
 
 def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None = None) -> Records:

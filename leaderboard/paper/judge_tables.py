@@ -9,7 +9,7 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
 from leaderboard.paper.audit import OVERALL, Figures, audit_cell, read_tenths
-from leaderboard.paper.evidence import NO_FILE, POLICY, Evidence, Records
+from leaderboard.paper.evidence import NO_FILE, POLICY, CellEvidence, Records
 from leaderboard.paper.published import ALWAYS
 from leaderboard.paper.published_files import LABEL_TITLES, LABELS, MAIN_LABEL, PUBLISHED, PublishedRow
 from leaderboard.paper.table import FROM_COUNTS, PaperCell, PaperTable, TableRow
@@ -51,7 +51,7 @@ def table_2(records: Records) -> PaperTable:
         for line in csv.DictReader(file):
             n, positives = marginals[line["label"]]
             audit = audit_cell(Figures(*(read_tenths(line[name]) for name in FIGURES)), positives, n)
-            evidence = Evidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
+            evidence = CellEvidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
             wanted = [float(line[figure]) / 100 for figure in FIGURES]
             seen = (line["tree"], line["screenshot"])
             printed.setdefault(seen, []).extend(_compare(evidence, wanted, n))
@@ -130,7 +130,7 @@ def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[
     return _compare(records.evidence(row.row_id, label, cell), printed, found.n if found else None)
 
 
-def _compare(evidence: Evidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
+def _compare(evidence: CellEvidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
     """Return a cell for precision, recall and F1, as printed and as computed from the counts."""
     if evidence.counts is None:
         note = evidence.note or (NO_FILE if any(value is not None for value in printed) else "")

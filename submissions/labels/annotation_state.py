@@ -62,8 +62,8 @@ class Draft:
         """The answers about steps, without those that are missing."""
         found = {}
         for step, answers in self.steps.items():
-            if given := {question: answer for question, answer in answers.items() if answer}:
-                found[step] = given
+            if kept := {question: answer for question, answer in answers.items() if answer}:
+                found[step] = kept
         return found
 
     def body(self, questions: Sequence[Target] = (), steps: Sequence[str] = ()) -> dict[str, Any]:
