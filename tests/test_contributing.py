@@ -372,7 +372,7 @@ def test_a_statistic_is_computed_and_ranks(copy):
             '        "fpr": (fp, tn + fp),\n',
             '        "yes_rate": (tp + fp, tp + fp + fn + tn),\n',
         ),
-        title=("arb/core/vocabulary.py", '        "kappa": "Kappa",\n', '        "yes_rate": "Yes rate",\n'),
+        title=("arb/core/vocabulary.toml", 'kappa = "Kappa"\n', 'yes_rate = "Yes rate"\n'),
     )
     code = """
         from arb.core.suite import OFFICIAL

@@ -45,7 +45,7 @@ class TokenRule:
 
     def of_reply(self, message: dict) -> int:
         """The tokens of a message's content and of the tools that it calls."""
-        calls = [each["function"] for each in message.get("tool_calls", ())]
+        calls = [each.get("function", {}) for each in message.get("tool_calls", ())]
         return self._of_content(message["content"]) + sum(self.text(json.dumps(each)) for each in calls)
 
     def _of_content(self, content: str | list[dict] | None) -> int:
