@@ -26,6 +26,7 @@ CALLS = {
     "data unblind": "run/predictions.jsonl --key wrong.any --out new",
     "data verify": "run",
     "judges ablate": f"{JUDGED.partition(' ')[2]} --out new",
+    "judges combine": "run run --out new.json",
     "judges certify": f"{JUDGED} --out new",
     "judges plan": JUDGED,
     "judges probe": f"{JUDGED} --out new",

@@ -2,7 +2,7 @@
 
 from arb.core.cli import new_command
 from arb.judges import registry
-from arb.judges.cli import certify, experiments, files, plan, run
+from arb.judges.cli import certify, combine, experiments, files, plan, run
 
 app = new_command()
 app.command("list")(registry.list_judges)
@@ -13,6 +13,7 @@ app.command("export")(files.export)
 app.command("ablate")(experiments.ablate)
 app.command("probe")(experiments.probe)
 app.command("certify")(certify.certify)
+app.command("combine")(combine.combine)
 app.command("reparse")(files.reparse)
 app.command("threshold")(experiments.threshold)
 

@@ -7,7 +7,7 @@ what to expect: each fold is judged by the combination that was best on the othe
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 
@@ -21,13 +21,27 @@ MOST_JUDGES: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class Combination:
-    """A vote of judges: ``rule`` is one, all, any or majority; ``judges`` are their indexes."""
+    """A combination of judges, given by their indexes.
 
-    rule: str
+    Attributes:
+        rule: A vote (``one``, ``all``, ``any`` or ``majority``), or ``then``: the second judge decides if the
+            first has no verdict or a score in ``uncertain`` (both ends included).
+    """
+
+    rule: Literal["one", "all", "any", "majority", "then"]
     judges: tuple[int, ...]
+    uncertain: tuple[float, float] = (0.0, 1.0)
 
-    def verdicts(self, columns: np.ndarray) -> np.ndarray:
-        """Return the combined verdicts, int8 (n,); ``columns`` is (n, judges) with 1, 0 or -1 for none."""
+    def verdicts(self, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Return the combined verdicts, int8 (n,): 1, or 0 for a no or no verdict.
+
+        ``columns`` is (n, judges) with 1, 0 or -1 for none; ``scores`` is (n, judges) with NaN for none.
+        """
+        if self.rule == "then":
+            first, second = self.judges
+            low, high = self.uncertain
+            asks = (columns[:, first] < 0) | ((scores[:, first] >= low) & (scores[:, first] <= high))
+            return (np.where(asks, columns[:, second], columns[:, first]) == 1).astype(np.int8)
         yes = (columns[:, self.judges] == 1).sum(axis=1)
         needed = {"all": len(self.judges), "any": 1, "one": 1, "majority": len(self.judges) // 2 + 1}[
             self.rule
@@ -35,6 +49,8 @@ class Combination:
         return (yes >= needed).astype(np.int8)
 
     def title(self, names: Sequence[str]) -> str:
+        if self.rule == "then":
+            return " then ".join(names[judge] for judge in self.judges)
         listed = ", ".join(names[judge] for judge in self.judges)
         return listed if self.rule == "one" else f"{self.rule} of {listed}"
 
@@ -77,10 +93,19 @@ def folds_of(groups: np.ndarray, n_folds: int = FOLDS) -> np.ndarray:
 
 
 def best_combination(table: ValidationTable) -> BestCombination | None:
-    """Return the best combination of two or more judges, or None if F1 is undefined for all candidates."""
+    """Return the best single judge or vote, or None if F1 is undefined for all candidates."""
+    found = search(table, candidates_of(len(table.judges)))
+    return None if found is None else found[1]
+
+
+def search(
+    table: ValidationTable, found: Sequence[Combination]
+) -> tuple[Combination, BestCombination] | None:
+    """Return the best of the candidates ``found`` with its F1, or None if F1 is undefined for all of them."""
     columns = np.stack([judge.verdicts for judge in table.judges], axis=1)
-    found = candidates_of(len(table.judges))
-    votes = [candidate.verdicts(columns) for candidate in found]
+    unknown = np.full(len(table.ids), np.nan)
+    scores = np.stack([unknown if each.scores is None else each.scores for each in table.judges], axis=1)
+    votes = [candidate.verdicts(columns, scores) for candidate in found]
 
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
         one_group = np.zeros(int(rows.sum()), dtype=np.int64)
@@ -103,7 +128,7 @@ def best_combination(table: ValidationTable) -> BestCombination | None:
         place = best(fold_of != fold)
         held_out[fold_of == fold] = votes[chosen if place is None else place][fold_of == fold]
     title = found[chosen].title([judge.name for judge in table.judges])
-    return BestCombination(title, len(found), value, f1(held_out, everywhere))
+    return found[chosen], BestCombination(title, len(found), value, f1(held_out, everywhere))
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import reduce
 from typing import Final, Literal
 
 from arb.judges.contract import open_session
@@ -19,8 +20,40 @@ _Amount = Literal["none", "last", "all"]
 _AMOUNTS: Final = ("none", "last", "all")
 
 
+class SequentialJudge(JudgeWrapper):
+    """A judge made of judges that are asked one after another. A subclass defines ``parts`` and ``ask``."""
+
+    @property
+    def name(self) -> str:
+        return self.name_with({prefix: part.name for prefix, part in self.parts.items()})
+
+    @property
+    def inputs(self) -> str:
+        return "; then ".join(part.inputs for part in self.parts.values())
+
+    @property
+    def source(self) -> str:
+        return "; ".join(dict.fromkeys(part.source for part in self.parts.values()))
+
+    @property
+    def wants(self) -> Wants:
+        return reduce(_union_of_wants, (part.wants for part in self.parts.values()))
+
+    @property
+    def models(self) -> Mapping[str, str]:
+        """The models of all parts by role. The roles begin with the prefix of the part."""
+        pairs = self.parts.items()
+        return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
+
+    def ask_part(self, prefix: str, view: View) -> JudgeSession:
+        """Ask one part, which sees only what it needs of the view, and return its answer."""
+        part = self.parts[prefix]
+        session = open_session(part, restrict_view(view, part.wants))
+        return (yield from map_calls(session, lambda call: replace(call, role=prefix + call.role)))
+
+
 @dataclass(frozen=True)
-class Cascade(JudgeWrapper):
+class Cascade(SequentialJudge):
     """A cheap judge, and a strong judge that decides if the cheap judge is unreliable.
 
     The strong judge is asked if the cheap judge has no verdict, if its score is in ``uncertain`` (both ends
@@ -37,34 +70,12 @@ class Cascade(JudgeWrapper):
     def parts(self) -> Mapping[str, Judge]:
         return {CHEAP: self.cheap, STRONG: self.strong}
 
-    @property
-    def name(self) -> str:
-        return self.name_with({prefix: part.name for prefix, part in self.parts.items()})
-
     def name_with(self, names: Mapping[str, str]) -> str:
         return f"{names[CHEAP]} then {names[STRONG]}"
 
     @property
-    def inputs(self) -> str:
-        return f"{self.cheap.inputs}; then {self.strong.inputs}"
-
-    @property
     def calls(self) -> str:
         return f"{self.cheap.calls}, and {self.strong.calls} more if the second is asked"
-
-    @property
-    def source(self) -> str:
-        return "; ".join(dict.fromkeys((self.cheap.source, self.strong.source)))
-
-    @property
-    def wants(self) -> Wants:
-        return _union_of_wants(self.cheap.wants, self.strong.wants)
-
-    @property
-    def models(self) -> Mapping[str, str]:
-        """The models of both judges by role. The roles begin with ``cheap.`` or ``strong.``."""
-        pairs = self.parts.items()
-        return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}
 
     @property
     def prompts_hash(self) -> str:
@@ -73,11 +84,11 @@ class Cascade(JudgeWrapper):
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask the cheap judge, then the strong judge if needed. Each sees only what it needs of the view."""
-        first = yield from self._ask_part(CHEAP, view)
+        """Ask the cheap judge, then the strong judge if needed."""
+        first = yield from self.ask_part(CHEAP, view)
         if not self.needs_strong(first):
             return first
-        second = yield from self._ask_part(STRONG, view)
+        second = yield from self.ask_part(STRONG, view)
         return replace(
             second,
             side_effect=first.side_effect if second.side_effect is None else second.side_effect,
@@ -85,11 +96,6 @@ class Cascade(JudgeWrapper):
             optimality=first.optimality if second.optimality is None else second.optimality,
             steps=first.steps if second.steps is None and second.state == "ok" else second.steps,
         )
-
-    def _ask_part(self, prefix: str, view: View) -> JudgeSession:
-        part = self.parts[prefix]
-        session = open_session(part, restrict_view(view, part.wants))
-        return (yield from map_calls(session, lambda call: replace(call, role=prefix + call.role)))
 
     def needs_strong(self, answer: Answer) -> bool:
         low, high = self.uncertain

@@ -23,6 +23,7 @@ from arb.judges.engine.budget import build_budget
 from arb.judges.engine.cache import CallCache
 from arb.judges.engine.prices import PriceTable, read_prices
 from arb.judges.engine.storage import StorageError
+from arb.judges.ensembles.combination import is_combination, record_of
 from arb.judges.ensembles.threshold import read_threshold, score_settings
 from arb.judges.registry import digest_of_files, full_name, key_of
 from arb.judges.run.folder import diff_configurations
@@ -173,9 +174,11 @@ def _collected(problems: list[str]) -> Iterator[None]:
 
 def _recorded_options(options: RunOptions) -> dict[str, Any]:
     own_file = digest_of_files((options.judge or options.cascade or "").split(","))
+    combination = record_of(Path(options.judge or "")) if is_combination(options.judge) else None
     threshold = None if options.threshold is None else json.loads(options.threshold.read_bytes())
     return {
         **({"judge_file_sha256": own_file} if own_file else {}),
+        **({"combination": combination} if combination else {}),
         **_as_typed(options, _RECORDED),
         "vote": options.vote if options.samples > 1 else None,
         "threshold": threshold,

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.cli import read_settings
@@ -15,6 +16,12 @@ from arb.judges.catalog.steps import StepJudge
 from arb.judges.endpoints.providers import PROVIDERS, omitted_params, with_address
 from arb.judges.engine.reasoning import output_room
 from arb.judges.ensembles.cascade import Cascade, parse_band
+from arb.judges.ensembles.combination import (
+    CombinedPart,
+    combined_judge,
+    is_combination,
+    models_of_combination,
+)
 from arb.judges.ensembles.threshold import read_threshold, with_threshold
 from arb.judges.ensembles.voting import SampledJudge
 from arb.judges.registry import default_provider, find_judge
@@ -45,6 +52,8 @@ def build_judge(options: RunOptions) -> AnyJudge:
         raise OptionsError("name either a judge (see `arb judges list`) or --cascade CHEAP,STRONG")
     if options.cascade is None and (options.cascade_band is not None or options.cascade_trusts_yes):
         raise OptionsError("--cascade-band and --cascade-trusts-yes need --cascade; add it or leave them out")
+    if is_combination(options.judge):
+        return _combination(options)
     judge: AnyJudge = _cascade(options) if options.judge is None else _named(options.judge, options)
     if options.structured_output and not traits_of(judge).response_formats:
         raise OptionsError(
@@ -77,6 +86,8 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     if unknown := sorted(set(own) - set(defaults)):
         roles = ", ".join(sorted(defaults)) or "none, since it calls no model"
         raise OptionsError(f"--model-of {', '.join(unknown)}: not a role of {judge.name}; its roles: {roles}")
+    if is_combination(options.judge):
+        own = models_of_combination(Path(options.judge or ""), judge)
     common = _common_settings(options)
     models = {}
     for role, default in defaults.items():
@@ -154,6 +165,31 @@ def _cascade(options: RunOptions) -> Judge:
     except ValueError as problem:
         raise OptionsError(f"--cascade-band {options.cascade_band}: {problem}") from problem
     return Cascade(cheap, strong, band, confirms_success=not options.cascade_trusts_yes)
+
+
+_FROZEN: Final = {
+    "model": None, "model_of": None, "samples": 1, "threshold": None, "prompts": "own", "compat": False,
+    "structured_output": False,
+}  # fmt: skip
+"""Options that a combination's file decides, with their defaults."""
+
+
+def _combination(options: RunOptions) -> Judge:
+    typed = [name for name, default in _FROZEN.items() if (getattr(options, name) or default) != default]
+    if typed:
+        flags = ", ".join("--" + name.replace("_", "-") for name in typed)
+        raise OptionsError(f"{flags}: {options.judge} is a frozen combination; leave out these options")
+
+    def judge_of(part: CombinedPart) -> Judge:
+        own = replace(
+            options, prompts=part.prompts, compat=part.compat, structured_output=part.structured_output
+        )
+        judge = _named(part.judge, own)
+        if is_reward_judge(judge):
+            raise OptionsError(f"{options.judge}: {part.judge} calls no model and cannot be combined")
+        return judge
+
+    return combined_judge(Path(options.judge or ""), judge_of)
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:

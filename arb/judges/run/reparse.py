@@ -76,6 +76,8 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
     A custom judge needs ``form``, the form of its replies. Raises ReparseError if the form is unknown.
     """
+    if configuration.get("combination"):
+        raise ReparseError("a combination of judges cannot be parsed again; repeat the run from the cache")
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
         cheap, strong = (

@@ -1,0 +1,264 @@
+"""The command ``judges combine``, which searches for the best combination of judges on dev."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from arb.core.cli import JsonOption, new_file_option, next_step, print_json, read_settings, read_suite, stop
+from arb.core.lazy import lazy_imports
+from arb.judges.cli.text import print_template
+from arb.judges.types import OptionsError, is_reward_judge
+
+if TYPE_CHECKING:
+    from arb.core.suite import Suite
+    from leaderboard.labels.labels import LabelSet
+    from leaderboard.validation.combination import BestCombination, Combination
+    from leaderboard.validation.tables import ValidationTable
+
+with lazy_imports():
+    import numpy as np
+
+    from arb.judges import registry
+    from arb.judges.ensembles import certificate
+    from arb.judges.ensembles import combination as frozen
+    from arb.judges.run import folder as run_folder
+    from leaderboard import report as scoring
+    from leaderboard.judge_precision import scores as precision
+    from leaderboard.labels import labels as label_files
+    from leaderboard.labels import source as label_source
+    from leaderboard.validation import combination as searching
+    from leaderboard.validation import tables
+
+
+@dataclass(frozen=True)
+class _DevRun:
+    """A run of a judge on dev: its configuration, and score and verdict (1, 0 or -1) by trajectory."""
+
+    judge: str
+    needs_reward: bool
+    configuration: Mapping[str, Any]
+    scores: Mapping[str, float | None]
+    verdicts: Mapping[str, int]
+
+    @property
+    def part(self) -> frozen.CombinedPart:
+        known, models = self.configuration, self.configuration["models"]
+        return frozen.CombinedPart(
+            self.judge,
+            known.get("prompts") or "own",
+            bool(known.get("compat")),
+            any("response_format" in (model.get("extra") or {}) for model in models.values()),
+            {role: f"{model['provider']}:{model['model']}" for role, model in models.items()},
+            known.get("prompts_hash") or "",
+        )
+
+
+def combine(
+    runs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Combine the judges of these dev runs, the cheapest first.", metavar="FOLDER|JUDGE=FOLDER"
+        ),
+    ],
+    out: Annotated[Path, new_file_option(help="Write the best combination to this file (.json).")],
+    split: Annotated[
+        Literal["dev", "test"], typer.Option(help="Choose on this split; only dev is allowed.")
+    ] = "dev",
+    as_json: JsonOption = False,
+) -> None:
+    """Find the pair, majority of three or cascade of judges with the highest F1 on dev.
+
+    Each folder has a run of one judge on dev. Write JUDGE=FOLDER for a judge of your own, such as
+    my_judge.py:MyJudge=runs/mine. Cross-validation over tasks shows how much F1 the search itself adds. Run
+    the combination with `judges run FILE`; it asks the next judge only if that can change the verdict.
+    """
+    if split == "test":
+        stop("--split test: a combination that is chosen on test cannot be ranked; use --split dev")
+    if out.suffix != ".json":
+        stop(f"--out {out}: use a file name that ends in .json")
+    try:
+        found, suite = read_runs(runs)
+        labels = label_files.load_labels(suite, "dev", read_settings())
+        table, n_left_out = table_of(found, labels)
+        best, with_reward = choose(found, table)
+    except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
+        stop(f"choosing a combination needs labels: {problem}", code=1)
+    except ValueError as problem:
+        stop(str(problem))
+    chosen, figures = best
+    assert chosen.rule != "one"  # every candidate has two judges or more
+    combination = frozen.FrozenCombination(
+        rule=chosen.rule,
+        judges=tuple(found[place].part for place in chosen.judges),
+        uncertain=chosen.uncertain,
+        suite=suite.name,
+        chosen_on="dev",
+        label_version=labels.version,
+        runs=len(table.ids),
+        candidates=figures.candidates,
+        f1=figures.f1,
+        held_out_f1=figures.held_out_f1,
+    )
+    frozen.write_combination(out, combination)
+    if as_json:
+        reward = with_reward and asdict(with_reward)
+        print_json(
+            {
+                **asdict(combination),
+                "title": figures.title,
+                "optimism": figures.price,
+                "left_out": n_left_out,
+                "best_with_reward": reward,
+            }
+        )
+        return
+    singles = [(each.judge, _f1_alone(place, table)) for place, each in enumerate(found)]
+    top = max(f1 or 0.0 for each, (_, f1) in zip(found, singles, strict=True) if not each.needs_reward)
+    print_template(
+        "combine.txt.j2",
+        n=len(table.ids),
+        n_left_out=n_left_out,
+        singles=singles,
+        best=figures,
+        with_reward=with_reward,
+        top=top,
+        out=out,
+    )
+    next_step(
+        "run it on test",
+        "judges",
+        "run",
+        out,
+        "--suite",
+        suite.name,
+        "--split",
+        "test",
+        "--out",
+        f"runs/{out.stem}",
+    )
+
+
+def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], Suite]:
+    """Return the runs in folders, and their suite. Raises OptionsError with the problems of all folders."""
+    found, problems = [], []
+    if not frozen.FEWEST <= len(typed) <= frozen.MOST:
+        problems.append(f"name {frozen.FEWEST} to {frozen.MOST} runs, not {len(typed)}")
+    for text in typed[: frozen.MOST]:
+        try:
+            found.append(_read_run(text))
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            is_clear = isinstance(problem, ValueError)
+            problems.append(str(problem) if is_clear else f"{text}: its files are incomplete; run it again")
+    names = [each.judge for each in found]
+    if twice := sorted({name for name in names if names.count(name) > 1 and _settings_equal(name, found)}):
+        problems.append(f"{', '.join(twice)}: named twice with the same models; name each judge once")
+    suites = sorted({each.configuration["suite"] for each in found})
+    if len(suites) > 1:
+        problems.append(f"the runs are on the suites {', '.join(suites)}; name runs on one suite")
+    if found and all(each.needs_reward for each in found):
+        problems.append("all of these judges need the environment's reward; add one that does not")
+    if problems:
+        raise OptionsError("\n".join(problems))
+    return found, read_suite(suites[0], read_settings())
+
+
+def _settings_equal(name: str, found: Sequence[_DevRun]) -> bool:
+    parts = [repr(each.part) for each in found if each.judge == name]
+    return len(set(parts)) < len(parts)
+
+
+def _read_run(text: str) -> _DevRun:
+    name, _, place = ("", "", text) if Path(text).is_dir() else text.rpartition("=")
+    folder = Path(place)
+    known = run_folder.read_run(folder)["configuration"]
+    if known["split"] != "dev":
+        raise OptionsError(f"{folder}: is a run on {known['split']}; name a run on dev")
+    changed = ("cascade", "threshold", "combination")
+    if any(known.get(option) is not None for option in changed) or (known.get("samples") or 1) > 1:
+        raise OptionsError(f"{folder}: was run with samples, a threshold or a cascade; name a plain run")
+    judge = name or known["judge"]
+    try:
+        needs_reward = is_reward_judge(registry.find_judge(judge))
+    except registry.UnknownJudgeError:
+        raise OptionsError(
+            f"{folder}: {judge} is not in `judges list`; write the judge's file too, such as "
+            f"my_judge.py:MyJudge={folder}"
+        ) from None
+    records = list(run_folder.read_judgments(folder))
+    codes = {True: 1, False: 0, None: -1}
+    return _DevRun(
+        judge,
+        needs_reward,
+        known,
+        {record: own for record, (own, _) in certificate.scores_of(records).items()},
+        {record["trajectory_id"]: codes[record["answer"].get("success")] for record in records},
+    )
+
+
+def table_of(runs: Sequence[_DevRun], labels: LabelSet) -> tuple[ValidationTable, int]:
+    """Return the verdicts on trajectories that all judges judged, and the number of those left out.
+
+    Trajectories whose label is unsure are left out too. Raises OptionsError if there are too few tasks.
+    """
+    every = [set(run.verdicts) for run in runs]
+    there = certificate.labels_of(labels, dict.fromkeys(set.intersection(*every)))
+    truth = there.primary["success"]
+    kept = truth >= 0
+    ids = [each.trajectory_id for each in there.trajectories]
+    codes, _ = precision.cluster_codes(scoring.task_names(there), len(ids))
+    if len(set(codes[kept])) < searching.FOLDS:
+        raise OptionsError(
+            f"the runs have {len(set(codes[kept]))} tasks with labels in common, but cross-validation needs "
+            f"{searching.FOLDS}; judge more of dev"
+        )
+    judges = []
+    for run in runs:
+        verdicts = np.array([run.verdicts[each] for each in ids], dtype=np.int8)[kept]
+        scores = np.array([run.scores[each] for each in ids], dtype=np.float64)[kept]
+        has_scores = bool((~np.isnan(scores)).any())
+        judges.append(tables.JudgeAnswers(_title(run, runs), verdicts, scores if has_scores else None))
+    table = tables.ValidationTable(
+        ids=tuple(each for each, is_kept in zip(ids, kept, strict=True) if is_kept),
+        labels={"success": truth[kept]},
+        judges=tuple(judges),
+        groups=np.unique(codes[kept], return_inverse=True)[1],
+        is_grouped=True,
+        slices={},
+        weights=np.ones(int(kept.sum())),
+        unlabelled=0,
+    )
+    return table, len(set.union(*every)) - len(table.ids)
+
+
+def _title(run: _DevRun, runs: Sequence[_DevRun]) -> str:
+    """Return the judge's name, with its models if another run has a judge of the same name."""
+    if sum(each.judge == run.judge for each in runs) == 1:
+        return run.judge
+    return f"{run.judge} ({', '.join(model['model'] for model in run.configuration['models'].values())})"
+
+
+def choose(
+    runs: Sequence[_DevRun], table: ValidationTable
+) -> tuple[tuple[Combination, BestCombination], BestCombination | None]:
+    """Return the best combination without the environment's reward, and the best with it if that is better.
+
+    Raises OptionsError if no judge says yes correctly, so that F1 is undefined or 0.
+    """
+    every = frozen.candidates(table.judges, searching.Combination)
+    plain = [each for each in every if not any(runs[place].needs_reward for place in each.judges)]
+    best = searching.search(table, plain) if plain else None
+    if best is None or not best[1].f1:
+        raise OptionsError("without the environment's reward, F1 is 0 or undefined; add judges")
+    overall = searching.search(table, every)
+    is_better = overall is not None and overall[1].f1 > best[1].f1
+    return best, overall[1] if overall is not None and is_better else None
+
+
+def _f1_alone(place: int, table: ValidationTable) -> float | None:
+    alone = searching.search(table, [searching.Combination("one", (place,))])
+    return None if alone is None else alone[1].f1
