@@ -44,6 +44,12 @@ CATEGORIES: Final = MappingProxyType(
 """The paper's categories (section 6) in our words. People may also use their own."""
 
 
+def categories_of(suite: Suite) -> Mapping[str, Category]:
+    """Return the categories of a suite: ``error_tags`` in its ``suite.toml``, else those of the paper."""
+    own = suite.profile.error_tags
+    return {name: Category(title, description) for name, title, description in own} or CATEGORIES
+
+
 class ErrorsHidden(Exception):
     """Raised when the labels of a split are hidden, since a list of errors would reveal them."""
 
@@ -109,6 +115,8 @@ def error_queue(
 
 
 NOTE_LENGTH: Final = 4_000
+MOST_CATEGORIES: Final = 6
+"""The most categories that one person gives one error."""
 _OWN_CATEGORY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
@@ -144,7 +152,7 @@ def _storable(text: str) -> str:
 
 
 class ErrorTag(BaseModel):
-    """One person's category for one error of one judge. Only a person's latest tag on an error counts."""
+    """One person's categories for one error of one judge. Only a person's latest tag on an error counts."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -159,6 +167,16 @@ class ErrorTag(BaseModel):
     category: Annotated[str, Field(max_length=60), AfterValidator(_category)]
     note: Annotated[str, Field(max_length=NOTE_LENGTH), AfterValidator(_storable)] = ""
     at: AwareDatetime
+    more: Annotated[
+        tuple[Annotated[str, Field(max_length=60), AfterValidator(_category)], ...],
+        Field(max_length=MOST_CATEGORIES - 1),
+    ] = ()
+    """Further categories, in events only if there are any."""
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        """All categories of the error, sorted and each once."""
+        return tuple(sorted({self.category, *self.more}))
 
 
 def make_tag(**fields: Any) -> ErrorTag:
@@ -176,6 +194,8 @@ def _message(detail: Any) -> str:
             return "fill it in"
         case "string_too_long":
             return f"is over {detail['ctx']['max_length']:,} characters; shorten it"
+        case "too_long":
+            return f"has over {detail['ctx']['max_length']} further categories; remove some"
         case "string_unicode":
             return "contains invalid Unicode; write it again"
         case "timezone_aware":
@@ -213,7 +233,9 @@ class TagCounts:
 
 def count_tags(tags: Iterable[ErrorTag]) -> TagCounts:
     """Count the errors in each category, using only the current tags."""
-    errors = {(tag.trajectory_id, tag.judge, tag.category) for tag in current_tags(tags)}
+    errors = {
+        (tag.trajectory_id, tag.judge, category) for tag in current_tags(tags) for category in tag.categories
+    }
     overall: Counter[str] = Counter()
     by_judge: dict[str, Counter[str]] = {}
     by_benchmark: dict[str, Counter[str]] = {}
@@ -236,7 +258,7 @@ def _largest_first(counts: Counter[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TagComparison:
-    """Agreement of two people on the ``n`` errors that both tagged.
+    """Agreement of two people on the ``n`` errors that both tagged. Joint categories count as one category.
 
     ``percent`` is the share of equal categories as a fraction, ``kappa`` is Cohen's; both are None if
     undefined. ``table[i][j]`` counts errors with ``categories[i]`` from the first and ``categories[j]`` from
@@ -259,9 +281,9 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
             by_person[tag.tagger][tag.trajectory_id, tag.judge] = tag
     ours, theirs = by_person[first], by_person[second]
     pairs = [(ours[error], theirs[error]) for error in sorted(ours.keys() & theirs.keys())]
-    categories = tuple(sorted({tag.category for pair in pairs for tag in pair}))
+    categories = tuple(sorted({_joined(tag) for pair in pairs for tag in pair}))
     places = {category: place for place, category in enumerate(categories)}
-    codes = np.array([places[tag.category] for pair in pairs for tag in pair], dtype=np.int64).reshape(-1, 2)
+    codes = np.array([places[_joined(tag)] for pair in pairs for tag in pair], dtype=np.int64).reshape(-1, 2)
     table = confusion_table(codes[:, 0], codes[:, 1], len(categories))
     return TagComparison(
         n=len(pairs),
@@ -269,18 +291,28 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
         kappa=cohen_kappa(table),
         categories=categories,
         table=tuple(tuple(row) for row in table.tolist()),
-        differing=tuple(pair for pair in pairs if pair[0].category != pair[1].category),
+        differing=tuple(pair for pair in pairs if _joined(pair[0]) != _joined(pair[1])),
     )
 
 
+def _joined(tag: ErrorTag) -> str:
+    return " + ".join(tag.categories)
+
+
 def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
-    """Return all tags, oldest first and including replaced ones, as CSV that is safe in a spreadsheet."""
+    """Return all tags, oldest first and including replaced ones, as CSV that is safe in a spreadsheet.
+
+    A tag with several categories has one row for each.
+    """
     output = io.StringIO(newline="")
     writer = csv.writer(output, lineterminator="\r\n")
-    names = tuple(ErrorTag.model_fields)
+    names = tuple(name for name in ErrorTag.model_fields if name != "more")
     writer.writerow((*names, "benchmark", "agent"))
     for tag in sorted(tags, key=lambda tag: (tag.at, tag.trajectory_id, tag.judge, tag.tagger)):
         run = TrajectoryId.parse(tag.trajectory_id)
         values = {**tag.model_dump(), "at": tag.at.astimezone(UTC).isoformat()}
-        writer.writerow([*(inert(values[name]) for name in names), inert(run.benchmark), inert(run.agent)])
+        for category in tag.categories:
+            values["category"] = category
+            row = [*(inert(values[name]) for name in names), inert(run.benchmark), inert(run.agent)]
+            writer.writerow(row)
     return output.getvalue()

@@ -332,6 +332,7 @@ class RecordedTag(Recorded):
     judge: str
     trajectory_id: str
     category: str
+    more: list[str]
 
 
 class RecordedQuestion(Recorded):
@@ -470,6 +471,34 @@ class RunParts(BaseModel):
     """The steps and other parts of a run."""
 
     parts: list[RunPart]
+
+
+class ErrorTagJson(BaseModel):
+    """One person's categories for an error."""
+
+    tagger: str
+    categories: list[str]
+    note: str
+
+
+class JudgeErrorJson(BaseModel):
+    """A verdict that the label contradicts; ``reasoning`` is empty if it is not stored."""
+
+    trajectory_id: str
+    kind: str
+    others_right: int
+    others: int
+    reasoning: str
+    tags: list[ErrorTagJson]
+
+
+class JudgeErrors(BaseModel):
+    """A page of a judge's ``of`` errors, the clearest first."""
+
+    errors: list[JudgeErrorJson]
+    of: int
+    page: int
+    pages: int
 
 
 class Disputes(BaseModel):

@@ -3,6 +3,7 @@
 Both are limited per account and day, and banned accounts may do neither.
 """
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlalchemy import func, select
@@ -119,8 +120,16 @@ class ReaderActions(Actions):
         if answer not in answers:
             raise SubmissionError(f"answer: a correction needs one of {', '.join(answers)}")
 
-    def tag(self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor) -> ErrorTag:
-        """Record the category of a judge's error and return the tag. Also raises ErrorTagInvalid.
+    def tag(
+        self,
+        judge: str,
+        trajectory_id: str,
+        category: str,
+        note: str,
+        actor: Actor,
+        more: Sequence[str] = (),
+    ) -> ErrorTag:
+        """Record the categories of a judge's error and return the tag. Also raises ErrorTagInvalid.
 
         This method does not read labels, so the caller has to check that the judge made this error.
         """
@@ -130,12 +139,14 @@ class ReaderActions(Actions):
         now = self.app.clock()
         tag = make_tag(
             trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
-            category=category, note=note, at=now,
+            category=category, more=tuple(more), note=note, at=now,
         )  # fmt: skip
         with transaction(self.app.engine) as session:
             self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
-            body = {"suite": self.app.suite.name, "split": trajectory.split}
+            body: dict[str, Any] = {"suite": self.app.suite.name, "split": trajectory.split}
             body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
+            if tag.more:
+                body["more"] = list(tag.more)
             add_event(session, "error_tagged", actor.name, now, body)
         return tag
 

@@ -166,5 +166,6 @@ def error_tags(engine: Engine, suite: str) -> list[ErrorTag]:
     for event in events:
         if event.body["suite"] == suite:
             recorded = {name: event.body[name] for name in ("trajectory_id", "judge", "category", "note")}
-            tags.append(make_tag(**recorded, tagger=event.actor, at=event.at))
+            more = tuple(event.body.get("more", ()))
+            tags.append(make_tag(**recorded, more=more, tagger=event.actor, at=event.at))
     return tags

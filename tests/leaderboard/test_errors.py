@@ -1,6 +1,7 @@
 import csv
 import dataclasses
 import io
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
@@ -9,12 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from arb.core.settings import Settings
+from arb.core.suite import load_suite
+from arb.core.suites.profile import read_profile
 from leaderboard.board.export import inert
 from leaderboard.errors import (
     CATEGORIES,
     NOTE_LENGTH,
+    Category,
     ErrorsHidden,
     ErrorTagInvalid,
+    categories_of,
     compare_taggers,
     count_tags,
     current_tags,
@@ -209,3 +214,14 @@ def test_any_note_comes_back_from_the_csv_inert(note):
     record = tag(note=note)
     (row,) = csv.DictReader(io.StringIO(tags_to_csv([record]), newline=""))
     assert row["note"] == inert(record.note)
+
+
+def test_the_error_tags_of_a_suite_replace_those_of_the_paper():
+    tags = {"wrong_tool": {"title": "Wrong tool", "description": "The judge overlooks the wrong tool."}}
+    suite = load_suite("sample")
+    own = replace(suite, profile=read_profile({"error_tags": tags}, "own"))
+    assert categories_of(own) == {"wrong_tool": Category(*tags["wrong_tool"].values())}
+    assert categories_of(suite) == CATEGORIES
+    for wrong in ({"Wrong Tool": tags["wrong_tool"]}, {"a": {"title": "A"}}, {"a": "text"}, ["a"]):
+        with pytest.raises(ValueError, match="error_tags"):
+            read_profile({"error_tags": wrong}, "own")

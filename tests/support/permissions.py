@@ -75,6 +75,7 @@ GET  /disputes                                         200 =
 GET  /errors                                           200 =
 GET  /labels                                           200 =
 GET  /api/disputes                                     200 =
+GET  /api/errors                                       422 =
 GET  /api/errors.csv                                   200 =
 POST /api/disputes                                     401 422 422 422 401
 POST /api/errors                                       401 422 422 422 401

@@ -35,7 +35,7 @@ MODALITIES: Final = ("text", "screenshot", "tree")
 
 PROFILE_KEYS: Final = (
     "title", "description", "noun", "modalities", "citation", "license", "version", "date", "links", "pages",
-    "trivial_judges",
+    "trivial_judges", "error_tags",
 )  # fmt: skip
 """The keys of ``suite.toml`` that belong to a profile."""
 
@@ -51,6 +51,9 @@ _VERSION: Final = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
 """The pages that a page links to and therefore needs."""
+
+
+_MOST_ERROR_TAGS: Final = 20
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,8 @@ class SuiteProfile:
     """The day on which the data were published, such as ``2026-11-26``."""
     trivial_judges: bool = True
     """Whether the board lists trivial judges as references, such as one that always says yes."""
+    error_tags: tuple[tuple[str, str, str], ...] = ()
+    """The kinds of errors of judges as (name, title, description); if empty, those of the paper."""
     noun: str = "agents"
     """Whose runs are judged, in the plural: ``web agents``."""
     modalities: tuple[str, ...] = MODALITIES
@@ -98,6 +103,7 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
         *_release_problems(content),
         *_link_problems(content),
         *_page_problems(content),
+        *_error_tag_problems(content.get("error_tags", {})),
     ]
     if not isinstance(content.get("trivial_judges", True), bool):
         problems.append("trivial_judges: write true or false")
@@ -109,6 +115,9 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
         description=description,
         noun=" ".join(content.get("noun", "").split()) or "agents",
         modalities=tuple(content.get("modalities", MODALITIES)),
+        error_tags=tuple(
+            (key, tag["title"], tag["description"]) for key, tag in content.get("error_tags", {}).items()
+        ),
         citation=content.get("citation", "").strip(),
         license=content.get("license", "").strip(),
         version=content.get("version", ""),
@@ -117,6 +126,18 @@ def read_profile(content: Mapping[str, Any], name: str) -> SuiteProfile:
         pages=_served(content.get("pages", {})),
         trivial_judges=content.get("trivial_judges", True),
     )
+
+
+def _error_tag_problems(tags: Any) -> Iterator[str]:
+    if not isinstance(tags, dict) or len(tags) > _MOST_ERROR_TAGS:
+        yield f"error_tags: write at most {_MOST_ERROR_TAGS} tables such as [error_tags.wrong_page]"
+        return
+    for name, tag in tags.items():
+        if not re.fullmatch(r"[a-z][a-z0-9]*(_[a-z0-9]+)*", name) or len(name) > 60:
+            yield f"error_tags, {name[:60]!r}: use lowercase letters, digits and _, at most 60"
+        texts = tag.values() if isinstance(tag, dict) and tag.keys() == {"title", "description"} else [None]
+        if not all(isinstance(text, str) and text.isprintable() and 0 < len(text) <= 400 for text in texts):
+            yield f"error_tags, {name[:60]!r}: write a title and a description of at most 400 characters each"
 
 
 def default_title(name: str) -> str:

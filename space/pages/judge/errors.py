@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import combinations
 from typing import Annotated, Any, Final, Literal
 
@@ -14,11 +15,13 @@ from arb.core.ids import Trajectory
 from arb.core.suite import OFFICIAL
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.errors import (
-    CATEGORIES,
+    MOST_CATEGORIES,
+    Category,
     ErrorTag,
     Kind,
     TagComparison,
     WrongVerdict,
+    categories_of,
     compare_taggers,
     count_tags,
     current_tags,
@@ -40,6 +43,28 @@ PATH: Final = "/errors"
 KINDS: Final[Mapping[str, Kind]] = {"fp": "false positive", "fn": "false negative"}
 ON_A_PAGE: Final = 10
 MOST_PAIRS: Final = 6
+
+
+UNTAGGED: Final = "untagged"
+
+Split = Literal["", "dev", "test"]
+Group = Annotated[str, Query(max_length=120)]
+
+
+@dataclass(frozen=True)
+class ErrorFilter:
+    """Which errors to list, as in the address. An empty text selects all."""
+
+    kind: Annotated[
+        Literal["", "fp", "fn"], Query(description="False positives (fp) or false negatives (fn).")
+    ] = ""
+    benchmark: Group = ""
+    agent: Group = ""
+    q: Annotated[str, Query(max_length=200, description="Text in the goal or the judge's reasoning.")] = ""
+    tag: Annotated[
+        str, Query(max_length=60, description="Errors with this tag that you may see, or untagged.")
+    ] = ""
+    right: Annotated[str, Query(max_length=120, description="Errors where this other judge is right.")] = ""
 
 
 @dataclass(frozen=True)
@@ -99,38 +124,41 @@ def queue_page(
     services: Services,
     column: JudgeColumn,
     split: str,
-    wanted: Mapping[str, str],
+    wanted: ErrorFilter,
     number: int,
     tags: Sequence[ErrorTag],
     reader: TagReader,
 ) -> dict[str, Any]:
     """Return the template's values for one page of a judge's errors.
 
-    An empty text in ``wanted`` selects every kind, benchmark or agent. ``counts`` (by kind) and ``n_tagged``
-    cover the whole split. In a line, ``entry`` is None if the trajectory cannot be shown, and ``n_later``
-    counts tags that the reader sees only after tagging the error. ``bare`` has the errors about which nothing
-    but the verdict is known.
+    ``counts`` (by kind) and ``n_tagged`` cover the whole split. In a line, ``entry`` is None if the
+    trajectory cannot be shown, and ``n_later`` counts tags that the reader sees only after tagging the error.
+    ``bare`` has the errors about which nothing but the verdict is known.
     """
-    verdicts = services.verdicts
     every = errors_of(services, column, split, reader.blind)
-    kind = KINDS.get(wanted["kind"])
-    chosen = [
-        error
-        for error in every
-        if kind in (None, error.kind)
-        and wanted["benchmark"] in ("", error.benchmark)
-        and wanted["agent"] in ("", error.agent)
-    ]
-    n_pages = max(1, -(-len(chosen) // ON_A_PAGE))
-    number = min(number, n_pages)
     of_error: dict[str, list[ErrorTag]] = {}
     for tag in current_tags(tag for tag in tags if tag.judge == column.judge):
         of_error.setdefault(tag.trajectory_id, []).append(tag)
     places = {t.trajectory_id: (place, t) for place, t in enumerate(services.submissions.suite.split(split))}
+    right = _right_ids(services, wanted.right, split)
+    found = []
+    for error in every:
+        if right is not None and error.trajectory_id not in right:
+            continue
+        tags_of_it = of_error.get(error.trajectory_id, [])
+        if _is_wanted(error, wanted, reader.visible(tags_of_it), is_tagged=bool(tags_of_it)):
+            found.append(error)
+    if wanted.q:
+        found = [
+            error for error in found if _matches(services, column, places[error.trajectory_id], wanted.q)
+        ]
+    n_pages = max(1, -(-len(found) // ON_A_PAGE))
+    number = min(number, n_pages)
     lines, bare = [], []
-    for error in chosen[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
+    for error in found[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
         place, trajectory = places[error.trajectory_id]
-        entry, reasoning = verdicts.entry(trajectory), verdicts.reasoning(column, trajectory, place)
+        entry = services.verdicts.entry(trajectory)
+        reasoning = services.verdicts.reasoning(column, trajectory, place)
         tags_of_it = of_error.get(error.trajectory_id, [])
         visible = reader.visible(tags_of_it)
         if not (entry or reasoning or tags_of_it):
@@ -142,12 +170,49 @@ def queue_page(
     return {
         "counts": {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()},
         "n_tagged": sum(error.trajectory_id in of_error for error in every),
-        "n_chosen": len(chosen),
+        "n_chosen": len(found),
         "lines": lines,
         "bare": bare,
         "number": number,
         "n_pages": n_pages,
     }
+
+
+def _is_wanted(
+    error: WrongVerdict, wanted: ErrorFilter, visible: Sequence[ErrorTag], *, is_tagged: bool
+) -> bool:
+    """Return whether an error has the wanted kind, benchmark, agent and tag."""
+    if wanted.tag == UNTAGGED:
+        has_tag = not is_tagged
+    else:
+        has_tag = not wanted.tag or any(wanted.tag in tag.categories for tag in visible)
+    return (
+        has_tag
+        and KINDS.get(wanted.kind) in (None, error.kind)
+        and wanted.benchmark in ("", error.benchmark)
+        and wanted.agent in ("", error.agent)
+    )
+
+
+def _right_ids(services: Services, judge: str, split: str) -> set[str] | None:
+    """Return the trajectories on which a judge is right, or None for all. Raises HTTPException."""
+    if not judge:
+        return None
+    column, labels = services.verdicts.find(judge, split), services.verdicts.labels(split)
+    if column is None or labels is None:
+        raise HTTPException(
+            404, f"right: there is no judge {judge!r} with verdicts on {split}; choose another"
+        )
+    is_right = (column.answers >= 0) & (column.answers == labels.primary[column.target])
+    return {run.trajectory_id for run, right in zip(labels.trajectories, is_right, strict=True) if right}
+
+
+def _matches(services: Services, column: JudgeColumn, place: tuple[int, Trajectory], text: str) -> bool:
+    """Return whether a text is in the goal of a trajectory or in the judge's reasoning, ignoring case."""
+    entry = services.verdicts.entry(place[1])
+    goal = (entry.goal if entry else "") or ""
+    reasoning = services.verdicts.reasoning(column, place[1], place[0])
+    return text.casefold() in f"{goal}\n{reasoning}".casefold()
 
 
 def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
@@ -167,6 +232,13 @@ def judge_choices(
         n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
         found.append((column, len(errors), n_tagged))
     return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
+
+
+def others_of(services: Services, column: JudgeColumn | None, split: str) -> list[JudgeColumn]:
+    """Return the other judges on a split by name, or none without a judge."""
+    every = services.verdicts.by_judge(split).values() if column else ()
+    others = (other for other in every if column and other.judge != column.judge)
+    return sorted(others, key=lambda other: (other.name.casefold(), other.judge))
 
 
 def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
@@ -208,10 +280,12 @@ def count_tables(
     return tables if categories else []
 
 
-def category_title(category: str) -> str:
-    """Return the title of a category from the paper, or a custom category in words."""
-    known = CATEGORIES.get(category)
-    return known.title if known else category.replace("_", " ").capitalize()
+def category_title(category: str, categories: Mapping[str, Category]) -> str:
+    """Return the title of a suite's category, or a custom category in words; also of some joined by " + "."""
+    titles = []
+    for name in category.split(" + "):
+        titles.append(categories[name].title if name in categories else name.replace("_", " ").capitalize())
+    return " + ".join(titles)
 
 
 NOTE_LENGTH = 2_000
@@ -225,10 +299,15 @@ class NewTag(RequestBody):
     judge: str = Field(max_length=120, description="The judge's row id, or its name in the dataset.")
     trajectory_id: str = Field(max_length=300, description="`<benchmark>/<agent>/<task_id>`.")
     category: str = Field(
-        max_length=60, description="grounding_mismatch, misleading_reasoning, missed_instruction, "
-        "misunderstood_action, a custom name, or own.",
+        max_length=60, description="A tag of the suite (by default grounding_mismatch, misleading_reasoning, "
+        "missed_instruction, misunderstood_action), a custom name, or own.",
     )  # fmt: skip
     own: str = Field("", max_length=60, description="The custom name, if category is own.")
+    more: str = Field(
+        "",
+        max_length=400,
+        description=f"Up to {MOST_CATEGORIES - 1} further categories, separated by commas.",
+    )
     note: str = Field("", max_length=NOTE_LENGTH, description="A note; optional.")
 
 
@@ -249,6 +328,9 @@ def build_errors_router(services: Services) -> APIRouter:
         Errors can be tagged on dev, and on test if the suite's labels are public.
         """
         category = own_name(body.own) if body.category == OWN else body.category
+        titles = {own_name(each.title): name for name, each in categories_of(service.suite).items()}
+        named = [own_name(name) for name in body.more.split(",") if name.strip()]
+        more = [titles.get(name, name) for name in named]
         trajectory = service.suite.find(body.trajectory_id)
         blind = services.access.blind_items(request)
         if trajectory is not None and blind.hides(trajectory.trajectory_id):
@@ -261,11 +343,53 @@ def build_errors_router(services: Services) -> APIRouter:
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
         try:
-            found = services.actions.tag(body.judge, body.trajectory_id, category, body.note, actor)
+            found = services.actions.tag(body.judge, body.trajectory_id, category, body.note, actor, more)
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
-        fields = {"judge": found.judge, "trajectory_id": found.trajectory_id, "category": found.category}
+        fields: dict[str, object] = {
+            "judge": found.judge,
+            "trajectory_id": found.trajectory_id,
+            "category": found.category,
+        }
+        fields["more"] = list(found.more)
         return recorded(service, 201, **fields)
+
+    @router.get("/api/errors", summary="A judge's errors, a page at a time", responses=ERROR_RESPONSES)
+    def listed(
+        request: Request,
+        wanted: Annotated[ErrorFilter, Depends()],
+        judge: Annotated[
+            str, Query(max_length=120, description="The judge's row id, or its name in the dataset.")
+        ],
+        split: Annotated[
+            Literal["dev", "test"], Query(description="A split whose labels are shown.")
+        ] = "dev",
+        page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
+    ) -> JSONResponse:
+        """The same errors, in the same order, as on the page `/errors` with this query."""
+        column = verdicts.find(judge, split) if split in verdicts.splits() else None
+        if column is None:
+            raise HTTPException(404, f"there is no judge {judge!r} with errors that can be shown on {split}")
+        tags = [each for each in error_tags(service.engine, service.suite.name) if each.judge == judge]
+        reader = TagReader.of(request, services)
+        found = queue_page(services, column, split, wanted, page, tags, reader)
+        lines = [*found["lines"], *({"error": error} for error in found["bare"])]
+        errors = [
+            {
+                "trajectory_id": line["error"].trajectory_id,
+                "kind": line["error"].kind,
+                "others_right": line["error"].others_right,
+                "others": line["error"].others,
+                "reasoning": line.get("reasoning", ""),
+                "tags": [
+                    {"tagger": tag.tagger, "categories": list(tag.categories), "note": tag.note}
+                    for tag in line.get("tags", ())
+                ],
+            }
+            for line in lines
+        ]
+        body = {"errors": errors, "of": found["n_chosen"], "page": found["number"], "pages": found["n_pages"]}
+        return JSONResponse(body, headers=NO_STORE)
 
     @router.get("/api/errors.csv", summary="All tags of judges' errors, as CSV")
     def as_csv(
@@ -290,29 +414,22 @@ def own_name(name: str) -> str:
     return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_")
 
 
-KindFilter = Literal["", "fp", "fn"]
-Split = Literal["", "dev", "test"]
-Group = Annotated[str, Query(max_length=120)]
-
-
 def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
     @router.get(PATH, include_in_schema=False)
     def errors(
         request: Request,
+        wanted: Annotated[ErrorFilter, Depends()],
         judge: Annotated[str, Query(max_length=120)] = "",
         split: Split = "",
-        kind: KindFilter = "",
-        benchmark: Group = "",
-        agent: Group = "",
         page: Annotated[int, Query(ge=1, le=1_000_000)] = 1,
     ) -> Response:
         with_judge = [name for name in verdicts.splits() if verdicts.find(judge, name)] if judge else []
         splits = with_judge or verdicts.splits()
         chosen = split if split in splits else next(reversed(splits), "")
         column = verdicts.find(judge, chosen) if with_judge else None
-        wanted = {"kind": kind, "benchmark": benchmark, "agent": agent}
+        categories = categories_of(service.suite)
         reader = TagReader.of(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
@@ -335,12 +452,17 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             has_dataset=verdicts.has_dataset,
             suite=service.suite.name,
             is_official=service.suite.name == OFFICIAL,
-            address=lambda **changes: link_to(PATH, **{"judge": judge, "split": chosen, **wanted, **changes}),
+            address=lambda **changes: link_to(
+                PATH, **{"judge": judge, "split": chosen, **asdict(wanted), **changes}
+            ),
             csv_address=link_to("/api/errors.csv", judge=judge),
-            categories=list(CATEGORIES.items()),
+            categories=list(categories.items()),
             own=OWN,
+            has_own_categories=bool(service.suite.profile.error_tags),
             note_length=NOTE_LENGTH,
-            title_of=category_title,
+            title_of=partial(category_title, categories=categories),
+            others=others_of(services, column, chosen),
+            used_tags=sorted({name for tag in reader.visible(current_tags(tags)) for name in tag.categories}),
             n_tags=len(tags),
             tables=count_tables(tags, names),
             pairs=pairs_of(tags, reader),

@@ -114,7 +114,7 @@ def test_the_judges_words_stand_beside_its_error(client, service):
 def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
     beta, (first, second) = ids["Beta"], runs(service, True)[:2]
     assert tag(client, service, beta, first).json() == {
-        "judge": beta, "trajectory_id": first, "category": "missed_instruction", "lasts": True,
+        "judge": beta, "trajectory_id": first, "category": "missed_instruction", "more": [], "lasts": True,
     }  # fmt: skip
     assert tag(client, service, beta, second, category="own", own="Wrong page!").status_code == 201
     assert tag(client, service, beta, first, name="bob", note="it never pays").status_code == 201
@@ -131,6 +131,62 @@ def test_tags_are_kept_counted_compared_and_exported(client, service, ids):
         ("bob", "missed_instruction"), ("bob", "missed_instruction"),
     ]  # fmt: skip
     assert client.get("/api/errors.csv", params={"judge": "another"}).text.count("\n") == 1
+
+
+def listed(client, judge, **query):
+    """Return the ids of the errors that REST lists, and check that the page counts as many."""
+    body = client.get("/api/errors", params={"judge": judge, "split": "test", **query}).json()
+    text = shown_text(client.get("/errors", params={"judge": judge, "split": "test", **query}).text)
+    if query:
+        assert f"{body['of']} error" in text
+    return [error["trajectory_id"] for error in body["errors"]]
+
+
+def test_an_error_may_have_several_tags_and_can_be_found_by_each(client, service, ids):
+    beta, (first, second) = ids["Beta"], runs(service, True)[:2]
+    more = "Misleading agent reasoning, Wrong page"
+    assert tag(client, service, beta, first, more=more).json()["more"] == [
+        "misleading_reasoning", "wrong_page"
+    ]  # fmt: skip
+    for name in ("missed_instruction", "misleading_reasoning", "wrong_page"):
+        assert listed(client, beta, tag=name) == [first]
+    assert second in listed(client, beta, tag="untagged")
+    assert first not in listed(client, beta, tag="untagged")
+    rows = list(csv.DictReader(io.StringIO(client.get("/api/errors.csv", params={"judge": beta}).text)))
+    assert [row["category"] for row in rows] == ["misleading_reasoning", "missed_instruction", "wrong_page"]
+    assert "more" not in rows[0]
+    tag(client, service, beta, first)  # replaces all three
+    assert listed(client, beta, tag="wrong_page") == []
+    assert tag(client, service, beta, first, more="a, b, c, d, e, f").status_code == 422
+
+
+def test_a_signed_in_reader_does_not_find_tags_that_it_may_not_see(client, service, ids):
+    beta, first = ids["Beta"], runs(service, True)[0]
+    tag(client, service, beta, first)
+    query = {"judge": beta, "split": "test", "tag": "missed_instruction"}
+    assert client.get("/api/errors", params=query, headers=signed_in(service, "bob")).json()["of"] == 0
+
+
+def test_errors_where_another_judge_is_right_are_listed(client, service, ids):
+    first, second = runs(service, True)[:2]
+    # Alpha misses the first too, and is right on the second and on Beta's four false alarms.
+    assert first not in listed(client, ids["Beta"], right=ids["Alpha"])
+    assert second in listed(client, ids["Beta"], right=ids["Alpha"])
+    assert len(listed(client, ids["Beta"], right=ids["Alpha"])) == 5
+    # Gamma says yes to everything, so it is right on both misses and wrong on the false alarms.
+    assert set(listed(client, ids["Beta"], right=ids["Gamma"])) == {first, second}
+    assert (
+        client.get("/api/errors", params={"judge": ids["Beta"], "split": "test", "right": "x"}).status_code
+        == 404
+    )
+
+
+def test_the_search_finds_words_of_the_reasoning_whatever_their_case(client, service, ids):
+    assert len(listed(client, ids["Beta"], q="BETA IS")) == 6
+    assert listed(client, ids["Beta"], q="alpha") == []
+    page = client.get("/errors", params={"judge": ids["Beta"], "q": "beta", "kind": "fn"}).text
+    assert "q=beta" in html.unescape(page)  # other links of the page keep the search
+    assert client.get("/errors", params={"judge": ids["Beta"], "q": "x" * 201}).status_code == 422
 
 
 def test_only_an_error_can_be_tagged_and_only_by_who_is_known(client, service, ids):
