@@ -10,6 +10,7 @@ ROUTES = """
 # The board and what is read beside it: anyone, and a bad token changes nothing
 READ /                                                 200 =
 READ /compare                                          200 =
+READ /suites                                           200 =
 READ /judge                                            200 =
 READ /my-agent                                         200 =
 READ /rates                                            200 =
@@ -26,6 +27,8 @@ READ /api/board.json                                   200 =
 GET  /api/board                                        200 =
 READ /api/board.csv                                    200 =
 READ /api/judges                                       200 =
+GET  /api/suites                                       200 =
+GET  /api/parts                                        422 =
 GET  /api/boards                                       200 =
 GET  /api/boards/{label_version}                       404 =
 POST /api/estimate                                     422 =

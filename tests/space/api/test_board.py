@@ -315,6 +315,7 @@ def test_health_says_that_submissions_are_open(rest_client, filled):
     assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "open", "waiting": 0, "records": None,
         "label_version": filled.label_version, "board_digest": filled.records.board().digest,
+        "submissions_off_because": None,
     }  # fmt: skip
 
 
@@ -324,6 +325,7 @@ def test_health_in_read_only_mode_says_so_and_the_board_is_served_as_before(fill
     assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "off", "waiting": 0, "records": None,
         "label_version": None, "board_digest": before.digest,
+        "submissions_off_because": "no labels are configured (ARB_LABELS is 'none'), so test cannot be scored",
     }  # fmt: skip
     assert rest_client.get("/api/board.json").content == before.to_bytes()
 
