@@ -325,7 +325,8 @@ def test_health_in_read_only_mode_says_so_and_the_board_is_served_as_before(fill
     assert rest_client.get("/readyz").json() == {
         "status": "ok", "suite": "small", "submissions": "off", "waiting": 0, "records": None,
         "label_version": None, "board_digest": before.digest,
-        "submissions_off_because": "no labels are configured (ARB_LABELS is 'none'), so test cannot be scored",
+        "submissions_off_because": "no labels are configured (ARB_LABELS is 'none'), so test cannot be "
+        "scored",
     }  # fmt: skip
     assert rest_client.get("/api/board.json").content == before.to_bytes()
 
