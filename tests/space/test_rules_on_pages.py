@@ -78,7 +78,7 @@ class Known(JudgeVerdicts):
 
     def for_row(self, row):
         found = self.drawn.verdicts.get(row.id)
-        return None if found is None else JudgeColumn(row.id, row.judge, found, None)
+        return None if found is None else JudgeColumn(row.id, row.judge, found, None, "success")
 
     def are_known(self, row):
         return row.id in self.drawn.verdicts
