@@ -27,7 +27,7 @@ if sys.version_info < (3, 11):  # noqa: UP036 - in a checkout, no installer has 
 if TYPE_CHECKING:
     from arb import inspect, scout
     from arb.notebook import board, compare, estimate, judge, score, validate
-    from arb.rewards import reward
+    from arb.rewards import JudgeReward as reward
 
 __all__ = ["board", "compare", "estimate", "inspect", "judge", "reward", "score", "scout", "validate"]
 
@@ -36,6 +36,8 @@ def __getattr__(name: str) -> Any:
     """Return a function or module, which is imported on first use because it loads heavy libraries."""
     if name in ("inspect", "scout"):
         return import_module(f"arb.{name}")
+    if name == "reward":
+        return import_module("arb.rewards").JudgeReward
     if name in __all__:
-        return getattr(import_module("arb.rewards" if name == "reward" else "arb.notebook"), name)
+        return getattr(import_module("arb.notebook"), name)
     raise AttributeError(f"module 'arb' has no attribute {name!r}")

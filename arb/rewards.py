@@ -1,4 +1,4 @@
-"""Judges as reward functions of training loops (`reward`)."""
+"""Judges as reward functions of training loops (`JudgeReward`, which is ``arb.reward``)."""
 
 from __future__ import annotations
 
@@ -44,11 +44,12 @@ class Rewards:
     cost_usd: float | None
 
 
-class JudgeReward:
-    """A judge as a function from a batch of runs to `Rewards`. `reward` makes it."""
+class JudgeReward(LiveJudge):
+    """A judge as a reward function of training loops, from a batch of runs to `Rewards` (``arb.reward``).
 
-    def __init__(self, judge: LiveJudge):
-        self._judge = judge
+    Replies are cached, so a run that was judged before costs nothing. ``max_usd`` limits all batches
+    together. The arguments are those of `LiveJudge`.
+    """
 
     def __call__(self, runs: Sequence[Run]) -> Rewards:
         """Judge runs concurrently and return their rewards.
@@ -57,49 +58,20 @@ class JudgeReward:
             ValueError: Runs cannot be judged. The message lists all problems, and no call was made.
             StopRunError: The budget is used up, or the endpoint refuses the account.
         """
-        batch = self._judge.submit(_recordings(runs)).result()
-        answers = [record["answer"] for record in batch.records]
+        records, spend = self.submit(_recordings(runs)).result()
+        answers = [record["answer"] for record in records]
         found = Rewards(
             rewards=[None if (yes := each.get("success")) is None else int(yes) for each in answers],
             scores=[each.get("score") for each in answers],
-            states=[record["state"] for record in batch.records],
-            problems=[error_of(each) if each["state"] == "error" else None for each in batch.records],
-            calls=batch.spend.calls,
-            cost_usd=batch.spend.usd,
+            states=[record["state"] for record in records],
+            problems=[error_of(each) if each["state"] == "error" else None for each in records],
+            calls=spend.calls,
+            cost_usd=spend.usd,
         )
         if missing := found.rewards.count(None):
             reason = next(filter(None, found.problems), "see the states")
             _logger.warning("%d of %d runs have no reward: %s", missing, len(found.rewards), reason)
         return found
-
-    @property
-    def total_usd(self) -> float | None:
-        """The dollars of all batches, and of earlier sessions in the folder ``out``; None if unknown."""
-        return self._judge.spend.total_usd
-
-    def close(self) -> None:
-        """Finish the records in the folder ``out``. It happens by itself when the program ends."""
-        self._judge.close()
-
-
-def reward(judge: str, out: str | Path | None = None, **options: object) -> JudgeReward:
-    """Return a function that judges batches of runs and returns rewards, for training loops.
-
-    Replies are cached, so a run that was judged before costs nothing. ``max_usd`` limits all batches
-    together.
-
-    Args:
-        judge: A judge's name from ``arb judges list``, or ``FILE.py:CLASS``.
-        out: A folder for the judgments, as ``arb judges run`` writes them. By default, none are written.
-        options: Options of ``arb judges run``, such as ``model="gpt-4o"``, ``samples=5`` or ``max_usd=5``.
-
-    Returns:
-        A function that takes a list of runs (recordings or chat messages) and returns `Rewards`.
-
-    Raises:
-        ValueError: The options cannot be used. The message lists all problems.
-    """
-    return JudgeReward(LiveJudge(judge, out, **options))
 
 
 def _recordings(runs: Sequence[Run]) -> list[Recording]:

@@ -54,12 +54,8 @@ _PER_PROCESS: Final = ("max_usd", "requests_per_minute", "tokens_per_minute")
 _logger: Final = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class JudgedBatch:
-    """The records of a batch's runs (the lines of judgments.jsonl), in their order, and what it cost."""
-
-    records: list[JudgmentRecord]
-    spend: Spend
+JudgedBatch = tuple[list[JudgmentRecord], Spend]
+"""The records of a batch's runs (the lines of judgments.jsonl), in their order, and what the batch cost."""
 
 
 class LiveJudge:
@@ -88,12 +84,15 @@ class LiveJudge:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Scout sends scanners to its worker processes, which make the judge again.
-        return _for_worker, (self._owner, self._options)
+        return _for_worker, (type(self), self._owner, self._options)
 
     @property
-    def spend(self) -> Spend:
-        """What was paid, in this process and in earlier sessions in the folder ``out``."""
-        return Spend() if self._engine is None else self._engine.spend
+    def total_usd(self) -> float | None:
+        """The dollars of all batches, and of earlier sessions in the folder ``out``; None if unknown.
+
+        It is 0 before the first batch and after `close`.
+        """
+        return 0.0 if self._engine is None else self._engine.spend.total_usd
 
     def submit(self, runs: Sequence[Recording]) -> Future[JudgedBatch]:
         """Start judging runs, and return the future result.
@@ -113,10 +112,14 @@ class LiveJudge:
 
     async def judge(self, run: Recording) -> JudgmentRecord:
         """Judge one run and return its record. Call it from an asyncio event loop."""
-        return (await asyncio.wrap_future(self.submit([run]))).records[0]
+        records, _ = await asyncio.wrap_future(self.submit([run]))
+        return records[0]
 
     def close(self) -> None:
-        """Finish the records and stop the thread. It happens by itself when the program ends."""
+        """Finish the records and stop the thread. It happens by itself when the program ends.
+
+        A later batch starts again, and its budget counts only what the folder ``out`` says was spent.
+        """
         with self._lock:
             engine, self._engine = self._engine, None
         if engine is not None and engine.process == os.getpid():
@@ -142,8 +145,8 @@ class LiveJudge:
             return self._engine
 
 
-def _for_worker(owner: int, options: dict[str, Any]) -> LiveJudge:
-    live = LiveJudge(**options)
+def _for_worker(kind: type[LiveJudge], owner: int, options: dict[str, Any]) -> LiveJudge:
+    live = kind(**options)
     live._owner = owner
     return live
 
@@ -236,7 +239,7 @@ class _Engine:
                 self._executor.sync()
                 prompts = (prompt for each in judged.values() for prompt in sent_prompts(each))
                 self._folder.append(records.values(), prompts)
-        return JudgedBatch([records[each.trajectory_id] for each in order], spend)
+        return [records[each.trajectory_id] for each in order], spend
 
     def close(self) -> None:
         try:

@@ -248,16 +248,15 @@ class Conversation:
         if not isinstance(address, str):
             return None
         with suppress(UnusableFileError):
-            if (image := data_image(address)) is not None or self._folder is None:
-                return image or self._unread(address)
-            return file_inside(address.removeprefix("file://"), self._folder, self._root)
-        return self._unread(address)
-
-    def _unread(self, address: str) -> None:
+            if (image := data_image(address)) is not None:
+                return image
+            if self._folder is not None:
+                return file_inside(address.removeprefix("file://"), self._folder, self._root)
         where = f"step {len(self._turns) - 1}" if len(self._turns) > 1 else "the goal"
         self.notes.append(
             Note("missing_screenshot", f"{where}: {address[:60]} cannot be read from the source")
         )
+        return None
 
     def _step(self, num: int, turn: _Turn) -> Step:
         if len(turn.images) > 1:
