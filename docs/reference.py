@@ -362,8 +362,8 @@ def results() -> Iterator[str]:
 
 
 def python() -> Iterator[str]:
-    """Return the functions for notebooks, from their docstrings."""
-    yield from ("# Python", "", "::: arb")
+    """Return the functions for notebooks and programs, from their docstrings."""
+    yield from ("# Python", "", "::: arb", "", "::: arb.rewards", "", "::: arb.inspect", "", "::: arb.scout")
 
 
 EXTENSIONS: Mapping[str, Sequence[str]] = {

@@ -94,7 +94,7 @@ def test_the_completion_that_is_installed_completes_in_bash(tmp_path):
 
 def test_an_extra_is_installed_from_the_checkout_or_into_what_was_installed(tmp_path, monkeypatch):
     project = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]
-    extras = {"all", "annotate", "inspect", "providers", "ray", "record", "space", "transformers"}
+    extras = {"all", "annotate", "inspect", "providers", "ray", "record", "scout", "space", "transformers"}
     assert (project["name"], {*project["optional-dependencies"]}) == (files.PROJECT, extras)
     assert files.install_command("ray") == "pip install '.[ray]'"
     monkeypatch.setattr(files, "__file__", str(tmp_path / "arb" / "core" / "files.py"))

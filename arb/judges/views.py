@@ -172,18 +172,7 @@ class Views:
 
         with self._lock:
             recording = self._first_readable(trajectory_id, read)
-        last = len(recording.steps)
-        goal_images = map(self._image, recording.goal_images) if wants.goal_images else ()
-        view = View(
-            goal=recording.goal,
-            answer=recording.answer,
-            goal_images=tuple(image for image in goal_images if image is not None),
-            steps=tuple(
-                self._step(step, number, wants, number == last)
-                for number, step in enumerate(recording.steps, start=1)
-            ),
-        )
-        return with_bounded_texts(view)
+        return view_of(recording, wants, self._images)
 
     def reward(self, trajectory_id: str) -> float | None:
         """Return the reward of a trajectory, or None if none was recorded. Raises NoViewError."""
@@ -221,29 +210,50 @@ class Views:
         why = "; ".join(problems) or f"there is no run of it in {self._source.folder}"
         raise NoViewError(f"{trajectory_id}: {why}")
 
-    def _step(self, step: Step, number: int, wants: Wants, is_last: bool) -> ViewStep:
-        shows_axtree = covers(wants.axtrees, is_last)
-        shows_screenshot = covers(wants.screenshots, is_last)
-        return ViewStep(
-            number=number,
-            url=step.url,
-            action=step.action,
-            reasoning=step.reasoning,
-            error=step.last_action_error,
-            axtree=step.axtree if shows_axtree else None,
-            axtree_pruned=step.axtree_pruned if shows_axtree else None,
-            screenshot=self._image(step.screenshot) if shows_screenshot else None,
-            text=step.text,
-        )
 
-    def _image(self, content: bytes | Path | None) -> Image | None:
-        if content is None:
-            return None
-        try:
-            data = content.read_bytes() if isinstance(content, Path) else content
-        except OSError as error:  # the file was listed, so the picture is not just missing
-            raise NoViewError(f"a screenshot cannot be read ({error.strerror})") from error
-        try:
-            return prepare_image(data, self._images)
-        except UnreadableImageError:
-            return None
+def view_of(recording: Recording, wants: Wants, images: ImageOptions = _AS_RECORDED) -> View:
+    """Return the view of a recorded run for a judge with these wants.
+
+    Raises NoViewError if a screenshot is a file that cannot be read.
+    """
+    last = len(recording.steps)
+    goal_images = (_image(each, images) for each in recording.goal_images if wants.goal_images)
+    view = View(
+        goal=recording.goal,
+        answer=recording.answer,
+        goal_images=tuple(image for image in goal_images if image is not None),
+        steps=tuple(
+            _step(step, number, wants, images, is_last=number == last)
+            for number, step in enumerate(recording.steps, start=1)
+        ),
+    )
+    return with_bounded_texts(view)
+
+
+def _step(step: Step, number: int, wants: Wants, images: ImageOptions, *, is_last: bool) -> ViewStep:
+    shows_axtree = covers(wants.axtrees, is_last)
+    shows_screenshot = covers(wants.screenshots, is_last)
+    return ViewStep(
+        number=number,
+        url=step.url,
+        action=step.action,
+        reasoning=step.reasoning,
+        error=step.last_action_error,
+        axtree=step.axtree if shows_axtree else None,
+        axtree_pruned=step.axtree_pruned if shows_axtree else None,
+        screenshot=_image(step.screenshot, images) if shows_screenshot else None,
+        text=step.text,
+    )
+
+
+def _image(content: bytes | Path | None, images: ImageOptions) -> Image | None:
+    if content is None:
+        return None
+    try:
+        data = content.read_bytes() if isinstance(content, Path) else content
+    except OSError as error:  # the file was listed, so the picture is not just missing
+        raise NoViewError(f"a screenshot cannot be read ({error.strerror})") from error
+    try:
+        return prepare_image(data, images)
+    except UnreadableImageError:
+        return None

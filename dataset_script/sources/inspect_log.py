@@ -19,7 +19,7 @@ agent saw it.
 import json
 import re
 import struct
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
@@ -171,7 +171,9 @@ class InspectSource(TrajectorySource):
         if isinstance(sample.get("invalidation"), dict):
             raise UnusableFileError("invalid")
         try:
-            return _Conversation(sample, file.evaluation).recording(file.trajectory_id)
+            return read_sample(
+                sample, file.trajectory_id, file.evaluation.model, file.evaluation.submit_tools
+            )
         except RecursionError as error:
             raise UnusableFileError("not_a_trajectory", "is nested too deeply") from error
 
@@ -336,21 +338,32 @@ def _submit_tools(steps: Iterable[Any]) -> Iterator[str]:
                 yield name
 
 
+def read_sample(
+    sample: Mapping[str, Any], trajectory_id: str, model: str | None, submit_tools: Set[str]
+) -> tuple[Recording, list[Note]]:
+    """Return the recording of a sample as it is in a log, and the notes.
+
+    ``submit_tools`` are the tools by which the agent submits its answer. Raises UnusableFileError if the
+    agent had no turn.
+    """
+    return _Conversation(sample, submit_tools).recording(trajectory_id, model)
+
+
 class _Conversation:
     """The conversion of a sample's messages into steps. Observations after a turn go to the next step."""
 
-    def __init__(self, sample: Mapping[str, Any], evaluation: _Evaluation):
-        self._sample, self._evaluation = sample, evaluation
+    def __init__(self, sample: Mapping[str, Any], submit_tools: Set[str]):
+        self._sample, self._submit_tools = sample, submit_tools
         self._steps: list[Step] = []
         self._notes: list[Note] = []
         self._texts: list[str] = []
         self._errors: list[str] = []
         self._images: list[bytes] = []
 
-    def recording(self, trajectory_id: str) -> tuple[Recording, list[Note]]:
+    def recording(self, trajectory_id: str, model: str | None) -> tuple[Recording, list[Note]]:
         """Return the recording and the notes. Raises UnusableFileError if the agent had no turn."""
         messages = objects(self._sample.get("messages"))
-        turn_places = [place for place, message in enumerate(messages) if _is_turn(message)]
+        turn_places = [place for place, message in enumerate(messages) if is_turn(message)]
         if not turn_places:  # a solver may set only the output
             outputs = objects(field(self._sample, "output", "choices"))[:1]
             messages, turn_places = objects([each.get("message") for each in outputs]), [0]
@@ -360,7 +373,7 @@ class _Conversation:
         goal, goal_images = self._goal()
         submitted: list[Mapping[str, Any]] = []
         for message in messages[turn_places[0] : turn_places[-1]]:
-            if _is_turn(message):
+            if is_turn(message):
                 self._turn(message)
                 submitted = self._submitted(message)
             elif not submitted or message.get("role") != "user":
@@ -380,7 +393,7 @@ class _Conversation:
             self._add(None)
         return Recording(
             trajectory_id=trajectory_id,
-            model=self._evaluation.model,
+            model=model,
             goal=goal,
             goal_images=goal_images,
             steps=tuple(self._steps),
@@ -390,8 +403,8 @@ class _Conversation:
         ), self._notes
 
     def _submitted(self, message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-        calls, names = objects(message.get("tool_calls")), self._evaluation.submit_tools
-        return [call for call in calls if self._text(call.get("function")) in names]
+        calls = objects(message.get("tool_calls"))
+        return [call for call in calls if self._text(call.get("function")) in self._submit_tools]
 
     def _turn(
         self, message: Mapping[str, Any], submitted: Sequence[Any] = (), is_last: bool = False
@@ -524,7 +537,7 @@ def _state(sample: Mapping[str, Any]) -> str:
     return reasons[0] if reasons and reasons[0] in _STOPPED_BY else "completed"
 
 
-def _is_turn(message: Mapping[str, Any]) -> bool:
+def is_turn(message: Mapping[str, Any]) -> bool:
     """Return whether a message is the agent's own, and not part of the sample's input."""
     return message.get("role") == "assistant" and message.get("source") != "input"
 

@@ -117,17 +117,20 @@ class RunConfig:
         return closing(open_cache(self.cache, self.answers, self.not_before))
 
 
-def build_config(options: RunOptions, *, will_run: bool = True) -> RunConfig:
+def build_config(
+    options: RunOptions, *, will_run: bool = True, chosen: tuple[Suite, tuple[str, ...]] | None = None
+) -> RunConfig:
     """Build the configuration of a run from the options of a command.
 
-    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. Raises SuiteError, and
-    an OptionsError that lists all problems.
+    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. ``chosen`` is a suite
+    with ids to judge, in place of those that the options select. Raises SuiteError, and an OptionsError that
+    lists all problems.
     """
     problems: list[str] = []
     models: dict[str, ModelSettings] = {}
     prices = PriceTable({})
     with _collected(problems):
-        suite, ids = select(options)
+        suite, ids = chosen or select(options)
     with _collected(problems):
         judge = build_judge(options)
         models = build_models(options, judge)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from arb.core.trajectory import Step
+from arb.core.trajectory import Recording, Step
 from dataset_script.sources.atif.trajectory import FINAL_CALLS, answer_in
 from dataset_script.sources.base import (
     MOST_IMAGE_BYTES,
@@ -17,6 +17,7 @@ from dataset_script.sources.base import (
     content_of,
     data_image,
     file_inside,
+    finite,
     mapping,
     objects,
     sequence,
@@ -28,6 +29,8 @@ _LISTS: Final = ("messages", "input", "traj")
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _SAME: Final = ("role", "content", "tool_calls", "type", "id", "call_id")
 _AGENT: Final = frozenset({"assistant", "model"})
+_CALL: Final = ("request", "response")
+"""The keys of a logged call of an API, each of which may name the model."""
 _CALL_FIELDS: Final = ("action", "queries", "code", "operation", "prompt")
 """What the provider's own tools were called with, in items of the Responses API."""
 _TEXT_FIELDS: Final = ("text", "content", "output", "logs", "stdout", "stderr")
@@ -74,6 +77,32 @@ def messages_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     yield from answered
 
 
+def read_run(
+    record: Mapping[str, Any], trajectory_id: str, folder: Path | None, root: Path
+) -> tuple[Recording, list[Note]]:
+    """Return the recording of a run's messages, and the notes. See `Conversation` for ``folder``.
+
+    Raises UnusableFileError if it has no message of the agent.
+    """
+    run = Conversation(folder, root)
+    for message in messages_of(record):
+        run.add(message)
+    steps, answer = run.finish()
+    if not steps:
+        raise UnusableFileError("no_steps", "has no message of the agent (role assistant)")
+    named = (valid_text(each.get("model")) for each in (record, *map(mapping, map(record.get, _CALL))))
+    recording = Recording(
+        trajectory_id=trajectory_id,
+        model=next(filter(None, named), None),
+        goal=valid_text(record.get("goal")) or "\n\n".join(run.goal),
+        goal_images=tuple(run.goal_images),
+        cum_reward=finite(record.get("reward")),
+        steps=tuple(steps),
+        answer=answer,
+    )
+    return recording, run.notes
+
+
 @dataclass(slots=True)
 class _Turn:
     """An observation, and the thoughts, texts and calls of the agent that followed it, if any did."""
@@ -91,9 +120,12 @@ class _Turn:
 
 
 class Conversation:
-    """The conversion of a run's messages into steps. Names of pictures are relative to ``folder``."""
+    """The conversion of a run's messages into steps.
 
-    def __init__(self, folder: Path, root: Path):
+    Names of pictures are relative to ``folder``. If it is None, no file is read.
+    """
+
+    def __init__(self, folder: Path | None, root: Path):
         self._folder, self._root = folder, root
         self._turns = [_Turn()]
         self.goal: list[str] = []
@@ -216,9 +248,10 @@ class Conversation:
         if not isinstance(address, str):
             return None
         with suppress(UnusableFileError):
-            return data_image(address) or file_inside(
-                address.removeprefix("file://"), self._folder, self._root
-            )
+            if (image := data_image(address)) is not None:
+                return image
+            if self._folder is not None:
+                return file_inside(address.removeprefix("file://"), self._folder, self._root)
         where = f"step {len(self._turns) - 1}" if len(self._turns) > 1 else "the goal"
         self.notes.append(
             Note("missing_screenshot", f"{where}: {address[:60]} cannot be read from the source")

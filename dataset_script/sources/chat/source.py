@@ -16,17 +16,13 @@ from dataset_script.sources.base import (
     UnusableFileError,
     content_of,
     file_inside,
-    finite,
     id_part,
     mapping,
-    valid_text,
 )
-from dataset_script.sources.chat.messages import Conversation, has_messages, is_message, messages_of
+from dataset_script.sources.chat.messages import has_messages, is_message, read_run
 from dataset_script.sources.json_values import LINES, JsonSource, PlacedRun, as_utf8, json_files, json_values
 
 BENCHMARK: Final = "chat"
-_CALL: Final = ("request", "response")
-"""The keys of a logged call of an API, each of which may name the model."""
 _HEAD_BYTES: Final = 65_536
 _LIKE_CHAT: Final = re.compile(
     rb'"role"\s*:\s*"(?:user|system|developer|assistant|tool)"|"messages"\s*:\s*\['
@@ -54,23 +50,7 @@ class ChatSource(JsonSource):
         """Read one run. Raises UnusableFileError if it has no message of the agent."""
         value = self.value_of(file)
         record = value if isinstance(value, dict) else {"messages": value}
-        run = Conversation(file.path.parent, self.root)
-        for message in messages_of(record):
-            run.add(message)
-        steps, answer = run.finish()
-        if not steps:
-            raise UnusableFileError("no_steps", "has no message of the agent (role assistant)")
-        named = (valid_text(each.get("model")) for each in (record, *map(mapping, map(record.get, _CALL))))
-        recording = Recording(
-            trajectory_id=file.trajectory_id,
-            model=next(filter(None, named), None),
-            goal=valid_text(record.get("goal")) or "\n\n".join(run.goal),
-            goal_images=tuple(run.goal_images),
-            cum_reward=finite(record.get("reward")),
-            steps=tuple(steps),
-            answer=answer,
-        )
-        return recording, run.notes
+        return read_run(record, file.trajectory_id, file.path.parent, self.root)
 
     def files_of(self, file: SourceFile) -> Iterator[Path]:
         """Yield the file of a run and the pictures that it names."""

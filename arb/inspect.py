@@ -1,0 +1,70 @@
+"""Judges as scorers of Inspect (https://inspect.aisi.org.uk). Needs the extra ``inspect``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic_core import to_jsonable_python
+
+from arb.core.files import install_command
+from arb.core.trajectory import Recording
+from arb.judges.run.live import explained, judge_of_logs, recorded_options
+from dataset_script.sources.base import UnusableFileError, id_part
+from dataset_script.sources.inspect_log import read_sample
+
+try:
+    from inspect_ai import scorer as scorers
+    from inspect_ai.solver import TaskState
+except ImportError as problem:
+    raise ImportError(f"inspect_ai is not installed; run {install_command('inspect')}") from problem
+
+
+def scorer(
+    judge: str, out: str | Path | None = None, submit: str = "submit", **options: Any
+) -> scorers.Scorer:
+    """Return an Inspect scorer that asks a judge whether the agent succeeded.
+
+    The judge sees what it sees of the log: the input, the messages and the answer, but no target. Success is
+    ``C`` and failure ``I``. A sample without a verdict is unscored, and its explanation says why.
+
+    Args:
+        judge: A judge's name from ``arb judges list``, or ``FILE.py:CLASS``.
+        out: A folder for the judgments, as ``arb judges run`` writes them. By default, none are written.
+        submit: The name of the tool by which the agent submits its answer.
+        options: Options of ``arb judges run``, such as ``model="gpt-4o"``, ``samples=5`` or ``max_usd=5``.
+
+    Raises:
+        ValueError: The options cannot be used. The message lists all problems.
+    """
+    live = judge_of_logs(judge, out, options)
+
+    def made(judge: str, **options: Any) -> scorers.Scorer:
+        async def score(state: TaskState, target: scorers.Target) -> scorers.Score:
+            try:
+                recording = _recording(state, submit)
+            except UnusableFileError as problem:
+                return scorers.Score(value=float("nan"), explanation=f"{problem.code} {problem}".strip())
+            record = await live.judge(recording)
+            success = record["answer"].get("success")
+            grade = {True: scorers.CORRECT, False: scorers.INCORRECT, None: float("nan")}[success]
+            reason, facts = explained(record)
+            return scorers.Score(value=grade, explanation=reason, metadata=facts)
+
+        return score
+
+    decorate = scorers.scorer(metrics=[scorers.accuracy(), scorers.stderr()], name=id_part(judge))
+    return decorate(made)(judge, **recorded_options(options))
+
+
+def _recording(state: TaskState, submit: str) -> Recording:
+    """Return the run of a sample as it will be read from the log. Raises UnusableFileError."""
+    fields = {
+        "input": state.input,
+        "choices": [choice.value for choice in state.choices],
+        "messages": state.messages,
+        "output": state.output,
+    }
+    name = f"inspect/{id_part(str(state.model))}/{id_part(f'{state.sample_id}.{state.uuid}')}"
+    sample = to_jsonable_python(fields, exclude_none=True, fallback=str)
+    return read_sample(sample, name, str(state.model), {"submit", submit})[0]

@@ -1,0 +1,302 @@
+"""Judge runs as a program produces them: in a training loop, an evaluation or a scan (`LiveJudge`)."""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import logging
+import os
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import AsyncExitStack, contextmanager
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final
+
+from pydantic import TypeAdapter, ValidationError
+
+from arb.core.suite import Suite
+from arb.core.trajectory import Recording
+from arb.judges.cli.options import RunOptions
+from arb.judges.engine.errors import NoMoreCallsError
+from arb.judges.run.config import RunConfig, build_config
+from arb.judges.run.folder import RunFolder
+from arb.judges.run.progress import CallWarnings, Spend
+from arb.judges.run.records import (
+    JudgmentRecord,
+    error_of,
+    judgment_record,
+    prediction_row,
+    sent_prompts,
+    totals,
+)
+from arb.judges.run.run_facts import judge_facts, run_facts, run_session
+from arb.judges.run.runner import Job, NoRecordings, open_executor
+from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
+from arb.judges.types import Call, ImageOptions, OptionsError, Reply, View, Wants, is_reward_judge, traits_of
+from arb.judges.views import missing_inputs, view_of
+from dataset_script.new_suite import SOURCE_SPLIT
+from dataset_script.sources.base import Observed
+
+_SUITE: Final = Suite("live", (), Path(), Path())
+"""The suite of runs that are judged live: it has neither labels nor a list of trajectories."""
+
+_OF_SOURCES: Final = frozenset(
+    {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "ids", "shard"}
+    | {"limit", "skip_incomplete"}
+)
+"""Options of ``judges run`` that choose recorded runs. A program hands over its runs instead."""
+
+_PER_PROCESS: Final = ("max_usd", "requests_per_minute", "tokens_per_minute")
+"""Limits that several processes would each apply on their own."""
+
+_logger: Final = logging.getLogger(__name__)
+
+
+JudgedBatch = tuple[list[JudgmentRecord], Spend]
+"""The records of a batch's runs (the lines of judgments.jsonl), in their order, and what the batch cost."""
+
+
+class LiveJudge:
+    """A judge with the cache, budget, limits and records of ``arb judges run``, for runs in memory.
+
+    A thread with its own event loop makes the calls, so a judge can be used from any thread and next to any
+    event loop. It starts with the first batch, and once more in a process that was forked.
+
+    Args:
+        judge: A judge's name, or ``FILE.py:CLASS``.
+        out: A folder for run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl, or None. A folder
+            of an earlier run with the same options is continued, within the same budget.
+        options: Options of ``arb judges run`` about models, requests, budget, limits and cache.
+
+    Raises:
+        OptionsError: Options cannot be used. The message lists all problems.
+    """
+
+    def __init__(self, judge: str, out: str | Path | None = None, **options: object):
+        self.config = _config(judge, options)
+        self._options = {"judge": judge, "out": out, **options}
+        self._out = None if out is None else Path(out)
+        self._lock = threading.Lock()
+        self._owner = os.getpid()
+        self._engine: _Engine | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Scout sends scanners to its worker processes, which make the judge again.
+        return _for_worker, (type(self), self._owner, self._options)
+
+    @property
+    def total_usd(self) -> float | None:
+        """The dollars of all batches, and of earlier sessions in the folder ``out``; None if unknown.
+
+        It is 0 before the first batch and after `close`.
+        """
+        return 0.0 if self._engine is None else self._engine.spend.total_usd
+
+    def submit(self, runs: Sequence[Recording]) -> Future[JudgedBatch]:
+        """Start judging runs, and return the future result.
+
+        Runs with the same id have to be equal. The future raises StopRunError when the budget is used up or
+        the endpoint refuses the account; finished replies stay in the cache.
+
+        Raises:
+            ValueError: Runs cannot be judged. The message lists all problems, and no call was made.
+        """
+        by_id = {run.trajectory_id: run for run in runs}
+        problems = list(_problems(self.config, runs, by_id))
+        if problems:
+            raise ValueError(f"{self.config.judge.name}: no call was made\n" + "\n".join(problems))
+        engine = self._running()
+        return asyncio.run_coroutine_threadsafe(engine.judge(by_id, list(runs)), engine.loop)
+
+    async def judge(self, run: Recording) -> JudgmentRecord:
+        """Judge one run and return its record. Call it from an asyncio event loop."""
+        records, _ = await asyncio.wrap_future(self.submit([run]))
+        return records[0]
+
+    def close(self) -> None:
+        """Finish the records and stop the thread. It happens by itself when the program ends.
+
+        A later batch starts again, and its budget counts only what the folder ``out`` says was spent.
+        """
+        with self._lock:
+            engine, self._engine = self._engine, None
+        if engine is not None and engine.process == os.getpid():
+            atexit.unregister(self.close)
+            engine.close()
+
+    def _running(self) -> _Engine:
+        """Return this process's engine, and start it first if necessary."""
+        process = os.getpid()
+        if process != self._owner:
+            limited = [name for name in _PER_PROCESS if getattr(self.config, name) is not None]
+            if limited := limited + (["out"] if self._out else []):
+                raise OptionsError(
+                    f"{', '.join(limited)}: cannot be shared by several processes; use one process (in "
+                    "Scout: max_processes=1), or leave out the option"
+                )
+            if self._engine is not None and self._engine.process != process:
+                self._lock, self._engine = threading.Lock(), None  # a fork copies no thread
+        with self._lock:
+            if self._engine is None:
+                self._engine = _Engine(self.config, self._out)
+                atexit.register(self.close)
+            return self._engine
+
+
+def _for_worker(kind: type[LiveJudge], owner: int, options: dict[str, Any]) -> LiveJudge:
+    live = kind(**options)
+    live._owner = owner
+    return live
+
+
+def judge_of_logs(judge: str, out: str | Path | None, options: Mapping[str, object]) -> LiveJudge:
+    """Return a judge for runs in logs. Raises OptionsError also for a judge that needs rewards."""
+    live = LiveJudge(judge, out, **options)
+    if is_reward_judge(live.config.judge):
+        raise OptionsError(f"{judge}: needs rewards, which are not read from logs; use another judge")
+    return live
+
+
+def recorded_options(options: Mapping[str, object]) -> dict[str, object]:
+    """Return the options that a log may contain: headers may be secrets."""
+    return {name: value for name, value in options.items() if name != "header"}
+
+
+def explained(record: JudgmentRecord) -> tuple[str | None, dict[str, Any]]:
+    """Return the reason for a verdict or its absence, and the facts about it that a log should have."""
+    reason = error_of(record) if record["state"] == "error" else prediction_row(record).get("reasoning")
+    names = ("judge", "state", "input_tokens", "output_tokens", "cost_usd")
+    facts = {name: record[name] for name in names} | {"calls": len(record["calls"])}
+    return reason, facts | {name: each for name, each in record["answer"].items() if name != "reasoning"}
+
+
+class _Engine:
+    """The thread of a `LiveJudge`, with the open cache, endpoints, budget and run folder."""
+
+    def __init__(self, config: RunConfig, out: Path | None):
+        self.process = os.getpid()
+        self.loop = asyncio.new_event_loop()
+        self.spend = Spend()
+        self._job = Job(config, NoRecordings(), ())
+        self._warnings = CallWarnings(config.models, _logger.warning)
+        self._folder: RunFolder | None = None
+        self._open = AsyncExitStack()
+        threading.Thread(target=self.loop.run_forever, name="arb-judge", daemon=True).start()
+        try:
+            asyncio.run_coroutine_threadsafe(self._start(out), self.loop).result()
+        except BaseException:
+            self.close()
+            raise
+
+    async def _start(self, out: Path | None) -> None:
+        if out is not None:
+            self._folder = self._open.enter_context(
+                RunFolder(out, self._job.config.configuration(data_hash=None))
+            )
+            self.spend = Spend.of_run(self._folder.run)
+            self._open.enter_context(self._session(self._folder))
+        self._executor = await self._open.enter_async_context(
+            open_executor(self._job, self.spend, lambda kind, **facts: None)
+        )
+
+    @contextmanager
+    def _session(self, folder: RunFolder) -> Iterator[None]:
+        """Record a session in run.json, and finish the folder's files at its end."""
+        config = self._job.config
+        with run_session(folder, run_facts(config, 0, 0), self.spend) as session:
+            yield
+            folder.finalize([*folder.states])
+            session["ended"] = "finished"
+            facts = {"totals": totals(folder.records()), "judge": judge_facts(config.judge, config.name)}
+            folder.update_run(facts)
+
+    async def judge(self, runs: Mapping[str, Recording], order: Sequence[Recording]) -> JudgedBatch:
+        config, spend = self._job.config, Spend()
+        judged: dict[str, Judgment] = {}
+
+        async def ask(call: Call) -> Reply:
+            try:
+                reply = await self._executor.ask(call)
+            except NoMoreCallsError as reached:
+                raise StopRunError(str(reached)) from reached
+            spend.count(reply)
+            self.spend.count(reply)
+            self._warnings.note(call.role, reply)
+            return reply
+
+        def keep(judgment: Judgment) -> None:
+            judged[judgment.trajectory_id] = judgment
+
+        views = _RunsInMemory(runs, config.images)
+        records: dict[str, JudgmentRecord] = {}
+        try:
+            await judge_trajectories(config.judge, runs, views, ask, keep, config.max_in_flight)
+        finally:
+            records = {key: judgment_record(each, self._job.name_of(each)) for key, each in judged.items()}
+            if self._folder is not None:
+                self._executor.sync()
+                prompts = (prompt for each in judged.values() for prompt in sent_prompts(each))
+                self._folder.append(records.values(), prompts)
+        return [records[each.trajectory_id] for each in order], spend
+
+    def close(self) -> None:
+        try:
+            asyncio.run_coroutine_threadsafe(self._open.aclose(), self.loop).result()
+        finally:
+            self.loop.call_soon_threadsafe(self.loop.stop)
+
+
+@dataclass(frozen=True, slots=True)
+class _RunsInMemory:
+    """The recordings of a batch by id, as the `RunSource` of its judge."""
+
+    runs: Mapping[str, Recording]
+    images: ImageOptions
+
+    def view(self, trajectory_id: str, wants: Wants) -> View:
+        return view_of(self.runs[trajectory_id], wants, self.images)
+
+    def reward(self, trajectory_id: str) -> float | None:
+        return self.runs[trajectory_id].cum_reward
+
+    def data_hash(self) -> None:
+        return None
+
+
+def _config(judge: str, options: Mapping[str, object]) -> RunConfig:
+    known = {each.name for each in fields(RunOptions)} - _OF_SOURCES
+    if unknown := sorted(options.keys() - known):
+        raise OptionsError(
+            f"{', '.join(unknown)}: not an option of a judge of runs in memory; use one of "
+            + ", ".join(sorted(known))
+        )
+    try:
+        typed = TypeAdapter(RunOptions).validate_python({"judge": judge, "split": SOURCE_SPLIT, **options})
+    except ValidationError as problem:
+        lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors())
+        raise OptionsError("\n".join(lines)) from problem
+    config = build_config(typed, chosen=(_SUITE, ()))
+    if traits_of(config.judge).steps is not None:
+        raise OptionsError(f"{judge}: answers about steps, not about runs; use another judge")
+    return config
+
+
+def _problems(config: RunConfig, runs: Sequence[Recording], by_id: Mapping[str, Recording]) -> Iterator[str]:
+    """Yield why runs cannot be judged: two runs have one id, or the judge needs more than was recorded."""
+    for number, run in enumerate(runs, start=1):
+        name = f"run {number} ({run.trajectory_id})"
+        if by_id[run.trajectory_id] != run:
+            yield f"{name}: another run has the same id; give every run an id of its own"
+        elif missing := missing_inputs(config.judge, _observed(run)):
+            yield f"{name}: has no {' and no '.join(missing)}; use a judge that does without"
+
+
+def _observed(run: Recording) -> Observed:
+    return Observed(
+        urls=any(step.url for step in run.steps),
+        axtrees=any(step.axtree or step.axtree_pruned for step in run.steps),
+        screenshots=any(step.screenshot for step in run.steps),
+        texts=any(step.text for step in run.steps),
+    )
