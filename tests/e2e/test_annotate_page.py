@@ -307,7 +307,8 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
         both[2]: "no"
     }
     shown = page.locator("table.boards tbody td").all_inner_texts()
-    assert shown == ["1", "1", precision_of_yes({}), precision_of_yes(said)]
+    before, after = precision_of_yes({}), precision_of_yes(said)
+    assert shown == ["1", "1", before, after]
     assert shown[2] != shown[3]
     keep_picture(page, "discuss")
     assert [(form, found) for form in every_form(page) if (found := faults(page))] == []

@@ -33,6 +33,7 @@ ADDRESSES = {
     "Trajectories": ["/trajectories", "/trajectories?split=dev"],
     "Errors": ["/errors"],
     "Labels": ["/labels"],
+    "All suites": ["/suites"],
     "Disputes": ["/disputes"],
     "Paper": ["/paper?table=8"],
     "About": ["/about"],

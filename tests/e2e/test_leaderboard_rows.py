@@ -42,7 +42,7 @@ def long_board():
     """The address of the page over the board, served from a thread."""
     found = many_judges()
     profile = SuiteProfile(title="A suite")
-    suite = SimpleNamespace(split=lambda name: [], profile=profile)
+    suite = SimpleNamespace(split=lambda name: [], profile=profile, main_target=found.main)
     records, intake = SimpleNamespace(board=lambda: found), SimpleNamespace(read_only_reason=None)
     service = SimpleNamespace(
         records=records, intake=intake, suite=suite, labels_for_public_figures=lambda: None

@@ -32,7 +32,7 @@ from tests.support.submissions import FORM, settings_for, verdicts, write_suite
 
 REPOSITORY = Path(__file__).parents[2]
 RECORDS, BOARD = "maintainer/records", "maintainer/board"
-RULES = 'labels = "public"\n[rules]\nfiles_a_day = 2\nfiles_a_year = 20\n'
+RULES = 'labels = "public"\ntrivial_judges = false\n[rules]\nfiles_a_day = 2\nfiles_a_year = 20\n'
 ACCOUNTS, KILLS, CLIENTS, SECONDS = 40, 20, 16, 1_200
 PACE = 0.02
 """Clients wait as long as they are told to by Retry-After, in a time that goes fifty times as fast: pauses of
