@@ -13,6 +13,9 @@ from leaderboard.score import metric_of
 from space.pages.rows import overall_of, ranked_rows
 from space.web.cells import metric_text, short_name, unit_of
 
+MANY_POSITIVES = 100
+"""With this number of positives, a recall changes by at most one point per run."""
+
 
 def sentences(board: Board, label: str, figure: str | None = None) -> list[str]:
     """Return up to five sentences: on ranks, the first row, the smallest benchmark and the reference."""
@@ -70,6 +73,7 @@ def _first(row: BoardRow, target: Target, figure: str) -> str:
 
 
 def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
+    """Return a sentence on the benchmark with the fewest positives, or "" if it has many."""
     sizes: dict[str, tuple[int, int]] = {}
     for row in ranked:
         for name, cell in parts_of(row, label, "by_benchmark").items():
@@ -79,6 +83,8 @@ def _smallest_benchmark(ranked: Sequence[BoardRow], label: str) -> str:
     if not sizes:
         return ""
     name, (positives, n) = min(sizes.items(), key=lambda item: item[1][0])
+    if positives >= MANY_POSITIVES:
+        return ""
     title = BENCHMARK_TITLES.get(name, name)
     return (
         f"{title} has only {positives} positives among {n} labels, so its percentages are "
