@@ -307,15 +307,15 @@ def test_two_annotators_label_by_keyboard_talk_and_make_a_label_set(page, space,
         both[2]: "no"
     }
     shown = page.locator("table.boards tbody td").all_inner_texts()
-    before, after = precision_of_yes({}), precision_of_yes(said)
-    assert shown == ["1", "1", before, after]
+    precisions = [precision_of_yes(changes).removesuffix(" %") for changes in ({}, said)]
+    assert shown == ["1", "1", *precisions]
     assert shown[2] != shown[3]
     keep_picture(page, "discuss")
     assert [(form, found) for form in every_form(page) if (found := faults(page))] == []
     before, after = (each.get_attribute("data-label-version") for each in versions.all()[::-1])
     boards = [json.loads(space.get(f"/api/boards/{version}")) for version in (before, after)]
     figures = [board["rows"][0]["labels"]["success"]["overall"]["precision"] for board in boards]
-    assert [f"{100 * figure:.1f} %" for figure in figures] == shown[2:]
+    assert [f"{100 * figure:.1f}" for figure in figures] == shown[2:]
     assert json.loads(space.get("/readyz"))["label_version"] == after
 
 
