@@ -126,17 +126,19 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
         declared = _declaration_fields(service.suite, asks_name=services.auth.mode == "local")
     suite = gr.Textbox(visible=False)  # filled in by the scripts below
     heading = _html(_button_heading("test"), elem_id="step-submit")
-    can_submit = len(services.suites) > 1 or not service.intake.is_off
+    # The form is the same for all suites: at first, the button is that of the default suite.
+    can_submit = not service.intake.is_off
     button = gr.Button(
         BUTTON_TITLES["test"], variant="primary", elem_id="submit-button", interactive=can_submit
     )
 
-    def follow(chosen: str) -> tuple[gr.Column, str, gr.Button]:
+    def follow(chosen: str, name: str) -> tuple[gr.Column, str, gr.Button]:
         chosen = chosen if chosen in SPLITS else "test"
+        is_on = chosen == "dev" or not endpoints.of_suite(name).intake.is_off
         return (
             gr.Column(visible=chosen == "test"),
             _button_heading(chosen),
-            gr.Button(BUTTON_TITLES[chosen], interactive=chosen == "dev" or can_submit),
+            gr.Button(BUTTON_TITLES[chosen], interactive=is_on),
         )
 
     async def check(path: str | None, chosen: str, name: str, request: gr.Request) -> str:
@@ -160,7 +162,9 @@ def build_form(blocks: gr.Blocks, services: Services, endpoints: Endpoints) -> N
     # Until this event, Gradio's page loses events of components that it already shows. It runs in the
     # browser, where static/submit.js then chooses the split in the address.
     blocks.load(None, None, None, js=SHOW_FORM, **at_once)
-    split.input(follow, split, followers, **at_once)
+    split.input(follow, [split, suite], followers, js=WITH_SUITE, **at_once)
+    if not can_submit and len(services.suites) > 1:  # the page may be that of a suite that takes files
+        blocks.load(follow, [split, suite], followers, js=WITH_SUITE, **at_once)
     changes = [file.change, split.change]
     files["js"] = WITH_SUITE
     gr.on(changes, check, [file, split, suite], findings, trigger_mode="always_last", **quiet, **files)
