@@ -102,13 +102,13 @@ class OrderAgreement:
         ceilings: For each suite, the mean tau between two halves of it.
     """
 
-    suites: tuple[str, str]
+    suites: tuple[str, ...]
     judges: int
     by_model: int
     tau: float | None = None
     interval: Ends = None
     from_counts: tuple[str, ...] = ()
-    ceilings: tuple[float | None, float | None] = (None, None)
+    ceilings: tuple[float | None, ...] = (None, None)
 
 
 @dataclass(frozen=True)
