@@ -149,7 +149,11 @@ def schemas_of_models() -> Schema:
         [(model, "serialization") for model in ordered], ref_template=f"{_COMPONENTS}{{model}}"
     )
     text = re.sub(rf'(": "(?:{_COMPONENTS})?\w+)Json"', r'\1"', json.dumps(document["$defs"]))
-    return {name.removesuffix("Json"): schema for name, schema in json.loads(text).items()}
+    schemas = {name.removesuffix("Json"): schema for name, schema in json.loads(text).items()}
+    for name, schema in schemas.copy().items():
+        if "$ref" in schema:  # a model of only another class; generators of clients would make it twice
+            schemas[name] = schemas.pop(schema["$ref"].rpartition("/")[2]) | {"title": name}
+    return schemas
 
 
 def schema_name(model: type[BaseModel]) -> str:
