@@ -332,7 +332,7 @@ Check = Callable[[World, re.Match], None]
 NAME = r"[\w -]+ \(tree\)(?:, \w+)?"
 RULES: dict[str, Check] = {
     # The board
-    r"Rank by [\w ]+\.|Judges are ranked by [\w ]+\.|Precision on [\w ]+ ranks the board \(.*": holds_of_ranks,
+    r"(Rank|Judges are ranked) by [\w ]+\.|Precision on [\w ]+ ranks the board \(.*": holds_of_ranks,
     r"A range covers every place that the data allow\.|A rank is a range if the data allow several places\.":
         holds_of_ranks,
     r"(\d+(?:–\d+)?): rank by ([\w ]+), separated from (\d+) of (\d+) other judges?": rank_says,
