@@ -68,7 +68,6 @@ def test_the_commands_and_python_of_every_page_are_run_by_a_test():
     }
     assert pages >= {"score.md", "data.md", "own_judge.md"}
     others = {
-        "judges.md": "arb/judges/catalog/test_official_webjudge.py",  # needs files of others, and OpenAI
         "scale.md": "arb/judges/ray/test_run.py",  # followed, too, where the extra `ray` is installed
         "hub_checklist.md": "arb/test_hub_checklist.py",
         "where_you_work.md": "arb/test_inspect_and_scout.py",  # and arb/test_rewards.py

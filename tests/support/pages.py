@@ -25,7 +25,7 @@ FOLLOWED = (
     *(
         f"docs/{page}.md"
         for page in (
-            "index", "score", "validate", "data", "run_judges", "own_agent", "own_judge", "operate",
+            "index", "score", "validate", "data", "run_judges", "judges", "own_agent", "own_judge", "operate",
             "read_the_board", "any_suite", "plugins", *(["scale"] if OF_A_CLUSTER else []),
         )
     ),

@@ -269,10 +269,10 @@ def test_the_hash_of_its_prompts_is_that_of_the_checkouts(judge):
     assert judge.source.endswith("; prompts of a checkout")
 
 
-def test_the_commands_of_the_page_on_deviations_run_webjudge_and_show_what_was_sent(tmp_path, monkeypatch):
+def test_the_command_of_the_page_on_deviations_runs_webjudge_with_its_authors_prompts(tmp_path, monkeypatch):
     page = (Path(__file__).parents[4] / "docs" / "judges.md").read_text(encoding="utf-8")
-    commands = re.findall(r"^arb judges (.+?)(?:  +#.*)?$", page, re.MULTILINE)
-    run, show = (shlex.split(command.replace("TRAJECTORY", FIRST)) for command in commands)
+    [command] = re.findall(r"`arb judges (run webjudge .+?)`", page)
+    run, show = shlex.split(command), ["show", "runs/webjudge", FIRST]
     checkout_with(TEXTS, tmp_path / "Online-Mind2Web")
     monkeypatch.setattr("arb.judges.catalog.official.WEBJUDGE_SHA256", prompts_hash(*TEXTS))
     monkeypatch.chdir(tmp_path)
