@@ -1,6 +1,6 @@
 """Datasets and runs of judges of earlier releases are read, verified, continued and scored as before.
 
-`tests/support/make_old_run.py` makes them. Databases are in `tests/submissions/records/test_old_databases.py`.
+`tests/support/make_old_run.py` makes them. `tests/submissions/records/test_old_databases.py` has databases.
 """
 
 import json
