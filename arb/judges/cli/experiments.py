@@ -34,21 +34,13 @@ from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import default_targets
-from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
+from arb.judges.cli.options import RunOptions, typed, with_run_options
 from arb.judges.cli.run import run_all
 from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from arb.core.suite import Suite
-    from arb.judges.ensembles.probes import Probe
-    from arb.judges.ensembles.threshold import Threshold
-    from arb.judges.ensembles.threshold_selection import Objective
-    from arb.judges.run.runner import Wrap
-    from arb.judges.run.scheduler import RunSource
-    from leaderboard.labels.labels import LabelSet
 
 with lazy_imports():
     import numpy as np
@@ -59,7 +51,7 @@ with lazy_imports():
     from arb.judges.ensembles import threshold as thresholds
     from arb.judges.run import config as run_config
     from arb.judges.run import folder as run_folder
-    from arb.judges.run import selection
+    from arb.judges.run import runner, scheduler, selection
     from leaderboard import calibration
     from leaderboard import report as scoring
     from leaderboard.labels import labels as label_files
@@ -100,7 +92,7 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 def ablate(
     options: RunOptions,
     out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
-    retry: RetryOption = None,
+    retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Repeat the ablation in the paper's Table 2 with a model of your choice.
@@ -130,7 +122,7 @@ def ablate(
     raise typer.Exit(int(has_errors))
 
 
-def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
+def labels_or_problem(options: RunOptions) -> tuple[label_files.LabelSet, suites.Suite]:
     """Return the labels of the chosen split and its suite. Raises OptionsError if the labels are hidden."""
     settings = read_settings()
     suite, _ = selection.select(options, settings)
@@ -186,15 +178,8 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 def probe(
     options: RunOptions,
     out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--probe",
-            help="Use only this probe (default: all). Repeat to add more.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None,
-    retry: RetryOption = None,
+    only: list[str] | None = None,
+    retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how often a judge changes its verdict if it sees something else.
@@ -235,13 +220,15 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     return as_json
 
 
-def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
+def variants_of(
+    judge: AnyJudge, chosen: Sequence[probes.Probe], repeats: int
+) -> dict[str, runner.Wrap | None]:
     """Return the runs of an experiment by name, each with a function that changes the judge, or None.
 
     The unchanged judge comes first, then one run per chosen probe, then the repeats of the unchanged judge. A
     judge that calls no model has only the first run, because its verdicts never change.
     """
-    wraps: dict[str, Wrap | None] = {certificate.UNCHANGED: None}
+    wraps: dict[str, runner.Wrap | None] = {certificate.UNCHANGED: None}
     if models_of(judge):
         wraps |= {each.name: partial(_judge_under, each) for each in chosen}
         for number in range(2, repeats + 1):
@@ -249,11 +236,11 @@ def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[
     return wraps
 
 
-def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+def _repeated(number: int, judge: Judge, views: scheduler.RunSource, ids: Sequence[str]) -> Judge:
     return certificate.RepeatedJudge(judge, number)
 
 
-def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, ids: Sequence[str]) -> Judge:
     """Return a judge that sees every run as changed by the probe.
 
     A probe that replaces the goal takes the goal of one of the trajectories ``ids``.
@@ -302,7 +289,7 @@ def threshold(
     next_step(purpose, "judges", "run", *_test_run(found, run, out))
 
 
-def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
+def _test_run(found: thresholds.Threshold, run: Path, threshold: Path) -> list[str]:
     """Return the arguments of `judges run` that use a threshold on test, for the user to complete."""
     known = found.configuration
     name, voted = found.judge, {}
@@ -316,7 +303,9 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
     return [*([] if known["cascade"] else judge), *flags(**chosen, **files)]
 
 
-def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
+def choose_from_run(
+    folder: Path, aim: threshold_selection.Objective, suite_name: str | None
+) -> thresholds.Threshold:
     """Choose a threshold on the dev run in a folder.
 
     Raises OptionsError if the run cannot be used, NoThresholdError, and errors about labels or files.

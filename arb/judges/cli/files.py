@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,14 +29,11 @@ from arb.judges.cli.options import user_errors
 from arb.judges.cli.text import fill_in
 from arb.judges.types import ImageOptions, Wants
 
-if TYPE_CHECKING:
-    from arb.core.replies import Form
-    from arb.core.suites.targets import Target
-    from arb.judges.run.reparse import WholeReply
-
 with lazy_imports():
+    from arb.core import replies
     from arb.core import suite as suites
     from arb.core.predictions import write as prediction_files
+    from arb.core.suites import targets as suite_targets
     from arb.judges import views
     from arb.judges.engine import prompt_store
     from arb.judges.run import config as run_config
@@ -172,8 +169,8 @@ def reparse(
 
 
 def _of_run(
-    folder: Path, form: Form | None, cache: Path | None, suite_name: str | None
-) -> tuple[list[Row], tuple[Target, ...], list[str]]:
+    folder: Path, form: replies.Form | None, cache: Path | None, suite_name: str | None
+) -> tuple[list[Row], tuple[suite_targets.Target, ...], list[str]]:
     """Parse the replies of a run again, and return the prediction rows, their targets and notes to print."""
     configuration = run_folder.read_run(folder)["configuration"]
     named = {**configuration, "suite": suite_name or configuration["suite"]}
@@ -208,7 +205,9 @@ def _verdict(record: Row) -> tuple[object, ...]:
 
 
 @contextlib.contextmanager
-def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
+def _cached_replies(
+    configuration: Mapping[str, Any], cache: Path | None
+) -> Iterator[reparsing.WholeReply | None]:
     """Yield a function that looks up cached replies by key, or None if the run has no log-probabilities."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None

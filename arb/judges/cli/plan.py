@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from arb.core.cli import JsonOption, next_step, plain_console, print_json
 from arb.core.console import text_table
@@ -16,8 +14,6 @@ from arb.judges.cli.text import dollars, print_template
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from arb.judges.run.plan import Plan
 
 with lazy_imports():
     from arb.judges.engine import reasoning
@@ -30,30 +26,10 @@ with lazy_imports():
 @with_run_options()
 def plan(
     options: RunOptions,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Count tokens with this tokenizer (a folder, tokenizer.json or model name).",
-            rich_help_panel="Estimate",
-        ),
-    ] = None,
-    seconds_per_call: Annotated[
-        float | None,
-        typer.Option(
-            help="Assume that a call takes N seconds.", min=0.0, max=86_400.0, rich_help_panel="Estimate"
-        ),
-    ] = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the prices of the Batch API.", rich_help_panel="Estimate")
-    ] = False,
-    pilot: Annotated[
-        int | None,
-        typer.Option(
-            help="Pay for N trajectories first and plan with their replies.",
-            min=1,
-            rich_help_panel="Estimate",
-        ),
-    ] = None,
+    tokenizer: str | None = None,
+    seconds_per_call: float | None = None,
+    batch_prices: bool = False,
+    pilot: int | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate the calls, tokens, dollars and time of a run before you pay for it.
@@ -63,15 +39,17 @@ def plan(
     of the same length as the pilot's. Pilot replies are cached, so the run does not pay for them again.
     """
     config = run_config.build_config(options, will_run=False)
-    made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
-    print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
+    made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch_prices, pilot=pilot)
+    print_plan(made, options.max_usd, is_batch=batch_prices, as_json=as_json)
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
-        chosen = typed(options, out=f"runs/{judge}", batch=batch)
+        chosen = typed(options, out=f"runs/{judge}", batch=batch_prices)
         next_step("run it", "judges", "run", *chosen)
 
 
-def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:
+def print_plan(
+    plan: planning.Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False
+) -> None:
     """Print a plan as JSON, or as a table with totals and assumptions below it."""
     if as_json:
         print_json(plan_facts(plan))
@@ -91,7 +69,7 @@ def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_
     )
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: planning.Plan) -> Table:
     """Return a table of calls, tokens and dollars, with one row per role of the judge."""
     table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
@@ -108,7 +86,7 @@ def plan_table(plan: Plan) -> Table:
     return table
 
 
-def plan_facts(plan: Plan) -> dict[str, Any]:
+def plan_facts(plan: planning.Plan) -> dict[str, Any]:
     """Return the plan as a JSON object. Amounts in dollars are None if a price is unknown."""
     return {
         "trajectories": plan.trajectories,

@@ -43,8 +43,8 @@ _SUITE: Final = Suite("live", (), Path(), Path())
 """The suite of runs that are judged live: it has neither labels nor a list of trajectories."""
 
 _OF_SOURCES: Final = frozenset(
-    {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "ids", "shard"}
-    | {"limit", "skip_incomplete"}
+    {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "subset", "ids"}
+    | {"shard", "limit", "skip_incomplete"}
 )
 """Options of ``judges run`` that choose recorded runs. A program hands over its runs instead."""
 
@@ -130,7 +130,7 @@ class LiveJudge:
         """Return this process's engine, and start it first if necessary."""
         process = os.getpid()
         if process != self._owner:
-            limited = [name for name in _PER_PROCESS if getattr(self.config, name) is not None]
+            limited = [name for name in _PER_PROCESS if getattr(self.config.options, name) is not None]
             if limited := limited + (["out"] if self._out else []):
                 raise OptionsError(
                     f"{', '.join(limited)}: cannot be shared by several processes; use one process (in "
@@ -232,7 +232,7 @@ class _Engine:
         views = _RunsInMemory(runs, config.images)
         records: dict[str, JudgmentRecord] = {}
         try:
-            await judge_trajectories(config.judge, runs, views, ask, keep, config.max_in_flight)
+            await judge_trajectories(config.judge, runs, views, ask, keep, config.options.max_in_flight)
         finally:
             records = {key: judgment_record(each, self._job.name_of(each)) for key, each in judged.items()}
             if self._folder is not None:
