@@ -116,8 +116,8 @@ def combine(
         return
     singles = [(each.judge, _f1_alone(place, table)) for place, each in enumerate(found)]
     top = max(f1 or 0.0 for each, (_, f1) in zip(found, singles, strict=True) if not each.needs_reward)
-    shown: dict[str, Any] = {"n": len(table.ids), "n_left_out": n_left_out, "singles": singles, "top": top}
-    print_template("combine.txt.j2", **shown, best=figures, with_reward=with_reward, out=out)
+    found_on: dict[str, Any] = {"n": len(table.ids), "n_left_out": n_left_out, "singles": singles, "top": top}
+    print_template("combine.txt.j2", **found_on, best=figures, with_reward=with_reward, out=out)
     test = flags(suite=suite.name, split="test", out=f"runs/{out.stem}")
     next_step("run it on test", "judges", "run", out, *test)
 

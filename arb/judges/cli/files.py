@@ -66,10 +66,9 @@ def show(
         stored = run_folder.read_run(run)
         wanted = trajectory_id.casefold()
         judged = run_folder.read_judgments(run)
-        found = [each for each in judged if each["trajectory_id"].casefold() == wanted]
-        if not found:
+        record = next((each for each in judged if each["trajectory_id"].casefold() == wanted), None)
+        if record is None:
             stop(f"{trajectory_id}: {run} has no judgment of it; use an id from its judgments.jsonl")
-        (record,) = found
         with run_folder.open_prompts(run) as prompts:
             calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
     except (prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
@@ -94,18 +93,15 @@ def _write_pictures(
     of the suite.
     """
     configuration = run["configuration"]
+    images = ImageOptions(**configuration["images"])
     try:
         if source is not None and "source" in run:
-            suite, place = None, source
+            recorded = views.Views(source, None, images)
         else:
             suite = suites.load_suite(configuration["suite"])
-            place = selection.source_folder(source, suite)
-        images = ImageOptions(**configuration["images"])
-        recorded = views.Views(place, suite, images)
+            recorded = views.Views(selection.source_folder(source, suite), suite, images)
         view = recorded.view(trajectory_id, Wants(screenshots="all", goal_images=True))
-    except views.NoViewError as problem:
-        stop(f"--pictures: {problem}")
-    except user_errors() as problem:
+    except (views.NoViewError, *user_errors()) as problem:
         stop(f"--pictures: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))

@@ -60,7 +60,7 @@ def print_plan(
     print_template(
         "plan.txt.j2",
         plan=plan,
-        against=_against(plan.usd, max_usd),
+        max_usd=max_usd,
         is_batch=is_batch,
         time=progress.duration(plan.seconds),
         short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
@@ -73,16 +73,10 @@ def plan_table(plan: planning.Plan) -> Table:
     """Return a table of calls, tokens and dollars, with one row per role of the judge."""
     table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
-        table.add_row(
-            role.role,
-            f"{role.model.provider}: {role.model.model}",
-            f"{role.calls:,}",
-            f"{role.cached:,}",
-            f"{role.images:,}",
-            f"{role.input_tokens:,.0f}",
-            f"{role.output_tokens:,}",
-            dollars(role.usd) if role.calls else "$0",
-        )
+        counts = (role.calls, role.cached, role.images, role.input_tokens, role.output_tokens)
+        usd = dollars(role.usd) if role.calls else "$0"
+        model = f"{role.model.provider}: {role.model.model}"
+        table.add_row(role.role, model, *(f"{number:,.0f}" for number in counts), usd)
     return table
 
 
@@ -112,13 +106,3 @@ def _assumptions() -> dict[str, Any]:
         "first_token_s": planning.FIRST_TOKEN_S,
         "tokens_per_s": planning.TOKENS_PER_S,
     }
-
-
-def _against(usd: float | None, max_usd: float | None) -> str:
-    if max_usd is None:
-        return ""
-    if usd is None:
-        return f"; the run will not start with --max-usd {max_usd:g}, because a price is unknown"
-    if usd <= max_usd:
-        return f"; within --max-usd {max_usd:g}"
-    return f"; the run will probably reach --max-usd {max_usd:g} and stop early"
