@@ -90,7 +90,7 @@ def test_threads_may_share_a_reward(make):
 def test_the_budget_holds_for_all_batches_and_for_a_later_session_with_the_same_folder(make, tmp_path):
     options = {"price": ["m=1000,1000"], "max_usd": 4.0, "max_output_tokens": 200, "out": tmp_path / "out"}
     reward = make(**options)
-    with pytest.raises(StopRunError, match="stopped at max_usd 4.* with a higher max_usd$"):
+    with pytest.raises(StopRunError, match=r"stopped at max_usd 4.* with a higher max_usd$"):
         for number in range(30):
             reward([run(number)])
     spent = reward.total_usd

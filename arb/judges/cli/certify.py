@@ -9,21 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from arb.core.cli import JsonOption, new_folder_option, next_step, plain_console
+from arb.core.cli import JsonOption, next_step, plain_console
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
-from arb.judges.cli.experiments import (
-    AimOption,
-    AtLeastOption,
-    MaximiseOption,
-    choose_from_run,
-    labels_or_problem,
-    variants_of,
-)
+from arb.judges.cli.experiments import choose_from_run, labels_or_problem, variants_of
 from arb.judges.cli.options import RunOptions, typed, with_run_options
 from arb.judges.cli.plan import print_plan
 from arb.judges.cli.run import run_all
@@ -46,18 +38,13 @@ BATCHES = "batches"
 class CertifyOptions(RunOptions):
     """The options of ``judges certify`` as typed by the user."""
 
-    out: Annotated[
-        Path | None,
-        new_folder_option(
-            help="Write the report into this folder (default: certificate-JUDGE).", rich_help_panel="Output"
-        ),
-    ] = None
+    out: Path | None = None
     repeats: int = 3
     only: list[str] | None = None
     without_probes: bool = False
-    aim: AimOption = None
-    maximise: MaximiseOption = None
-    at_least: AtLeastOption = None
+    aim: str | None = None
+    maximise: str | None = None
+    at_least: str | None = None
     retry: str | None = None
     batch: bool = False
     dry_run: bool = False

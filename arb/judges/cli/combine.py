@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
-
-import typer
+from typing import Any, Literal
 
 from arb.core.cli import (
     JsonOption,
     flags,
-    new_file_option,
     next_step,
     print_json,
     read_settings,
@@ -20,6 +17,7 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.lazy import lazy_imports
+from arb.judges.cli.options import described
 from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError, is_reward_judge
 
@@ -62,18 +60,9 @@ class _DevRun:
         )
 
 
+@described
 def combine(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Combine the judges of these dev runs, the cheapest first.", metavar="FOLDER|JUDGE=FOLDER"
-        ),
-    ],
-    out: Annotated[Path, new_file_option(help="Write the best combination to this file (.json).")],
-    split: Annotated[
-        Literal["dev", "test"], typer.Option(help="Choose on this split; only dev is allowed.")
-    ] = "dev",
-    as_json: JsonOption = False,
+    runs: list[str], out: Path, split: Literal["dev", "test"] = "dev", as_json: JsonOption = False
 ) -> None:
     """Find the pair, majority of three or cascade of judges with the highest F1 on dev.
 

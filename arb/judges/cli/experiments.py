@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -21,8 +21,6 @@ from arb.core.cli import (
     JsonOption,
     SuiteOption,
     flags,
-    new_file_option,
-    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -34,7 +32,7 @@ from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import default_targets
-from arb.judges.cli.options import RunOptions, typed, with_run_options
+from arb.judges.cli.options import RunOptions, described, typed, with_run_options
 from arb.judges.cli.run import run_all
 from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
@@ -58,18 +56,6 @@ with lazy_imports():
     from leaderboard.labels import source as label_source
 
 
-AimOption = Annotated[
-    str | None,
-    typer.Option(
-        "--aim",
-        help="Maximise this metric (default: f1).",
-        metavar="precision@recall>=NUMBER",
-        rich_help_panel="Measurement",
-    ),
-]
-MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
-AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
-
 PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
 VARIANTS: Final = (
     ("simplified-both", True, True),
@@ -91,7 +77,7 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
+    out: Path,
     retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -177,7 +163,7 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
+    out: Path,
     only: list[str] | None = None,
     retry: str | None = None,
     as_json: JsonOption = False,
@@ -253,15 +239,13 @@ def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, 
     return probes.ProbedJudge(judge, probe, tuple(goals.values()))
 
 
+@described
 def threshold(
-    run: Annotated[
-        Path,
-        typer.Argument(exists=True, file_okay=False, help="Read scores from the dev run in this folder."),
-    ],
-    out: Annotated[Path, new_file_option(help="Write the threshold to this file (JSON).")],
-    aim: AimOption = None,
-    maximise: MaximiseOption = None,
-    at_least: AtLeastOption = None,
+    run: Path,
+    out: Path,
+    aim: str | None = None,
+    maximise: str | None = None,
+    at_least: str | None = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:

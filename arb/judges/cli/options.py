@@ -20,6 +20,7 @@ from arb.core.cli import (
     file_option,
     flags,
     folder_option,
+    new_file_option,
     new_folder_option,
     stop,
 )
@@ -30,7 +31,7 @@ from arb.judges.types import OptionsError
 with lazy_imports():
     from arb.core import suite as suites
     from arb.judges import registry
-    from arb.judges.engine import storage
+    from arb.judges.engine import prompt_store, storage
     from arb.judges.run import folder as run_folder
     from dataset_script import commands as dataset_commands
     from dataset_script import new_suite
@@ -142,71 +143,100 @@ class RunOptions:
 Options = TypeVar("Options", bound=RunOptions)
 
 
+def described(command: Callable) -> Callable:
+    """Return a command with the options that options.toml describes.
+
+    Parameters with an annotation of their own are left as they are. If the command raises one of
+    `user_errors`, only its message is printed.
+    """
+    return _with_options(command, {}, {}, command)
+
+
 def with_run_options(
     *, without: Sequence[str] = (), defaults: Mapping[str, Any] = MappingProxyType({})
 ) -> Callable[[Callable], Callable]:
-    """Return a decorator that makes each field of a command's first parameter an option of the command.
+    """Return a decorator like `described` for a command whose parameter ``options`` has the options of a run.
 
-    That parameter must be named ``options`` and have the type RunOptions or a subclass. ``without`` names
-    fields to leave out, and ``defaults`` replaces default values. The options that options.toml describes
-    need no annotation of their own. If the command raises one of `user_errors`, only its message is printed.
+    That parameter must have the type RunOptions or a subclass; each of its fields becomes an option.
+    ``without`` names fields to leave out, and ``defaults`` replaces default values.
     """
 
     def decorate(command: Callable) -> Callable:
-        own_hints = get_type_hints(command, include_extras=True)
-        kind = own_hints["options"]
-        hints = get_type_hints(kind, include_extras=True) | own_hints
+        kind = get_type_hints(command)["options"]
         left_out = {"typed_source", *without}
         shared = {each.name: each.default for each in fields(kind) if each.name not in left_out}
-        own = {each.name: each.default for each in inspect.signature(command).parameters.values()}
-        del own["options"]
 
-        @functools.wraps(command)
-        def called(**values: Any) -> Any:
+        def run(**values: Any) -> Any:
             chosen = {name: values.pop(name) for name in shared}
-            try:
-                return command(with_built_source(kind(**chosen)), **values)
-            except user_errors() as problem:
-                stop(str(problem))
+            return command(with_built_source(kind(**chosen)), **values)
 
-        parameters = [
-            inspect.Parameter(
-                name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=_option(name, hints[name])
-            )
-            for name, default in {**shared, **defaults, **own}.items()
-        ]
-        # inspect reads this attribute, which the type of functools.wraps does not have.
-        called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-        called.__annotations__ = {each.name: each.annotation for each in parameters}
-        del called.__wrapped__  # inspect would read the parameters of the command instead
-        return called
+        return _with_options(command, {**shared, **defaults}, get_type_hints(kind, include_extras=True), run)
 
     return decorate
 
 
-_MAKERS = {"file": file_option, "folder": folder_option, "new_folder": new_folder_option}
+def _with_options(
+    command: Callable, shared: Mapping[str, Any], hints: dict[str, Any], run: Callable
+) -> Callable:
+    """Return ``run`` with the options ``shared``, given with their defaults, and those of ``command``."""
+
+    @functools.wraps(command)
+    def called(**values: Any) -> Any:
+        try:
+            return run(**values)
+        except user_errors() as problem:
+            stop(str(problem))
+
+    hints = hints | get_type_hints(command, include_extras=True)
+    own = {each.name: each.default for each in inspect.signature(command).parameters.values()}
+    parameters = [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=default,
+            annotation=_described(command.__name__, name, hints[name]),
+        )
+        for name, default in {**shared, **own}.items()
+        if name != "options"
+    ]
+    # inspect reads this attribute, which the type of functools.wraps does not have.
+    called.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in parameters}
+    del called.__wrapped__  # inspect would read the parameters of the command instead
+    return called
+
+
+_PATHS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "file": file_option.keywords,
+        "folder": folder_option.keywords,
+        "new_file": new_file_option.keywords,
+        "new_folder": new_folder_option.keywords,
+    }
+)
 
 
 @functools.cache
-def _described() -> Mapping[str, Mapping[str, Any]]:
-    """Return what options.toml says about each option, with its heading."""
-    headings = tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
-    return {
-        name: {"rich_help_panel": heading, **about}
-        for heading, options in headings.items()
-        for name, about in options.items()
-    }
+def _descriptions() -> dict[str, dict[str, dict[str, Any]]]:
+    return tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
 
 
-def _option(name: str, hint: Any) -> Any:
-    """Return an option's type as typer needs it: with the description of options.toml, unless it has one."""
+def _described(command: str, name: str, hint: Any) -> Any:
+    """Return the type of a command's option with its description, as typer needs it."""
     if get_origin(hint) is Annotated:
         return hint
-    about = dict(_described()[name])
-    make = _MAKERS.get(about.pop("path", ""), Option)
+    tables = _descriptions()
+    if name in tables.get(command, {}):
+        about = dict(tables[command][name])
+    else:
+        heading = next(each for each, options in tables.items() if name in options)
+        about = {"rich_help_panel": heading, **tables[heading][name]}
+    about |= _PATHS[about.pop("path")] if "path" in about else {}
+    if about.pop("is_argument", False):
+        return Annotated[hint, Argument(**about)]
     # Without a flag of its own, typer would add `--no-NAME`.
     flag = about.pop("flag", f"--{name.replace('_', '-')}")
-    return Annotated[hint, make(flag, **about)]
+    return Annotated[hint, Option(flag, **about)]
 
 
 def with_built_source(options: Options) -> Options:
@@ -254,5 +284,10 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 def user_errors() -> tuple[type[Exception], ...]:
     """Return the exceptions whose message is shown to the user without a traceback."""
-    of_files = run_folder.RunFolderError, sources.SourceError, storage.StorageError
+    of_files = (
+        run_folder.RunFolderError,
+        sources.SourceError,
+        storage.StorageError,
+        prompt_store.PromptStoreError,
+    )
     return OptionsError, suites.SuiteError, *of_files

@@ -28,7 +28,7 @@ def plan(
     options: RunOptions,
     tokenizer: str | None = None,
     seconds_per_call: float | None = None,
-    batch_prices: bool = False,
+    batch: bool = False,
     pilot: int | None = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -39,11 +39,11 @@ def plan(
     of the same length as the pilot's. Pilot replies are cached, so the run does not pay for them again.
     """
     config = run_config.build_config(options, will_run=False)
-    made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch_prices, pilot=pilot)
-    print_plan(made, options.max_usd, is_batch=batch_prices, as_json=as_json)
+    made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
+    print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
     if not as_json:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
-        chosen = typed(options, out=f"runs/{judge}", batch=batch_prices)
+        chosen = typed(options, out=f"runs/{judge}", batch=batch)
         next_step("run it", "judges", "run", *chosen)
 
 

@@ -7,11 +7,11 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 import typer
 
-from arb.core.cli import JsonOption, flags, new_folder_option, next_step, print_json
+from arb.core.cli import JsonOption, flags, next_step, print_json
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
 from arb.judges.cli.options import RunOptions, with_run_options
@@ -49,7 +49,7 @@ def run(
     ray_address: str | None = None,
     ray_workers: int | None = None,
     batch: bool = False,
-    out: Annotated[Path, new_folder_option(help="Create or continue the run in this folder.")],
+    out: Path,
     retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
