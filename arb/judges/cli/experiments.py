@@ -7,7 +7,6 @@ on the scores of a dev run, for `run --threshold`.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -122,12 +121,10 @@ def _printed() -> Printed:
     """Return the figures of the paper's Table 2."""
     from leaderboard.paper.published_files import PUBLISHED  # noqa: PLC0415 - its package loads at once
 
-    found = {}
-    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            cell = line["tree"], line["screenshot"], line["label"]
-            found[cell] = tuple(float(line[figure]) / 100 for figure in FIGURES)
-    return found
+    return {
+        (line["tree"], line["screenshot"], line["label"]): tuple(float(line[name]) / 100 for name in FIGURES)
+        for line in suites.read_rows(PUBLISHED / "ablation.csv")
+    }
 
 
 def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
@@ -135,12 +132,9 @@ def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
 
     ``printed`` adds columns with the paper's figures. Leave it empty if the paper did not use the model.
     """
-    table = text_table("tree", "screenshot", "label", title_justify="left")
-    for figure in ("precision", "recall", "F1"):
-        table.add_column(figure, justify="right")
-        table.add_column("95 %", justify="right")
-        if printed:
-            table.add_column("paper", justify="right")
+    more = ["95 %", "paper"] if printed else ["95 %"]
+    headings = [each for figure in ("precision", "recall", "F1") for each in (figure, *more)]
+    table = text_table("tree", "screenshot", "label", figures=headings, title_justify="left")
     for variant in variants:
         for label, found in variant["report"]["labels"].items():
             if found is not None:
@@ -183,14 +177,9 @@ def probe(
     runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={unchanged})
     name = run_folder.read_run(out / unchanged)["judge"]["name"]
+    judged = {each: list(run_folder.read_judgments(out / each)) for each in runs}
     reports = [
-        probes.report_probe(
-            each,
-            run_folder.read_judgments(out / unchanged),
-            run_folder.read_judgments(out / each.name),
-            [run_folder.read_judgments(out / again)],
-        )
-        for each in chosen
+        probes.report_probe(each, judged[unchanged], judged[each.name], [judged[again]]) for each in chosen
     ]
     if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
