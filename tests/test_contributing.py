@@ -231,8 +231,8 @@ def test_a_finding_is_reported_by_the_check(copy):
         "a finding in prediction files",
         found=(
             "arb/core/predictions/check.py",
-            "        found += id_findings(table, positions, suite, split, findings)\n",
-            "        if table.rows == 2:\n"
+            "        found += checked.id_findings() + checked.verdict_findings()\n",
+            "        if checked.table.rows == 2:\n"
             '            found.append(warning("two_rows", "the file has two rows.", count=2))\n',
         ),
     )

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import cached_property
 from typing import Final
 
 import numpy as np
@@ -31,57 +32,6 @@ MOST_IDS: Final = 20
 """The most rows of a finding that it gives with their ids and with the ids that they probably mean."""
 _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
-
-
-def positions_in(table: Predictions, trajectories: Sequence[Trajectory]) -> NDArray[np.int64]:
-    """Return the index of each row's item among ``trajectories``, or -1 if it is not among them.
-
-    Every spelling of an id is recognised.
-    """
-    position_of = {t.key: i for i, t in enumerate(trajectories)}
-    # All rows of a Parquet file may share one text of a megabyte, so each distinct text is looked up once.
-    keys = {text: reading_key(text) for text in set(table.trajectory_ids)}
-    found = np.empty(table.rows, dtype=np.int64)
-    for row, (text, step, part) in enumerate(table.items()):
-        found[row] = position_of.get((keys[text], step, part), NOWHERE)
-    return found
-
-
-def id_findings(
-    table: Predictions, positions: NDArray[np.int64], suite: Suite, split: str, earlier: Sequence[Finding]
-) -> list[Finding]:
-    """Return findings about malformed, unknown, duplicate and missing ids, and about ids of the other split.
-
-    ``positions`` is the result of `positions_in`, and ``earlier`` are the reader's findings.
-    """
-    expected = suite.items(split)
-    malformed: list[int] = []
-    unknown: list[int] = []
-    elsewhere: list[int] = []
-    kinds: dict[str, list[int]] = {"": []}  # the reader has reported ids that are not text
-    for row in np.flatnonzero(positions == NOWHERE).tolist():
-        spelled = table.trajectory_ids[row]
-        if spelled in kinds:
-            pass
-        elif suite.find(spelled) is not None:
-            kinds[spelled] = elsewhere
-        else:
-            kinds[spelled] = malformed if _is_malformed(spelled) else unknown
-        kinds[spelled].append(row)
-    other = next(name for name in SPLITS if name != split)
-    wrong = [*_malformed(table, malformed), *_unknown(table, unknown, suite, split)]
-    return [
-        *_with_corrections(table, wrong, [*malformed, *unknown], suite, split),
-        *_id_error(
-            table,
-            elsewhere,
-            "wrong_split",
-            f"a trajectory of {other}, not of {split}",
-            f"Remove these rows, or check the file with --split {other}.",
-        ),
-        *_duplicates(table, positions, len(expected)),
-        *_missing(table, positions, suite, split, earlier),
-    ]
 
 
 def _is_malformed(spelled: str) -> bool:
@@ -143,95 +93,10 @@ def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
     return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
 
 
-def _unknown(table: Predictions, rows: Sequence[int], suite: Suite, split: str) -> list[Finding]:
-    ids = [t.trajectory_id for t in suite.split(split)]
-
-    def hint(i: int, spelled: str) -> str:
-        close = _closest(spelled, ids) if i < _SUGGESTIONS else ""
-        return f" (did you mean {quoted_id(close)}?)" if close else ""
-
-    problem = f"an id that is not in the suite {quoted(suite.name)}"
-    advice = f"Correct or remove them. `arb submissions template --split {split}` lists the valid ids."
-    return _id_error(table, rows, "unknown_id", problem, advice, hint)
-
-
 def _closest(spelled: str, ids: Sequence[str]) -> str:
     if len(spelled) > _LONGEST_SUGGESTED_FOR:
         return ""
     return next(iter(difflib.get_close_matches(spelled.strip(), ids, n=1, cutoff=0.8)), "")
-
-
-def _with_corrections(
-    table: Predictions, findings: Sequence[Finding], rows: Sequence[int], suite: Suite, split: str
-) -> list[Finding]:
-    """Return findings about wrong ids with what the first ids probably mean.
-
-    If one replacement makes most of the ids in ``rows`` valid, its sentence ends the messages.
-    """
-    ids = [t.trajectory_id for t in suite.split(split)]
-    spelled = [table.trajectory_ids[row] for row in rows]
-    found = find_replacement(spelled, ids)
-    sentence = f" {found.sentence()}" if found else ""
-    known = set(ids)
-
-    def meant(found_id: str, place: int) -> str:
-        replaced = found.apply(found_id) if found else None
-        if replaced in known:
-            return replaced
-        return _closest(found_id, ids) if place < _SUGGESTIONS else ""
-
-    return [
-        replace(
-            finding,
-            message=finding.message + sentence,
-            summary=finding.summary + sentence,
-            meant=tuple(meant(found_id, place) for place, found_id in enumerate(finding.ids)),
-        )
-        for finding in findings
-    ]
-
-
-def _duplicates(table: Predictions, positions: NDArray[np.int64], expected: int) -> list[Finding]:
-    times = np.bincount(positions[positions >= 0], minlength=expected)
-    doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
-    # Show the rows of a trajectory next to each other, and trajectories in the order of their first rows.
-    first: dict[int, int] = {}
-    for row in doubled:
-        first.setdefault(int(positions[row]), row)
-    doubled.sort(key=lambda row: (first[int(positions[row])], row))
-    advice = "Keep one row per trajectory. An id with .resized or .improved is the same as the id without it."
-    return _id_error(table, doubled, "duplicate_id", "a trajectory that is also in another row", advice)
-
-
-def _missing(
-    table: Predictions,
-    positions: NDArray[np.int64],
-    suite: Suite,
-    split: str,
-    earlier: Sequence[Finding],
-) -> list[Finding]:
-    """Return an error about items without a row, at the levels of the targets that the file answers."""
-    main = suite.main_target
-    answered = [target for target in suite.targets if target.name in table.targets] or [main]
-    levels = {target.level for target in answered}
-    items = suite.items(split)
-    present = np.bincount(positions[positions >= 0], minlength=len(items)) > 0
-    expected = [place for place, item in enumerate(items) if item.level in levels]
-    absent = [place for place in expected if not present[place]]
-    if not absent:
-        return []
-    named = [_quoted_item(items[place]) for place in absent[:MAX_EXAMPLES]]
-    if len(absent) > MAX_EXAMPLES:
-        named.append(f"and {len(absent) - MAX_EXAMPLES:,} more")
-    unread = sum(finding.count for finding in earlier if finding.code in UNREAD_ROW_CODES)
-    maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
-    nouns = "trajectories" if levels == {"run"} else "trajectories, steps and parts"
-    message = (
-        f"trajectory_id: {len(absent):,} of {len(expected):,} {nouns} of {split} have no row "
-        f"({'; '.join(named)}).{maybe} Write a row for each, with {answered[0].name} null if there is no "
-        "verdict."
-    )
-    return [error("missing_id", message, count=len(absent), column="trajectory_id")]
 
 
 def _quoted_item(item: Trajectory) -> str:
@@ -242,6 +107,165 @@ def _quoted_item(item: Trajectory) -> str:
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
 """With fewer verdicts, it is not suspicious if all of them are the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class SplitCheck:
+    """A table's rows and the items of a split. ``earlier`` are the reader's findings about the file."""
+
+    table: Predictions
+    suite: Suite
+    split: str
+    earlier: Sequence[Finding]
+
+    @cached_property
+    def items(self) -> Sequence[Trajectory]:
+        return self.suite.items(self.split)
+
+    @cached_property
+    def ids(self) -> list[str]:
+        return [each.trajectory_id for each in self.suite.split(self.split)]
+
+    @cached_property
+    def positions(self) -> NDArray[np.int64]:
+        """The index of each row's item among ``items``, or `NOWHERE`. Every spelling of an id is known."""
+        position_of = {item.key: i for i, item in enumerate(self.items)}
+        # All rows of a Parquet file may share one text of a megabyte, so each distinct text is read once.
+        keys = {text: reading_key(text) for text in set(self.table.trajectory_ids)}
+        rows = self.table.items()
+        found = [position_of.get((keys[text], step, part), NOWHERE) for text, step, part in rows]
+        return np.array(found, dtype=np.int64)
+
+    def id_findings(self) -> list[Finding]:
+        """Return findings about malformed, unknown, duplicate and missing ids, and ids of the other split."""
+        malformed: list[int] = []
+        unknown: list[int] = []
+        elsewhere: list[int] = []
+        kinds: dict[str, list[int]] = {"": []}  # the reader has reported ids that are not text
+        for row in np.flatnonzero(self.positions == NOWHERE).tolist():
+            spelled = self.table.trajectory_ids[row]
+            if spelled in kinds:
+                pass
+            elif self.suite.find(spelled) is not None:
+                kinds[spelled] = elsewhere
+            else:
+                kinds[spelled] = malformed if _is_malformed(spelled) else unknown
+            kinds[spelled].append(row)
+        other = next(name for name in SPLITS if name != self.split)
+        problem = f"a trajectory of {other}, not of {self.split}"
+        advice = f"Remove these rows, or check the file with --split {other}."
+        wrong = [*_malformed(self.table, malformed), *self._unknown(unknown)]
+        return [
+            *self._with_corrections(wrong, [*malformed, *unknown]),
+            *_id_error(self.table, elsewhere, "wrong_split", problem, advice),
+            *self._duplicates(),
+            *self._missing(),
+        ]
+
+    def _unknown(self, rows: Sequence[int]) -> list[Finding]:
+        def hint(i: int, spelled: str) -> str:
+            close = _closest(spelled, self.ids) if i < _SUGGESTIONS else ""
+            return f" (did you mean {quoted_id(close)}?)" if close else ""
+
+        problem = f"an id that is not in the suite {quoted(self.suite.name)}"
+        advice = (
+            f"Correct or remove them. `arb submissions template --split {self.split}` lists the valid ids."
+        )
+        return _id_error(self.table, rows, "unknown_id", problem, advice, hint)
+
+    def _with_corrections(self, findings: Sequence[Finding], rows: Sequence[int]) -> list[Finding]:
+        """Return findings about wrong ids with what the first ids probably mean.
+
+        If one replacement makes most of the ids in ``rows`` valid, its sentence ends the messages.
+        """
+        found = find_replacement([self.table.trajectory_ids[row] for row in rows], self.ids)
+        sentence = f" {found.sentence()}" if found else ""
+        known = set(self.ids)
+
+        def meant(found_id: str, place: int) -> str:
+            replaced = found.apply(found_id) if found else None
+            if replaced in known:
+                return replaced
+            return _closest(found_id, self.ids) if place < _SUGGESTIONS else ""
+
+        return [
+            replace(
+                finding,
+                message=finding.message + sentence,
+                summary=finding.summary + sentence,
+                meant=tuple(meant(found_id, place) for place, found_id in enumerate(finding.ids)),
+            )
+            for finding in findings
+        ]
+
+    def _duplicates(self) -> list[Finding]:
+        positions = self.positions
+        times = np.bincount(positions[positions >= 0], minlength=len(self.items))
+        doubled = np.flatnonzero((positions >= 0) & (times[positions] > 1)).tolist()
+        # Show the rows of a trajectory next to each other, and trajectories in the order of their first rows.
+        first: dict[int, int] = {}
+        for row in doubled:
+            first.setdefault(int(positions[row]), row)
+        doubled.sort(key=lambda row: (first[int(positions[row])], row))
+        problem = "a trajectory that is also in another row"
+        advice = (
+            "Keep one row per trajectory. An id with .resized or .improved is the same as the id without it."
+        )
+        return _id_error(self.table, doubled, "duplicate_id", problem, advice)
+
+    def _missing(self) -> list[Finding]:
+        """Return an error about items without a row, at the levels of the targets that the file answers."""
+        targets = [each for each in self.suite.targets if each.name in self.table.targets]
+        answered = targets or [self.suite.main_target]
+        levels = {target.level for target in answered}
+        present = set(self.positions.tolist())
+        expected = [place for place, item in enumerate(self.items) if item.level in levels]
+        absent = [self.items[place] for place in expected if place not in present]
+        if not absent:
+            return []
+        named = [*map(_quoted_item, absent[:MAX_EXAMPLES])]
+        if len(absent) > MAX_EXAMPLES:
+            named.append(f"and {len(absent) - MAX_EXAMPLES:,} more")
+        unread = sum(finding.count for finding in self.earlier if finding.code in UNREAD_ROW_CODES)
+        maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
+        nouns = "trajectories" if levels == {"run"} else "trajectories, steps and parts"
+        message = (
+            f"trajectory_id: {len(absent):,} of {len(expected):,} {nouns} of {self.split} have no row "
+            f"({'; '.join(named)}).{maybe} Write a row for each, with {answered[0].name} null if there is no "
+            "verdict."
+        )
+        return [error("missing_id", message, count=len(absent), column="trajectory_id")]
+
+    def verdict_findings(self) -> list[Finding]:
+        """Return findings about targets whose verdicts are all the same, and about missing verdicts."""
+        table, main = self.table, self.suite.main_target
+        is_known = self.positions != NOWHERE
+        findings: list[Finding] = []
+        for target in self.suite.scored_targets:
+            findings += _constant(target, table.targets.get(target.name), is_known)
+        codes = table.targets.get(main.name)
+        unreadable = any(each.level == "error" and each.column == main.name for each in self.earlier)
+        if codes is None or unreadable:
+            return findings  # the reader has reported the column
+        answered = is_answered(codes)
+        expected = sum(item.level == main.level for item in self.items)
+        covered = np.unique(self.positions[is_known & answered]).size
+        noun = "trajectories" if main.level == "run" else f"{main.level}s"
+        if not answered.any():
+            values = "true or false" if main.type == "binary" else "a value"
+            message = f"{main.name}: no row has a verdict. Write {values} for the {noun} that were judged."
+            findings.append(error("no_verdicts", message, count=table.rows, column=main.name))
+        elif covered < LOW_COVERAGE * expected:
+            rule = {
+                "negative": f" The ranking counts the rest as no {main.title.lower()}.",
+                "wrong": " The ranking counts the rest as wrong.",
+            }
+            message = (
+                f"{main.name}: only {covered:,} of {expected:,} {noun} have a verdict "
+                f"({covered / expected:.1%}).{rule.get(main.missing, '')} Add their verdicts."
+            )
+            findings.append(warning("low_coverage", message, count=expected - covered, column=main.name))
+        return findings
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,15 +329,15 @@ def check(
     """Check the results of `read_predictions` against a split. Raises SuiteError for an unknown split."""
     items, main = suite.items(split), suite.main_target
     codes, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
-    if table is not None:
-        codes, positions = table.codes(main.name), positions_in(table, items)
+    checked = None if table is None else SplitCheck(table, suite, split, findings)
+    if checked is not None:
+        codes, positions = checked.table.codes(main.name), checked.positions
     found = list(findings)
     if not items:
         message = f"the suite {quoted(suite.name)} has no trajectories in {split}. Choose another split."
         found.append(error("empty_split", message))
-    elif table is not None:
-        found += id_findings(table, positions, suite, split, findings)
-        found += _verdict_findings(table, positions, suite, split, findings)
+    elif checked is not None:
+        found += checked.id_findings() + checked.verdict_findings()
     found.sort(key=lambda finding: finding.level != "error")
     has_errors = any(finding.level == "error" for finding in found)
     aligned = table.align(positions, items) if table is not None and not has_errors else None
@@ -361,48 +385,10 @@ def _summary(
     )
 
 
-def _verdict_findings(
-    table: Predictions,
-    positions: NDArray[np.int64],
-    suite: Suite,
-    split: str,
-    earlier: Sequence[Finding],
-) -> list[Finding]:
-    findings = [
-        finding
-        for target in suite.scored_targets
-        for finding in _constant(target, table.targets.get(target.name), positions)
-    ]
-    main = suite.main_target
-    codes = table.targets.get(main.name)
-    unreadable = any(finding.level == "error" and finding.column == main.name for finding in earlier)
-    if codes is None or unreadable:
-        return findings  # the reader has reported the column
-    answered = is_answered(codes)
-    expected = sum(item.level == main.level for item in suite.items(split))
-    covered = np.unique(positions[(positions != NOWHERE) & answered]).size
-    noun = "trajectories" if main.level == "run" else f"{main.level}s"
-    if not answered.any():
-        values = "true or false" if main.type == "binary" else "a value"
-        message = f"{main.name}: no row has a verdict. Write {values} for the {noun} that were judged."
-        findings.append(error("no_verdicts", message, count=table.rows, column=main.name))
-    elif covered < LOW_COVERAGE * expected:
-        rule = {
-            "negative": f" The ranking counts the rest as no {main.title.lower()}.",
-            "wrong": " The ranking counts the rest as wrong.",
-        }
-        message = (
-            f"{main.name}: only {covered:,} of {expected:,} {noun} have a verdict "
-            f"({covered / expected:.1%}).{rule.get(main.missing, '')} Add their verdicts."
-        )
-        findings.append(warning("low_coverage", message, count=expected - covered, column=main.name))
-    return findings
-
-
-def _constant(target: Target, codes: np.ndarray | None, positions: NDArray[np.int64]) -> list[Finding]:
+def _constant(target: Target, codes: np.ndarray | None, is_known: NDArray[np.bool_]) -> list[Finding]:
     if codes is None or target.type == "score":
         return []
-    decided = codes[is_answered(codes) & (positions != NOWHERE)]
+    decided = codes[is_answered(codes) & is_known]
     if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
         return []
     word = ("false", "true")[decided[0]] if target.type == "binary" else target.values[decided[0]]

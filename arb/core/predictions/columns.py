@@ -1,10 +1,12 @@
 """The columns of a prediction file: ids, the targets of its suite, and facts about each judgment."""
 
+import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from arb.core.suites.targets import Target, default_targets, main_target
 from arb.core.vocabulary import STATES
@@ -24,56 +26,8 @@ class PredictionColumn:
     target: Target | None = None
 
 
-_TOKENS_ADVICE: Final = "Write a whole number of at least 0, or null."
-_ID: Final = PredictionColumn(
-    "id",
-    "As released: benchmark/agent/task. Required.",
-    "Write the released id as text: <benchmark>/<agent>/<task_id>.",
-    is_required=True,
-)
-_PARTS: Final = MappingProxyType(
-    {
-        "step": PredictionColumn(
-            "part",
-            "The step of the trajectory that the row is about, or null for the whole trajectory.",
-            "Write the number of the step as in the suite, or null.",
-        ),
-        "part": PredictionColumn(
-            "part",
-            "The part of the trajectory that the row is about, or null for the whole trajectory.",
-            "Write the name of the part as in the suite, or null.",
-        ),
-    }
-)
-_FACTS: Final = MappingProxyType(
-    {
-        "score": PredictionColumn(
-            "probability",
-            "The judge’s own probability of {main}, from 0 to 1. Pages show its calibration.",
-            "Write a number from 0 to 1 with a decimal point, or null.",
-        ),
-        "state": PredictionColumn(
-            "state",
-            f"The outcome of judging: {', '.join(STATES)}.",
-            f"Write one of {', '.join(STATES)}, or null.",
-        ),
-        "reasoning": PredictionColumn(
-            "text", "The judge’s explanation.", "Write a text of at most 200,000 characters, or null."
-        ),
-        "cost_usd": PredictionColumn(
-            "amount",
-            "US dollars for this trajectory. The board shows the cost of 1,000 trajectories.",
-            "Write dollars as a number of at least 0, or null.",
-        ),
-        "input_tokens": PredictionColumn("tokens", "The number of tokens sent to models.", _TOKENS_ADVICE),
-        "output_tokens": PredictionColumn("tokens", "The number of tokens in replies.", _TOKENS_ADVICE),
-        "latency_s": PredictionColumn(
-            "amount",
-            "How many seconds the judgment took.",
-            "Write seconds as a number of at least 0, or null.",
-        ),
-    }
-)
+_COLUMNS: Final = tomllib.loads(Path(__file__).with_name("columns.toml").read_text(encoding="utf-8"))
+_PARTS: Final = ("step", "part")
 
 
 @cache
@@ -84,14 +38,21 @@ def prediction_columns(targets: tuple[Target, ...] = ()) -> Mapping[str, Predict
     """
     targets = targets or default_targets()
     main = main_target(targets)
-    found = {"trajectory_id": _ID}
     levels = {target.level for target in targets}
-    found |= {name: column for name, column in _PARTS.items() if name in levels}
-    found |= {target.name: _target_column(target, target is main and levels == {"run"}) for target in targets}
-    for name, column in _FACTS.items():
-        description = column.description.replace("{main}", main.title.lower())
-        found[name] = PredictionColumn(column.kind, description, column.advice)
+    words = {"{main}": main.title.lower(), "{states}": ", ".join(STATES)}
+    found: dict[str, PredictionColumn] = {}
+    for name, about in _COLUMNS.items():
+        if name == "score":
+            found |= {each.name: _target_column(each, each is main and levels == {"run"}) for each in targets}
+        if name not in _PARTS or name in levels:
+            found[name] = _fixed_column(words, **about)
     return MappingProxyType(found)
+
+
+def _fixed_column(words: Mapping[str, str], description: str, advice: str, **about: Any) -> PredictionColumn:
+    for word, meaning in words.items():
+        description, advice = description.replace(word, meaning), advice.replace(word, meaning)
+    return PredictionColumn(description=description, advice=advice, **about)
 
 
 def _target_column(target: Target, is_required: bool) -> PredictionColumn:

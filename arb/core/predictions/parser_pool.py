@@ -22,6 +22,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
+import msgspec
 import numpy as np
 
 from arb.core.predictions.findings import Finding, error
@@ -152,7 +153,7 @@ class ParserPool:
                 logger.error("cannot start a process that reads files: %s", problem)
                 message = "the server cannot start a process to read it; try again later"
                 raise WorkerFailed(message) from None
-            except (ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError):
+            except (ValueError, TypeError, LookupError, AttributeError, RecursionError, msgspec.MsgspecError):
                 # The answer is not logged, since it may quote the file.
                 logger.warning("the process that reads a file crashed")
                 raise WorkerFailed("the reader crashed on it") from None
@@ -203,7 +204,7 @@ class _Worker:
             TimeoutError: There was no answer in time.
         """
         try:
-            self._connection.send_bytes(json.dumps({"reader": reader, "limits": limits.to_json()}).encode())
+            self._connection.send_bytes(msgspec.json.encode((reader, limits)))
             self._connection.send_bytes(content)
             if not self._connection.poll(_MAX_SECONDS):
                 raise TimeoutError
@@ -237,13 +238,13 @@ def serve(descriptor: int, most_bytes: int = MAX_MEMORY_BYTES) -> None:
     connection = Connection(descriptor)
     while connection.poll(IDLE_SECONDS):
         try:
-            request, content = json.loads(connection.recv_bytes()), connection.recv_bytes()
+            request, content = connection.recv_bytes(), connection.recv_bytes()
         except EOFError:
             return
-        limits = ReadingLimits.from_json(request["limits"])
+        reader, limits = msgspec.json.decode(request, type=tuple[str, ReadingLimits])
         with suppress(ImportError):  # then the child process fails
-            import_module(request["reader"].partition(":")[0])  # once, and not in every child process
-        connection.send_bytes(_read_in_child(connection, content, limits, request["reader"]))
+            import_module(reader.partition(":")[0])  # once, and not in every child process
+        connection.send_bytes(_read_in_child(connection, content, limits, reader))
 
 
 def _read_in_child(connection: Connection, content: bytes, limits: ReadingLimits, reader: str) -> bytes:
@@ -293,11 +294,10 @@ def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, o
     if table is not None:
         answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}
         answer["numbers"] = {name: numbers.tolist() for name, numbers in table.numbers.items()}
-        answer["targets"] = {name: codes.tolist() for name, codes in table.targets.items()}
+        answer["targets"] = {
+            name: [codes.dtype.kind == "f", codes.tolist()] for name, codes in table.targets.items()
+        }
     return answer
-
-
-_TUPLES: Final = ("rows", "names", "ids", "meant")
 
 
 def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
@@ -308,10 +308,7 @@ def _distinct(texts: Sequence[str | None]) -> dict[str, list[Any]]:
 
 def _unpack(answer: dict[str, Any]) -> ReadResult:
     """Undo `_pack`. Raises ValueError, KeyError, IndexError or the like if the answer is malformed."""
-    findings = [
-        Finding(**(found | {name: tuple(found.get(name, ())) for name in _TUPLES}))
-        for found in answer["findings"]
-    ]
+    findings = msgspec.convert(answer["findings"], list[Finding])
     if "texts" not in answer:
         return None, findings
     columns: dict[str, Any] = {}
@@ -319,7 +316,10 @@ def _unpack(answer: dict[str, Any]) -> ReadResult:
         columns[name] = tuple(packed["distinct"][place] for place in packed["index"])
     for name, numbers in answer["numbers"].items():
         columns[name] = np.array(numbers, NUMBER_COLUMNS[name])
-    targets = {name: np.array(codes, np.int8) for name, codes in answer["targets"].items()}
+    targets = {
+        name: np.array(codes, np.float64 if is_score else np.int8)
+        for name, (is_score, codes) in answer["targets"].items()
+    }
     table = Predictions(**columns, targets=targets)
     if any(len(column) != table.rows for column in (*columns.values(), *targets.values())):
         raise ValueError("columns of different lengths")

@@ -6,9 +6,9 @@ The format is recognised from the content, not from the file's name. All readers
 import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, Literal, Self
+from typing import Final, Literal
 
 from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
 from arb.core.predictions.findings import Finding, counted, error, quoted, quoted_names, row_finding, warning
@@ -38,13 +38,6 @@ class ReadingLimits:
     @property
     def columns(self) -> Mapping[str, PredictionColumn]:
         return prediction_columns(self.targets)
-
-    def to_json(self) -> dict[str, Any]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        return replace(cls(**content), targets=tuple(Target.from_json(each) for each in content["targets"]))
 
 
 class Missing:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, Literal, Self, get_args
+from typing import Any, Final, Literal, get_args
 
 UNSURE: Final = "unsure"
 SUCCESS: Final = "success"
@@ -141,16 +141,6 @@ class Target:
     aggregate: AggregateRule = "first"
     metrics: tuple[str, ...] = ()
     aliases: tuple[str, ...] = ()
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> Self:
-        """Return the target that `dataclasses.asdict` turned into plain values."""
-        plain: dict[str, Any] = {
-            name: tuple(value) if isinstance(value, list) else value for name, value in content.items()
-        }
-        answers = ({**each, "aliases": tuple(each["aliases"])} for each in content["answers"])
-        plain["answers"] = tuple(AnswerChoice(**each) for each in answers)
-        return cls(**plain)
 
     @property
     def ordered(self) -> bool:

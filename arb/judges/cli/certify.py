@@ -5,39 +5,21 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import JsonOption, new_folder_option, next_step, plain_console
+from arb.core.cli import JsonOption, next_step, plain_console
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
-from arb.judges.cli.experiments import (
-    AimOption,
-    AtLeastOption,
-    MaximiseOption,
-    choose_from_run,
-    labels_or_problem,
-    variants_of,
-)
-from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, typed, with_run_options
+from arb.judges.cli.experiments import choose_from_run, labels_or_problem, variants_of
+from arb.judges.cli.options import RunOptions, typed, with_run_options
 from arb.judges.cli.plan import print_plan
 from arb.judges.cli.run import run_all
-from arb.judges.types import OptionsError
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from arb.judges.ensembles.certificate import MeasuredRun
-    from arb.judges.ensembles.threshold import Threshold
-    from arb.judges.ensembles.threshold_selection import Objective
-    from arb.judges.run.config import RunConfig
-    from arb.judges.run.runner import Wrap
-    from arb.judges.run.scheduler import RunSource
-    from arb.judges.types import Judge
+from arb.judges.types import Judge, OptionsError
 
 with lazy_imports():
     from arb.judges import registry
@@ -46,6 +28,7 @@ with lazy_imports():
     from arb.judges.run import config as run_config
     from arb.judges.run import folder as run_folder
     from arb.judges.run import plan as planning
+    from arb.judges.run import runner, scheduler
 
 BATCHES = "batches"
 """The folder of an additional first run with ``--batch``, which submits the calls of all runs together."""
@@ -55,40 +38,16 @@ BATCHES = "batches"
 class CertifyOptions(RunOptions):
     """The options of ``judges certify`` as typed by the user."""
 
-    out: Annotated[
-        Path | None,
-        new_folder_option(
-            help="Write the report into this folder (default: certificate-JUDGE).", rich_help_panel="Output"
-        ),
-    ] = None
-    repeats: Annotated[
-        int,
-        typer.Option(
-            help="Judge each run N times to see if verdicts change.",
-            min=1,
-            max=100,
-            rich_help_panel="Measurement",
-        ),
-    ] = 3
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--probe",
-            help="Use only this probe (default: all). Repeat to add more.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None
-    without_probes: Annotated[
-        bool, typer.Option("--without-probes", help="Skip all probes.", rich_help_panel="Measurement")
-    ] = False
-    aim: AimOption = None
-    maximise: MaximiseOption = None
-    at_least: AtLeastOption = None
-    retry: RetryOption = None
-    batch: BatchOption = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print the plan and its cost.", rich_help_panel="Execution")
-    ] = False
+    out: Path | None = None
+    repeats: int = 3
+    only: list[str] | None = None
+    without_probes: bool = False
+    aim: str | None = None
+    maximise: str | None = None
+    at_least: str | None = None
+    retry: str | None = None
+    batch: bool = False
+    dry_run: bool = False
 
 
 @with_run_options(without=("refresh",), defaults={"split": "dev"})
@@ -150,29 +109,31 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
 
 
 def _print_plan(
-    config: RunConfig, wraps: Mapping[str, Wrap | None], *, is_batch: bool, as_json: bool
+    config: run_config.RunConfig, wraps: Mapping[str, runner.Wrap | None], *, is_batch: bool, as_json: bool
 ) -> None:
     """Print the plan of all runs together. A call that several runs make is counted once."""
     if not as_json:
         typer.echo(f"{len(wraps)} runs: {', '.join(wraps)}")
     made = planning.plan_run(config, is_batch=is_batch, wrap=partial(_all_variants, wraps))
-    print_plan(made, config.max_usd, is_batch=is_batch, as_json=as_json)
+    print_plan(made, config.options.max_usd, is_batch=is_batch, as_json=as_json)
 
 
 def _all_variants(
-    wraps: Mapping[str, Wrap | None], judge: Judge, views: RunSource, ids: Sequence[str]
+    wraps: Mapping[str, runner.Wrap | None], judge: Judge, views: scheduler.RunSource, ids: Sequence[str]
 ) -> Judge:
     variants = tuple(wrap(judge, views, ids) for wrap in wraps.values() if wrap is not None)
     return certificate.AllVariants(judge, variants)
 
 
-def _measured(folder: Path) -> MeasuredRun:
+def _measured(folder: Path) -> certificate.MeasuredRun:
     digest = hashlib.sha256((folder / run_folder.PREDICTIONS).read_bytes()).hexdigest()
     records = list(run_folder.read_judgments(folder))
     return certificate.MeasuredRun(run_folder.read_run(folder), records, digest)
 
 
-def _threshold(out: Path, aim: Objective, suite: str | None) -> Threshold | str:
+def _threshold(
+    out: Path, aim: threshold_selection.Objective, suite: str | None
+) -> thresholds.Threshold | str:
     """Choose a threshold and write it to threshold.json, or return the reason why none can be chosen."""
     path, run = out / "threshold.json", out / certificate.UNCHANGED
     try:

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
-import typer
-
-from arb.core.cli import JsonOption, new_file_option, next_step, print_json, read_settings, read_suite, stop
+from arb.core.cli import (
+    JsonOption,
+    flags,
+    next_step,
+    print_json,
+    read_settings,
+    read_suite,
+    stop,
+)
 from arb.core.lazy import lazy_imports
+from arb.judges.cli.options import described
 from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError, is_reward_judge
-
-if TYPE_CHECKING:
-    from arb.core.suite import Suite
-    from leaderboard.labels.labels import LabelSet
-    from leaderboard.validation.combination import BestCombination, Combination
-    from leaderboard.validation.tables import ValidationTable
 
 with lazy_imports():
     import numpy as np
 
+    from arb.core import suite as suites
     from arb.judges import registry
     from arb.judges.ensembles import certificate
     from arb.judges.ensembles import combination as frozen
@@ -58,18 +60,9 @@ class _DevRun:
         )
 
 
+@described
 def combine(
-    runs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Combine the judges of these dev runs, the cheapest first.", metavar="FOLDER|JUDGE=FOLDER"
-        ),
-    ],
-    out: Annotated[Path, new_file_option(help="Write the best combination to this file (.json).")],
-    split: Annotated[
-        Literal["dev", "test"], typer.Option(help="Choose on this split; only dev is allowed.")
-    ] = "dev",
-    as_json: JsonOption = False,
+    runs: list[str], out: Path, split: Literal["dev", "test"] = "dev", as_json: JsonOption = False
 ) -> None:
     """Find the pair, majority of three or cascade of judges with the highest F1 on dev.
 
@@ -106,44 +99,19 @@ def combine(
     )
     frozen.write_combination(out, combination)
     if as_json:
+        found_facts = {"title": figures.title, "optimism": figures.price, "left_out": n_left_out}
         reward = with_reward and asdict(with_reward)
-        print_json(
-            {
-                **asdict(combination),
-                "title": figures.title,
-                "optimism": figures.price,
-                "left_out": n_left_out,
-                "best_with_reward": reward,
-            }
-        )
+        print_json({**asdict(combination), **found_facts, "best_with_reward": reward})
         return
     singles = [(each.judge, _f1_alone(place, table)) for place, each in enumerate(found)]
     top = max(f1 or 0.0 for each, (_, f1) in zip(found, singles, strict=True) if not each.needs_reward)
-    print_template(
-        "combine.txt.j2",
-        n=len(table.ids),
-        n_left_out=n_left_out,
-        singles=singles,
-        best=figures,
-        with_reward=with_reward,
-        top=top,
-        out=out,
-    )
-    next_step(
-        "run it on test",
-        "judges",
-        "run",
-        out,
-        "--suite",
-        suite.name,
-        "--split",
-        "test",
-        "--out",
-        f"runs/{out.stem}",
-    )
+    found_on: dict[str, Any] = {"n": len(table.ids), "n_left_out": n_left_out, "singles": singles, "top": top}
+    print_template("combine.txt.j2", **found_on, best=figures, with_reward=with_reward, out=out)
+    test = flags(suite=suite.name, split="test", out=f"runs/{out.stem}")
+    next_step("run it on test", "judges", "run", out, *test)
 
 
-def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], Suite]:
+def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], suites.Suite]:
     """Return the runs in folders, and their suite. Raises OptionsError with the problems of all folders."""
     found, problems = [], []
     if not frozen.FEWEST <= len(typed) <= frozen.MOST:
@@ -200,7 +168,7 @@ def _read_run(text: str) -> _DevRun:
     )
 
 
-def table_of(runs: Sequence[_DevRun], labels: LabelSet) -> tuple[ValidationTable, int]:
+def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tables.ValidationTable, int]:
     """Return the verdicts on trajectories that all judges judged, and the number of those left out.
 
     Trajectories whose label is unsure are left out too. Raises OptionsError if there are too few tasks.
@@ -243,8 +211,8 @@ def _title(run: _DevRun, runs: Sequence[_DevRun]) -> str:
 
 
 def choose(
-    runs: Sequence[_DevRun], table: ValidationTable
-) -> tuple[tuple[Combination, BestCombination], BestCombination | None]:
+    runs: Sequence[_DevRun], table: tables.ValidationTable
+) -> tuple[tuple[searching.Combination, searching.BestCombination], searching.BestCombination | None]:
     """Return the best combination without the environment's reward, and the best with it if that is better.
 
     Raises OptionsError if no judge says yes correctly, so that F1 is undefined or 0.
@@ -259,6 +227,6 @@ def choose(
     return best, overall[1] if overall is not None and is_better else None
 
 
-def _f1_alone(place: int, table: ValidationTable) -> float | None:
+def _f1_alone(place: int, table: tables.ValidationTable) -> float | None:
     alone = searching.search(table, [searching.Combination("one", (place,))])
     return None if alone is None else alone[1].f1

@@ -7,13 +7,12 @@ on the scores of a dev run, for `run --threshold`.
 
 from __future__ import annotations
 
-import csv
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import typer
 
@@ -21,8 +20,6 @@ from arb.core.cli import (
     JsonOption,
     SuiteOption,
     flags,
-    new_file_option,
-    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -34,21 +31,13 @@ from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import default_targets
-from arb.judges.cli.options import RetryOption, RunOptions, typed, with_run_options
+from arb.judges.cli.options import RunOptions, described, typed, with_run_options
 from arb.judges.cli.run import run_all
 from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from arb.core.suite import Suite
-    from arb.judges.ensembles.probes import Probe
-    from arb.judges.ensembles.threshold import Threshold
-    from arb.judges.ensembles.threshold_selection import Objective
-    from arb.judges.run.runner import Wrap
-    from arb.judges.run.scheduler import RunSource
-    from leaderboard.labels.labels import LabelSet
 
 with lazy_imports():
     import numpy as np
@@ -59,24 +48,12 @@ with lazy_imports():
     from arb.judges.ensembles import threshold as thresholds
     from arb.judges.run import config as run_config
     from arb.judges.run import folder as run_folder
-    from arb.judges.run import selection
+    from arb.judges.run import runner, scheduler, selection
     from leaderboard import calibration
     from leaderboard import report as scoring
     from leaderboard.labels import labels as label_files
     from leaderboard.labels import source as label_source
 
-
-AimOption = Annotated[
-    str | None,
-    typer.Option(
-        "--aim",
-        help="Maximise this metric (default: f1).",
-        metavar="precision@recall>=NUMBER",
-        rich_help_panel="Measurement",
-    ),
-]
-MaximiseOption = Annotated[str | None, typer.Option("--maximise", hidden=True)]
-AtLeastOption = Annotated[str | None, typer.Option("--at-least", hidden=True)]
 
 PAPERS_MODEL: Final = "gpt-4o-mini-2024-07-18"
 VARIANTS: Final = (
@@ -99,8 +76,8 @@ Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
 @with_run_options(without=("judge", "cascade", "refresh"))
 def ablate(
     options: RunOptions,
-    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
-    retry: RetryOption = None,
+    out: Path,
+    retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Repeat the ablation in the paper's Table 2 with a model of your choice.
@@ -130,7 +107,7 @@ def ablate(
     raise typer.Exit(int(has_errors))
 
 
-def labels_or_problem(options: RunOptions) -> tuple[LabelSet, Suite]:
+def labels_or_problem(options: RunOptions) -> tuple[label_files.LabelSet, suites.Suite]:
     """Return the labels of the chosen split and its suite. Raises OptionsError if the labels are hidden."""
     settings = read_settings()
     suite, _ = selection.select(options, settings)
@@ -144,12 +121,10 @@ def _printed() -> Printed:
     """Return the figures of the paper's Table 2."""
     from leaderboard.paper.published_files import PUBLISHED  # noqa: PLC0415 - its package loads at once
 
-    found = {}
-    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            cell = line["tree"], line["screenshot"], line["label"]
-            found[cell] = tuple(float(line[figure]) / 100 for figure in FIGURES)
-    return found
+    return {
+        (line["tree"], line["screenshot"], line["label"]): tuple(float(line[name]) / 100 for name in FIGURES)
+        for line in suites.read_rows(PUBLISHED / "ablation.csv")
+    }
 
 
 def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
@@ -157,12 +132,9 @@ def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
 
     ``printed`` adds columns with the paper's figures. Leave it empty if the paper did not use the model.
     """
-    table = text_table("tree", "screenshot", "label", title_justify="left")
-    for figure in ("precision", "recall", "F1"):
-        table.add_column(figure, justify="right")
-        table.add_column("95 %", justify="right")
-        if printed:
-            table.add_column("paper", justify="right")
+    more = ["95 %", "paper"] if printed else ["95 %"]
+    headings = [each for figure in ("precision", "recall", "F1") for each in (figure, *more)]
+    table = text_table("tree", "screenshot", "label", figures=headings, title_justify="left")
     for variant in variants:
         for label, found in variant["report"]["labels"].items():
             if found is not None:
@@ -185,16 +157,9 @@ def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed
 @with_run_options(without=("refresh",))
 def probe(
     options: RunOptions,
-    out: Annotated[Path, new_folder_option(help="Write the runs into subfolders of this folder.")],
-    only: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--probe",
-            help="Use only this probe (default: all). Repeat to add more.",
-            rich_help_panel="Measurement",
-        ),
-    ] = None,
-    retry: RetryOption = None,
+    out: Path,
+    only: list[str] | None = None,
+    retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure how often a judge changes its verdict if it sees something else.
@@ -212,14 +177,9 @@ def probe(
     runs = {name: (config, wrap) for name, wrap in variants_of(config.judge, chosen, repeats=2).items()}
     has_errors = run_all(runs, out, options.max_usd, retry, needs_verdicts={unchanged})
     name = run_folder.read_run(out / unchanged)["judge"]["name"]
+    judged = {each: list(run_folder.read_judgments(out / each)) for each in runs}
     reports = [
-        probes.report_probe(
-            each,
-            run_folder.read_judgments(out / unchanged),
-            run_folder.read_judgments(out / each.name),
-            [run_folder.read_judgments(out / again)],
-        )
-        for each in chosen
+        probes.report_probe(each, judged[unchanged], judged[each.name], [judged[again]]) for each in chosen
     ]
     if not _write_report(out, {"judge": name, "split": options.split, "probes": reports}, as_json):
         plain_console().print(probes.probe_table(reports, name))
@@ -235,13 +195,15 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     return as_json
 
 
-def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[str, Wrap | None]:
+def variants_of(
+    judge: AnyJudge, chosen: Sequence[probes.Probe], repeats: int
+) -> dict[str, runner.Wrap | None]:
     """Return the runs of an experiment by name, each with a function that changes the judge, or None.
 
     The unchanged judge comes first, then one run per chosen probe, then the repeats of the unchanged judge. A
     judge that calls no model has only the first run, because its verdicts never change.
     """
-    wraps: dict[str, Wrap | None] = {certificate.UNCHANGED: None}
+    wraps: dict[str, runner.Wrap | None] = {certificate.UNCHANGED: None}
     if models_of(judge):
         wraps |= {each.name: partial(_judge_under, each) for each in chosen}
         for number in range(2, repeats + 1):
@@ -249,11 +211,11 @@ def variants_of(judge: AnyJudge, chosen: Sequence[Probe], repeats: int) -> dict[
     return wraps
 
 
-def _repeated(number: int, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+def _repeated(number: int, judge: Judge, views: scheduler.RunSource, ids: Sequence[str]) -> Judge:
     return certificate.RepeatedJudge(judge, number)
 
 
-def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str]) -> Judge:
+def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, ids: Sequence[str]) -> Judge:
     """Return a judge that sees every run as changed by the probe.
 
     A probe that replaces the goal takes the goal of one of the trajectories ``ids``.
@@ -266,15 +228,13 @@ def _judge_under(probe: Probe, judge: Judge, views: RunSource, ids: Sequence[str
     return probes.ProbedJudge(judge, probe, tuple(goals.values()))
 
 
+@described
 def threshold(
-    run: Annotated[
-        Path,
-        typer.Argument(exists=True, file_okay=False, help="Read scores from the dev run in this folder."),
-    ],
-    out: Annotated[Path, new_file_option(help="Write the threshold to this file (JSON).")],
-    aim: AimOption = None,
-    maximise: MaximiseOption = None,
-    at_least: AtLeastOption = None,
+    run: Path,
+    out: Path,
+    aim: str | None = None,
+    maximise: str | None = None,
+    at_least: str | None = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -302,7 +262,7 @@ def threshold(
     next_step(purpose, "judges", "run", *_test_run(found, run, out))
 
 
-def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
+def _test_run(found: thresholds.Threshold, run: Path, threshold: Path) -> list[str]:
     """Return the arguments of `judges run` that use a threshold on test, for the user to complete."""
     known = found.configuration
     name, voted = found.judge, {}
@@ -316,7 +276,9 @@ def _test_run(found: Threshold, run: Path, threshold: Path) -> list[str]:
     return [*([] if known["cascade"] else judge), *flags(**chosen, **files)]
 
 
-def choose_from_run(folder: Path, aim: Objective, suite_name: str | None) -> Threshold:
+def choose_from_run(
+    folder: Path, aim: threshold_selection.Objective, suite_name: str | None
+) -> thresholds.Threshold:
     """Choose a threshold on the dev run in a folder.
 
     Raises OptionsError if the run cannot be used, NoThresholdError, and errors about labels or files.

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Any, Literal
 
 import typer
 
@@ -15,9 +15,6 @@ from arb.core import files
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
-    folder_option,
-    new_file_option,
-    new_folder_option,
     print_json,
     read_settings,
     read_suite,
@@ -25,20 +22,16 @@ from arb.core.cli import (
 )
 from arb.core.console import printable
 from arb.core.lazy import lazy_imports
-from arb.judges.cli.options import user_errors
+from arb.judges.cli.options import described, user_errors
 from arb.judges.cli.text import fill_in
-from arb.judges.types import ImageOptions, Wants
-
-if TYPE_CHECKING:
-    from arb.core.replies import Form
-    from arb.core.suites.targets import Target
-    from arb.judges.run.reparse import WholeReply
+from arb.judges.types import ImageOptions, OptionsError, Wants
 
 with lazy_imports():
+    from arb.core import replies
     from arb.core import suite as suites
     from arb.core.predictions import write as prediction_files
+    from arb.core.suites import targets as suite_targets
     from arb.judges import views
-    from arb.judges.engine import prompt_store
     from arb.judges.run import config as run_config
     from arb.judges.run import export as exporting
     from arb.judges.run import folder as run_folder
@@ -48,16 +41,12 @@ with lazy_imports():
 Row = dict[str, Any]
 
 
+@described
 def show(
-    run: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Read the run in this folder.")],
-    trajectory_id: Annotated[str, typer.Argument(help="Show the judgment of this trajectory.")],
-    pictures: Annotated[
-        Path | None, new_folder_option(help="Write the pictures that the judge saw into this folder.")
-    ] = None,
-    source: Annotated[
-        Path | None,
-        typer.Option(exists=True, help="Read pictures from this folder of runs (default: as in `run`)."),
-    ] = None,
+    run: Path,
+    trajectory_id: str,
+    pictures: Path | None = None,
+    source: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one judgment with all messages that were sent and all replies.
@@ -65,18 +54,14 @@ def show(
     Pictures are shown as their SHA-256. Use --pictures to write the files, which are read from the recorded
     runs. Control characters are left out, except with --json.
     """
-    try:
-        stored = run_folder.read_run(run)
-        wanted = trajectory_id.casefold()
-        judged = run_folder.read_judgments(run)
-        found = [each for each in judged if each["trajectory_id"].casefold() == wanted]
-        if not found:
-            stop(f"{trajectory_id}: {run} has no judgment of it; use an id from its judgments.jsonl")
-        (record,) = found
-        with run_folder.open_prompts(run) as prompts:
-            calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
-    except (prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
-        stop(str(problem))
+    stored = run_folder.read_run(run)
+    wanted = trajectory_id.casefold()
+    judged = run_folder.read_judgments(run)
+    record = next((each for each in judged if each["trajectory_id"].casefold() == wanted), None)
+    if record is None:
+        stop(f"{trajectory_id}: {run} has no judgment of it; use an id from its judgments.jsonl")
+    with run_folder.open_prompts(run) as prompts:
+        calls = [{**call, "messages": exporting.messages_of(call, prompts)} for call in record["calls"]]
     if as_json:
         print_json({**record, "calls": calls})
     else:
@@ -97,18 +82,15 @@ def _write_pictures(
     of the suite.
     """
     configuration = run["configuration"]
+    images = ImageOptions(**configuration["images"])
     try:
         if source is not None and "source" in run:
-            suite, place = None, source
+            recorded = views.Views(source, None, images)
         else:
             suite = suites.load_suite(configuration["suite"])
-            place = selection.source_folder(source, suite)
-        images = ImageOptions(**configuration["images"])
-        recorded = views.Views(place, suite, images)
+            recorded = views.Views(selection.source_folder(source, suite), suite, images)
         view = recorded.view(trajectory_id, Wants(screenshots="all", goal_images=True))
-    except views.NoViewError as problem:
-        stop(f"--pictures: {problem}")
-    except user_errors() as problem:
+    except (views.NoViewError, *user_errors()) as problem:
         stop(f"--pictures: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))
@@ -118,28 +100,14 @@ def _write_pictures(
     return len(found)
 
 
+@described
 def reparse(
-    place: Annotated[
-        Path,
-        typer.Argument(
-            exists=True, file_okay=False, help="Read this run folder, or judgments/ of the released data."
-        ),
-    ],
-    out: Annotated[Path, new_file_option(help="Write this prediction file (JSONL).")],
-    form: Annotated[
-        Literal["tags", "status", "rating", "judge", "verdict", "criteria"] | None,
-        typer.Option(help="Parse replies in this form (only for your own judge)."),
-    ] = None,
-    cache: Annotated[
-        Path | None, folder_option(help="Read log-probabilities from this cache (only for a run).")
-    ] = None,
-    judge: Annotated[
-        str | None, typer.Option(help="Read this judge's folder (only for released judgments).")
-    ] = None,
-    split: Annotated[
-        Literal["dev", "test"] | None,
-        typer.Option(help="Read this split (only for released judgments, where it is required)."),
-    ] = None,
+    place: Path,
+    out: Path,
+    form: Literal["tags", "status", "rating", "judge", "verdict", "criteria"] | None = None,
+    cache: Path | None = None,
+    judge: str | None = None,
+    split: Literal["dev", "test"] | None = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -172,8 +140,8 @@ def reparse(
 
 
 def _of_run(
-    folder: Path, form: Form | None, cache: Path | None, suite_name: str | None
-) -> tuple[list[Row], tuple[Target, ...], list[str]]:
+    folder: Path, form: replies.Form | None, cache: Path | None, suite_name: str | None
+) -> tuple[list[Row], tuple[suite_targets.Target, ...], list[str]]:
     """Parse the replies of a run again, and return the prediction rows, their targets and notes to print."""
     configuration = run_folder.read_run(folder)["configuration"]
     named = {**configuration, "suite": suite_name or configuration["suite"]}
@@ -208,14 +176,16 @@ def _verdict(record: Row) -> tuple[object, ...]:
 
 
 @contextlib.contextmanager
-def _cached_replies(configuration: Mapping[str, Any], cache: Path | None) -> Iterator[WholeReply | None]:
+def _cached_replies(
+    configuration: Mapping[str, Any], cache: Path | None
+) -> Iterator[reparsing.WholeReply | None]:
     """Yield a function that looks up cached replies by key, or None if the run has no log-probabilities."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return
     folder = run_config.cache_folder(cache)
     if not folder.is_dir():
-        raise ValueError(f"{folder}: there is no cache; use --cache to name the cache of the run")
+        raise OptionsError(f"{folder}: there is no cache; use --cache to name the cache of the run")
     with contextlib.closing(run_config.open_cache(folder)) as replies:
         yield replies.get
 
@@ -228,7 +198,7 @@ def _of_released(
     A trajectory without a judgment has the state ``error``.
     """
     if split is None:
-        raise reparsing.ReparseError(
+        raise OptionsError(
             f"{folder}: has no run.json; if it has released judgments, add --split dev or --split test"
         )
     suite = read_suite(suite_name, read_settings())
@@ -242,7 +212,7 @@ def _of_released(
             found[trajectory.trajectory_id] = row
     ids = [each.trajectory_id for each in suite.split(split)]
     if not any(each in found for each in ids):
-        raise reparsing.ReparseError(
+        raise OptionsError(
             f"{folder}: contains no judgment of {suite.name}, split {split}; check --suite and --split"
         )
     absent = sum(each not in found for each in ids)
@@ -261,21 +231,17 @@ def _of_released(
 
 def _refuse(flags: Mapping[str, object], what: str) -> None:
     if wrong := [flag for flag, value in flags.items() if value is not None]:
-        raise ValueError(
+        raise OptionsError(
             f"{', '.join(wrong)}: cannot be used with {what}; leave {'it' if len(wrong) == 1 else 'them'} out"
         )
 
 
+@described
 def export(
-    run: Annotated[Path, typer.Argument(exists=True, file_okay=False, help="Read the run in this folder.")],
-    out: Annotated[Path, new_folder_option(help="Write judgments/ into this folder.")],
-    released_layout: Annotated[
-        bool,
-        typer.Option(
-            "--released-layout", help="Use the layout of the paper's released judgments (required)."
-        ),
-    ] = False,
-    judge_folder: Annotated[str | None, typer.Option(help="Set the name of the judge's folder.")] = None,
+    run: Path,
+    out: Path,
+    released_layout: bool = False,
+    judge_folder: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Export a run in the layout of the paper's released judgments.
@@ -285,10 +251,7 @@ def export(
     """
     if not released_layout:
         stop("no layout was chosen; add --released-layout")
-    try:
-        done = exporting.export_released_layout(run, out, judge_folder)
-    except (exporting.ExportError, prompt_store.PromptStoreError, run_folder.RunFolderError) as problem:
-        stop(str(problem))
+    done = exporting.export_released_layout(run, out, judge_folder)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
     typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them errors", err=True)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from arb.core.cli import JsonOption, next_step, plain_console, print_json
 from arb.core.console import text_table
@@ -16,8 +14,6 @@ from arb.judges.cli.text import dollars, print_template
 
 if TYPE_CHECKING:
     from rich.table import Table
-
-    from arb.judges.run.plan import Plan
 
 with lazy_imports():
     from arb.judges.engine import reasoning
@@ -30,30 +26,10 @@ with lazy_imports():
 @with_run_options()
 def plan(
     options: RunOptions,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            help="Count tokens with this tokenizer (a folder, tokenizer.json or model name).",
-            rich_help_panel="Estimate",
-        ),
-    ] = None,
-    seconds_per_call: Annotated[
-        float | None,
-        typer.Option(
-            help="Assume that a call takes N seconds.", min=0.0, max=86_400.0, rich_help_panel="Estimate"
-        ),
-    ] = None,
-    batch: Annotated[
-        bool, typer.Option("--batch", help="Use the prices of the Batch API.", rich_help_panel="Estimate")
-    ] = False,
-    pilot: Annotated[
-        int | None,
-        typer.Option(
-            help="Pay for N trajectories first and plan with their replies.",
-            min=1,
-            rich_help_panel="Estimate",
-        ),
-    ] = None,
+    tokenizer: str | None = None,
+    seconds_per_call: float | None = None,
+    batch: bool = False,
+    pilot: int | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Estimate the calls, tokens, dollars and time of a run before you pay for it.
@@ -71,7 +47,9 @@ def plan(
         next_step("run it", "judges", "run", *chosen)
 
 
-def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False) -> None:
+def print_plan(
+    plan: planning.Plan, max_usd: float | None, *, is_batch: bool = False, as_json: bool = False
+) -> None:
     """Print a plan as JSON, or as a table with totals and assumptions below it."""
     if as_json:
         print_json(plan_facts(plan))
@@ -82,7 +60,7 @@ def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_
     print_template(
         "plan.txt.j2",
         plan=plan,
-        against=_against(plan.usd, max_usd),
+        max_usd=max_usd,
         is_batch=is_batch,
         time=progress.duration(plan.seconds),
         short_limits=[(role, room) for role, room in rooms if role.model.max_output_tokens < room],
@@ -91,24 +69,18 @@ def print_plan(plan: Plan, max_usd: float | None, *, is_batch: bool = False, as_
     )
 
 
-def plan_table(plan: Plan) -> Table:
+def plan_table(plan: planning.Plan) -> Table:
     """Return a table of calls, tokens and dollars, with one row per role of the judge."""
     table = text_table("role", "model", "calls", "cached", "pictures", "tokens in", "tokens out", "dollars")
     for role in plan.roles:
-        table.add_row(
-            role.role,
-            f"{role.model.provider}: {role.model.model}",
-            f"{role.calls:,}",
-            f"{role.cached:,}",
-            f"{role.images:,}",
-            f"{role.input_tokens:,.0f}",
-            f"{role.output_tokens:,}",
-            dollars(role.usd) if role.calls else "$0",
-        )
+        counts = (role.calls, role.cached, role.images, role.input_tokens, role.output_tokens)
+        usd = dollars(role.usd) if role.calls else "$0"
+        model = f"{role.model.provider}: {role.model.model}"
+        table.add_row(role.role, model, *(f"{number:,.0f}" for number in counts), usd)
     return table
 
 
-def plan_facts(plan: Plan) -> dict[str, Any]:
+def plan_facts(plan: planning.Plan) -> dict[str, Any]:
     """Return the plan as a JSON object. Amounts in dollars are None if a price is unknown."""
     return {
         "trajectories": plan.trajectories,
@@ -134,13 +106,3 @@ def _assumptions() -> dict[str, Any]:
         "first_token_s": planning.FIRST_TOKEN_S,
         "tokens_per_s": planning.TOKENS_PER_S,
     }
-
-
-def _against(usd: float | None, max_usd: float | None) -> str:
-    if max_usd is None:
-        return ""
-    if usd is None:
-        return f"; the run will not start with --max-usd {max_usd:g}, because a price is unknown"
-    if usd <= max_usd:
-        return f"; within --max-usd {max_usd:g}"
-    return f"; the run will probably reach --max-usd {max_usd:g} and stop early"

@@ -7,23 +7,16 @@ from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Literal
 
 import typer
 
-from arb.core.cli import JsonOption, flags, new_folder_option, next_step, print_json
+from arb.core.cli import JsonOption, flags, next_step, print_json
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
-from arb.judges.cli.options import BatchOption, RetryOption, RunOptions, with_run_options
+from arb.judges.cli.options import RunOptions, with_run_options
 from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError
-
-if TYPE_CHECKING:
-    from arb.judges.run.config import RunConfig
-    from arb.judges.run.folder import OtherConfigurationError
-    from arb.judges.run.runner import Outcome, Wrap
-
-    Run = Callable[..., Outcome]
 
 with lazy_imports():
     from arb.judges.ray import run as ray_run
@@ -52,28 +45,12 @@ Ctrl-C while the endpoint was still processing its batches.
 def run(
     options: RunOptions,
     *,
-    engine: Annotated[
-        Literal["local", "ray"],
-        typer.Option(help="Run on this machine or on a Ray cluster.", rich_help_panel="Execution"),
-    ] = "local",
-    ray_address: Annotated[
-        str | None,
-        typer.Option(
-            help="Use this Ray cluster (default: RAY_ADDRESS or a new local one).",
-            rich_help_panel="Execution",
-        ),
-    ] = None,
-    ray_workers: Annotated[
-        int | None,
-        typer.Option(
-            help="Start N worker processes (default: one per core, at most 8).",
-            min=1,
-            rich_help_panel="Execution",
-        ),
-    ] = None,
-    batch: BatchOption = False,
-    out: Annotated[Path, new_folder_option(help="Create or continue the run in this folder.")],
-    retry: RetryOption = None,
+    engine: Literal["local", "ray"] = "local",
+    ray_address: str | None = None,
+    ray_workers: int | None = None,
+    batch: bool = False,
+    out: Path,
+    retry: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Judge the runs of a split, or your own runs in --source.
@@ -114,7 +91,7 @@ def _say_next(options: RunOptions, predictions: Path) -> None:
         next_step("check it", "submissions", "check", predictions, *chosen)
 
 
-def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[Path]) -> Path:
+def _folder_beside(out: Path, other: run_folder.OtherConfigurationError, tried: Collection[Path]) -> Path:
     """Return the first of ``OUT-2``, ``OUT-3``, … that is new or contains the wanted run, and tell the user.
 
     Folders in ``tried`` are skipped. If the configurations differ in options, and not only in prompts, runs
@@ -143,7 +120,7 @@ def _folder_beside(out: Path, other: OtherConfigurationError, tried: Collection[
 
 
 def run_all(
-    runs: Mapping[str, tuple[RunConfig, Wrap | None]],
+    runs: Mapping[str, tuple[run_config.RunConfig, runner.Wrap | None]],
     out: Path,
     max_usd: float | None,
     retry: str | None,
@@ -163,7 +140,8 @@ def run_all(
         typer.echo(f"{name} ({number} of {len(runs)}):", err=True)
         others_usd = sum(_cost_so_far(out / other) for other in runs if other != name)
         left_usd = None if max_usd is None else max(0.0, max_usd - others_usd)
-        outcome = judge(replace(config, max_usd=left_usd), out / name, retry=retried, wrap=wrap)
+        config = replace(config, options=replace(config.options, max_usd=left_usd))
+        outcome = judge(config, out / name, retry=retried, wrap=wrap)
         if outcome.ended.how != "finished":
             print_template("run.txt.j2", err=True, outcome=outcome, out=out / name)
             if outcome.ended.how == "budget":
@@ -195,7 +173,9 @@ def _retried(text: str | None) -> tuple[str, ...]:
     return named
 
 
-def _engine(name: str, ray_address: str | None, ray_workers: int | None, batch: bool) -> Run:
+def _engine(
+    name: str, ray_address: str | None, ray_workers: int | None, batch: bool
+) -> Callable[..., runner.Outcome]:
     if batch and name == "ray":
         raise OptionsError("--batch and --engine ray cannot be used together; leave one of them out")
     if batch:

@@ -69,7 +69,7 @@ def run_on_ray(
     """
     cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
-        import_journals(_answer_store(config.answers or str((cache / ANSWERS).resolve())))
+        import_journals(_answer_store(config.options.answers or str((cache / ANSWERS).resolve())))
         return run_judge(config, out, partial(_run, workers), retry)
 
 
@@ -120,7 +120,7 @@ def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
     number = min(workers or min(cores, MAX_WORKERS), len(job.ids))
-    setup = ray.put((job.config.judge_options, str(Path.cwd()), job.views))
+    setup = ray.put((job.config.options, str(Path.cwd()), job.views))
     worker = ray.remote(JudgeWorker).options(
         num_cpus=CORES_OF_A_WORKER, max_restarts=-1, scheduling_strategy="SPREAD"
     )
@@ -140,8 +140,9 @@ def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -
 
 
 def _share(job: Job) -> None:
-    if job.config.answers is not None and job.config.cache is not None:
-        share_answers(job.config.cache, AnswerStore(job.config.answers))
+    answers = job.config.options.answers
+    if answers is not None and job.config.cache is not None:
+        share_answers(job.config.cache, AnswerStore(answers))
 
 
 async def _share_now_and_then(job: Job) -> None:

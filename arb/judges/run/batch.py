@@ -64,7 +64,7 @@ def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float 
 async def _run(job: Job, folder: RunFolder, progress: Progress, cache: CallCache, poll_s: float) -> RunEnd:
     config = job.config
     access = resolve_access(config.models)
-    build_budget(config.max_usd, config.prices, config.models)  # raises if a price is missing
+    build_budget(config.options.max_usd, config.prices, config.models)  # raises if a price is missing
     log = BatchLog.open(folder.folder)
     stop = asyncio.Event()
     async with _clients(access) as clients:
@@ -128,7 +128,7 @@ class _BatchRounds:
                 self.judged.add(judged.trajectory_id)
 
         left = [each for each in self.job.ids if each not in self.judged]
-        most = self.job.config.max_in_flight
+        most = self.job.config.options.max_in_flight
         with contextlib.suppress(StopRunError):
             await judge_trajectories(self.job.config.judge, left, self.job.views, ask, keep, most)
 
@@ -167,6 +167,7 @@ class _BatchRounds:
         ``keys`` has the key of the call, followed by those of the other samples that the request asks for.
         """
         role, config, prices = call.role, self.job.config, self.collector.prices
+        max_usd = config.options.max_usd
         model = with_choices(config.models[role], len(keys))
         messages = call.shorter if is_shorter and call.shorter is not None else call.messages
         max_tokens = call.max_output_tokens or model.max_output_tokens
@@ -177,9 +178,9 @@ class _BatchRounds:
         most_usd = None
         if price is not None:
             most_usd = price.most(token_ceiling(model, counted(messages, call.tools)), most, is_batch=True)
-        if config.max_usd is not None and most_usd is not None:
+        if max_usd is not None and most_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
-            if spent_usd + files.most_usd + most_usd > config.max_usd:
+            if spent_usd + files.most_usd + most_usd > max_usd:
                 self.left_out_usd = most_usd
                 return
         body = request_body(request, self.access[role].output_limit)
@@ -211,7 +212,7 @@ class _BatchRounds:
             return writer.discard_errors()
         if len(self.judged) == len(self.job.ids):
             return RunEnd("finished")
-        max_usd, left_out_usd = self.job.config.max_usd, self.left_out_usd
+        max_usd, left_out_usd = self.job.config.options.max_usd, self.left_out_usd
         if max_usd is not None and left_out_usd is not None:
             spent_usd = self.collector.progress.spend.total_usd or 0.0
             return RunEnd("budget", limit_message(max_usd, spent_usd, left_out_usd))

@@ -10,9 +10,9 @@ import errno
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -42,51 +42,32 @@ _RECORDED: Final = ("prompts", "compat", "cascade", "cascade_band", "cascade_tru
 _SELECTION: Final = ("benchmark", "agent", "shard", "limit")
 """Options that choose trajectories, in the order of run.json."""
 
-_SETTINGS: Final = (
-    *("source", "skip_incomplete", "answers", "refresh", "max_in_flight", "requests_per_minute"),
-    *("tokens_per_minute", "rate_limit_timeout", "timeout", "max_usd"),
-)
-"""Options that `RunConfig` has as attributes of the same names."""
-
 
 @dataclass(frozen=True, kw_only=True)
 class RunConfig:
-    """Everything that a run depends on. Attributes that are not listed are the options of the same names.
+    """Everything that a run depends on: the options, and what was made from them.
 
     Attributes:
+        options: The options. A worker process builds the judge from them, because a judge from a file cannot
+            be pickled.
         judge: The judge, including samples, cascade and threshold.
         models: The model of each role with its settings; empty if the judge calls no model.
         ids: The ids of the chosen trajectories, in the order of the suite.
-        selection: The options that chose the trajectories, as in run.json.
         recorded: The options that verdicts depend on, as in run.json.
         cache: The folder of the reply cache, or None if the judge calls no model.
         not_before: The time (seconds since 1970) before which cached replies are too old, or None.
-        judge_options: The options from which a worker process builds the judge again, because a judge from a
-            file cannot be pickled.
     """
 
+    options: RunOptions
     judge: AnyJudge
     models: Mapping[str, ModelSettings]
     suite: Suite
-    split: str
     ids: tuple[str, ...]
     images: ImageOptions
     recorded: Mapping[str, Any]
     prices: PriceTable
-    judge_options: RunOptions | None = None
-    selection: Mapping[str, Any] = field(default_factory=dict)
-    cache: Path | None = None
-    not_before: float | None = None
-    source: Path | None = None
-    skip_incomplete: bool = False
-    answers: str | None = None
-    refresh: bool = False
-    max_in_flight: int = 64
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
-    rate_limit_timeout: float | None = None
-    timeout: float | None = None
-    max_usd: float | None = None
+    cache: Path | None
+    not_before: float | None
 
     @cached_property
     def name(self) -> str:
@@ -101,7 +82,7 @@ class RunConfig:
             hashes["view_hash"] = view_hash(self.judge.wants or Wants())
         return {
             "suite": self.suite.name,
-            "split": self.split,
+            "split": self.options.split,
             "judge": key_of(self.judge),
             **self.recorded,
             **hashes,
@@ -110,11 +91,19 @@ class RunConfig:
             "data_hash": data_hash,
         }
 
+    @property
+    def selection(self) -> dict[str, Any]:
+        """The options that chose the trajectories, as in run.json."""
+        chosen = {name: getattr(self.options, name) for name in _SELECTION}
+        if self.options.subset:
+            chosen["subset"] = self.options.subset
+        return chosen | {"from_a_file": self.options.ids is not None}
+
     def open_cache(self) -> AbstractContextManager[CallCache | None]:
         """Open the reply cache for a ``with`` block, which gets None if the judge calls no model."""
         if self.cache is None:
             return nullcontext()
-        return closing(open_cache(self.cache, self.answers, self.not_before))
+        return closing(open_cache(self.cache, self.options.answers, self.not_before))
 
 
 def build_config(
@@ -147,19 +136,16 @@ def build_config(
     if problems:
         raise OptionsError("\n".join(problems))
     config = RunConfig(
+        options=options,
         judge=judge,
         models=models,
         suite=suite,
-        split=options.split_name,
         ids=ids,
         images=image_options(options, judge),
         recorded=_recorded_options(options),
         prices=prices,
-        judge_options=options,
-        selection=_as_typed(options, _SELECTION) | {"from_a_file": options.ids is not None},
         cache=cache_folder(options.cache) if models else None,
         not_before=_oldest_reply(options),
-        **_as_typed(options, _SETTINGS),
     )
     if models and options.threshold is not None:
         check_score_settings(options.threshold, config.configuration(None))
@@ -182,14 +168,10 @@ def _recorded_options(options: RunOptions) -> dict[str, Any]:
     return {
         **({"judge_file_sha256": own_file} if own_file else {}),
         **({"combination": combination} if combination else {}),
-        **_as_typed(options, _RECORDED),
+        **{name: getattr(options, name) for name in _RECORDED},
         "vote": options.vote if options.samples > 1 else None,
         "threshold": threshold,
     }
-
-
-def _as_typed(options: RunOptions, names: Sequence[str]) -> dict[str, Any]:
-    return {name: getattr(options, name) for name in names}
 
 
 def _oldest_reply(options: RunOptions) -> float | None:

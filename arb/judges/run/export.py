@@ -7,25 +7,22 @@ first reply that agrees with the vote. If no reply contains the verdict, the jud
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from arb.core.files import atomic_write
+from arb.core.cli import write_file
 from arb.core.ids import TrajectoryId
 from arb.core.replies import read_reply
 from arb.core.suites.targets import RELEASED_ANSWERS
 from arb.judges.engine.prompt_store import Picture, PromptReader
 from arb.judges.run.folder import open_prompts, read_judgments, read_run
 from arb.judges.run.records import JudgmentRecord, error_of
+from arb.judges.types import OptionsError
 from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 
-class ExportError(ValueError):
-    """Raised if a run cannot be exported in the released layout; the message says why."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ExportSummary:
     """The result of an export: the name of the judge's folder, the numbers of files, and the ids left out.
 
@@ -33,9 +30,9 @@ class ExportSummary:
     """
 
     judge: str
-    files: int
-    errors: int
-    left_out: tuple[str, ...]
+    files: int = 0
+    errors: int = 0
+    left_out: list[str] = field(default_factory=list)
 
 
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
@@ -43,37 +40,35 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 
     By default, this is the released folder for a judge of the paper, and made from the full name for any
     other judge. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced. Raises
-    RunFolderError, ExportError, and PromptStoreError if a prompt is damaged.
+    RunFolderError, OptionsError, and PromptStoreError if a prompt is damaged.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
     name = facts.get("name") or run["configuration"]["judge"]  # older runs have no full name
     judge = judge or facts.get("released_folder") or folder_name(name)
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
-        raise ExportError(f"--judge-folder {judge!r}: use only letters, digits and . _ + -")
+        raise OptionsError(f"--judge-folder {judge!r}: use only letters, digits and . _ + -")
     if judge == RULE_BASED and facts.get("asks_models"):
-        raise ExportError(f"--judge-folder {judge}: is reserved for the rule-based judge; use another name")
+        raise OptionsError(f"--judge-folder {judge}: is reserved for the rule-based judge; use another name")
     if not facts.get("asks_models") and judge != RULE_BASED:
-        raise ExportError(
+        raise OptionsError(
             f"{run['configuration']['judge']} calls no model, so there are no replies to export"
         )
-    left_out: list[str] = []
-    files = errors = 0
+    done = ExportSummary(judge)
     with open_prompts(run_folder) as prompts:
         for record in read_judgments(run_folder):
             found = document(record, judge, run, prompts)
             if found is None:
-                left_out.append(record["trajectory_id"])
+                done.left_out.append(record["trajectory_id"])
                 continue
             place = TrajectoryId.parse(record["trajectory_id"])
+            folder = out / "judgments" / place.folder / place.agent / judge
+            names = [f"{place.task_id}.json", f"{place.task_id}{ERROR_ENDING}.json"]
             is_error = "error" in found
-            ending = ERROR_ENDING if is_error else ""
-            path = out / "judgments" / place.folder / place.agent / judge / f"{place.task_id}{ending}.json"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            atomic_write(path, json.dumps(found, indent=1).encode("ascii"))
-            path.with_name(f"{place.task_id}{'' if is_error else ERROR_ENDING}.json").unlink(missing_ok=True)
-            files, errors = files + 1, errors + is_error
-    return ExportSummary(judge, files, errors, tuple(left_out))
+            write_file(folder / names[is_error], json.dumps(found, indent=1))
+            (folder / names[not is_error]).unlink(missing_ok=True)
+            done.files, done.errors = done.files + 1, done.errors + is_error
+    return done
 
 
 def document(
@@ -104,7 +99,7 @@ def document(
         "provider": model.get("provider"),
         "judge_args": run.get("judge", {}).get("judge_args"),
         "completion_args": {
-            name: model.get(name) for name in ("temperature", "seed", "max_output_tokens") if name in model
+            name: model[name] for name in ("temperature", "seed", "max_output_tokens") if name in model
         },
         "cost": record["cost_usd"],
         "response": _completion(call),
@@ -175,17 +170,12 @@ def _refusal(reply: JudgmentRecord) -> str | None:
 def _completion(call: JudgmentRecord) -> dict[str, Any]:
     reply = call["reply"]
     tokens = reply.get("input_tokens"), reply.get("output_tokens")
+    message = {"role": "assistant", "content": reply.get("text"), "refusal": _refusal(reply)}
     return {
         "id": call["key"],
         "object": "chat.completion",
         "model": reply.get("model"),
-        "choices": [
-            {
-                "index": 0,
-                "finish_reason": reply.get("finish_reason"),
-                "message": {"role": "assistant", "content": reply.get("text"), "refusal": _refusal(reply)},
-            }
-        ],
+        "choices": [{"index": 0, "finish_reason": reply.get("finish_reason"), "message": message}],
         "usage": {
             "prompt_tokens": tokens[0],
             "completion_tokens": tokens[1],

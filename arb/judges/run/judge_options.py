@@ -15,13 +15,9 @@ from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.steps import StepJudge
 from arb.judges.endpoints.providers import PROVIDERS, omitted_params, with_address
 from arb.judges.engine.reasoning import output_room
+from arb.judges.ensembles import combination as combinations
 from arb.judges.ensembles.cascade import Cascade, parse_band
-from arb.judges.ensembles.combination import (
-    CombinedPart,
-    combined_judge,
-    is_combination,
-    models_of_combination,
-)
+from arb.judges.ensembles.combination import CombinedPart, is_combination
 from arb.judges.ensembles.threshold import read_threshold, with_threshold
 from arb.judges.ensembles.voting import SampledJudge
 from arb.judges.registry import default_provider, find_judge
@@ -87,7 +83,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
         roles = ", ".join(sorted(defaults)) or "none, since it calls no model"
         raise OptionsError(f"--model-of {', '.join(unknown)}: not a role of {judge.name}; its roles: {roles}")
     if is_combination(options.judge):
-        own = models_of_combination(Path(options.judge or ""), judge)
+        own = combinations.models_of_combination(Path(options.judge or ""), judge)
     common = _common_settings(options)
     models = {}
     for role, default in defaults.items():
@@ -189,7 +185,7 @@ def _combination(options: RunOptions) -> Judge:
             raise OptionsError(f"{options.judge}: {part.judge} calls no model and cannot be combined")
         return judge
 
-    return combined_judge(Path(options.judge or ""), judge_of)
+    return combinations.combined_judge(Path(options.judge or ""), judge_of)
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:

@@ -6,11 +6,12 @@ import asyncio
 import atexit
 import logging
 import os
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import AsyncExitStack, contextmanager
-from dataclasses import dataclass, fields
+from contextlib import AsyncExitStack
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,8 +44,8 @@ _SUITE: Final = Suite("live", (), Path(), Path())
 """The suite of runs that are judged live: it has neither labels nor a list of trajectories."""
 
 _OF_SOURCES: Final = frozenset(
-    {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "ids", "shard"}
-    | {"limit", "skip_incomplete"}
+    {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "subset", "ids"}
+    | {"shard", "limit", "skip_incomplete"}
 )
 """Options of ``judges run`` that choose recorded runs. A program hands over its runs instead."""
 
@@ -130,7 +131,7 @@ class LiveJudge:
         """Return this process's engine, and start it first if necessary."""
         process = os.getpid()
         if process != self._owner:
-            limited = [name for name in _PER_PROCESS if getattr(self.config, name) is not None]
+            limited = [name for name in _PER_PROCESS if getattr(self.config.options, name) is not None]
             if limited := limited + (["out"] if self._out else []):
                 raise OptionsError(
                     f"{', '.join(limited)}: cannot be shared by several processes; use one process (in "
@@ -164,6 +165,11 @@ def recorded_options(options: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if name != "header"}
 
 
+def in_python(message: str) -> str:
+    """Return a message with the options named as in Python: ``max_usd`` instead of ``--max-usd``."""
+    return re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), message)
+
+
 def explained(record: JudgmentRecord) -> tuple[str | None, dict[str, Any]]:
     """Return the reason for a verdict or its absence, and the facts about it that a log should have."""
     reason = error_of(record) if record["state"] == "error" else prediction_row(record).get("reasoning")
@@ -191,55 +197,40 @@ class _Engine:
             raise
 
     async def _start(self, out: Path | None) -> None:
-        if out is not None:
-            self._folder = self._open.enter_context(
-                RunFolder(out, self._job.config.configuration(data_hash=None))
-            )
-            self.spend = Spend.of_run(self._folder.run)
-            self._open.enter_context(self._session(self._folder))
-        self._executor = await self._open.enter_async_context(
-            open_executor(self._job, self.spend, lambda kind, **facts: None)
-        )
-
-    @contextmanager
-    def _session(self, folder: RunFolder) -> Iterator[None]:
-        """Record a session in run.json, and finish the folder's files at its end."""
         config = self._job.config
-        with run_session(folder, run_facts(config, 0, 0), self.spend) as session:
-            yield
-            folder.finalize([*folder.states])
-            session["ended"] = "finished"
-            facts = {"totals": totals(folder.records()), "judge": judge_facts(config.judge, config.name)}
-            folder.update_run(facts)
+        if out is not None:
+            folder = RunFolder(out, config.configuration(data_hash=None))
+            self._folder = self._open.enter_context(folder)
+            self.spend = Spend.of_run(folder.run)
+            session = self._open.enter_context(run_session(folder, run_facts(config, 0, 0), self.spend))
+            self._open.callback(_finish, folder, config, session)
+        executor = open_executor(self._job, self.spend, lambda kind, **facts: None)
+        self._executor = await self._open.enter_async_context(executor)
 
     async def judge(self, runs: Mapping[str, Recording], order: Sequence[Recording]) -> JudgedBatch:
         config, spend = self._job.config, Spend()
-        judged: dict[str, Judgment] = {}
+        judged: list[Judgment] = []
 
         async def ask(call: Call) -> Reply:
             try:
                 reply = await self._executor.ask(call)
             except NoMoreCallsError as reached:
-                raise StopRunError(str(reached)) from reached
+                raise StopRunError(in_python(str(reached))) from reached
             spend.count(reply)
             self.spend.count(reply)
             self._warnings.note(call.role, reply)
             return reply
 
-        def keep(judgment: Judgment) -> None:
-            judged[judgment.trajectory_id] = judgment
-
-        views = _RunsInMemory(runs, config.images)
-        records: dict[str, JudgmentRecord] = {}
+        views, most = _RunsInMemory(runs, config.images), config.options.max_in_flight
         try:
-            await judge_trajectories(config.judge, runs, views, ask, keep, config.max_in_flight)
+            await judge_trajectories(config.judge, runs, views, ask, judged.append, most)
         finally:
-            records = {key: judgment_record(each, self._job.name_of(each)) for key, each in judged.items()}
+            records = [judgment_record(each, self._job.name_of(each)) for each in judged]
             if self._folder is not None:
                 self._executor.sync()
-                prompts = (prompt for each in judged.values() for prompt in sent_prompts(each))
-                self._folder.append(records.values(), prompts)
-        return [records[each.trajectory_id] for each in order], spend
+                self._folder.append(records, (prompt for each in judged for prompt in sent_prompts(each)))
+        by_id = {each["trajectory_id"]: each for each in records}
+        return [by_id[each.trajectory_id] for each in order], spend
 
     def close(self) -> None:
         try:
@@ -248,21 +239,25 @@ class _Engine:
             self.loop.call_soon_threadsafe(self.loop.stop)
 
 
-@dataclass(frozen=True, slots=True)
-class _RunsInMemory:
+def _finish(folder: RunFolder, config: RunConfig, session: dict[str, Any]) -> None:
+    """Finish the files of a folder at the end of a session."""
+    folder.finalize([*folder.states])
+    session["ended"] = "finished"
+    facts = {"totals": totals(folder.records()), "judge": judge_facts(config.judge, config.name)}
+    folder.update_run(facts)
+
+
+class _RunsInMemory(NoRecordings):
     """The recordings of a batch by id, as the `RunSource` of its judge."""
 
-    runs: Mapping[str, Recording]
-    images: ImageOptions
+    def __init__(self, runs: Mapping[str, Recording], images: ImageOptions):
+        self._runs, self._images = runs, images
 
     def view(self, trajectory_id: str, wants: Wants) -> View:
-        return view_of(self.runs[trajectory_id], wants, self.images)
+        return view_of(self._runs[trajectory_id], wants, self._images)
 
     def reward(self, trajectory_id: str) -> float | None:
-        return self.runs[trajectory_id].cum_reward
-
-    def data_hash(self) -> None:
-        return None
+        return self._runs[trajectory_id].cum_reward
 
 
 def _config(judge: str, options: Mapping[str, object]) -> RunConfig:
@@ -277,7 +272,10 @@ def _config(judge: str, options: Mapping[str, object]) -> RunConfig:
     except ValidationError as problem:
         lines = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problem.errors())
         raise OptionsError("\n".join(lines)) from problem
-    config = build_config(typed, chosen=(_SUITE, ()))
+    try:
+        config = build_config(typed, chosen=(_SUITE, ()))
+    except OptionsError as problem:
+        raise OptionsError(in_python(str(problem))) from problem
     if traits_of(config.judge).steps is not None:
         raise OptionsError(f"{judge}: answers about steps, not about runs; use another judge")
     return config

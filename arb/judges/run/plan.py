@@ -227,7 +227,7 @@ class CallCounter:
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
-        limits = self._config
+        limits = self._config.options
         return max(
             self._seconds_of_calls / limits.max_in_flight,
             60 * calls / limits.requests_per_minute if limits.requests_per_minute else 0.0,
@@ -249,7 +249,7 @@ def plan_run(
 
     Raises OptionsError, SourceError, SuiteError.
     """
-    if pilot and config.refresh:
+    if pilot and config.options.refresh:
         raise OptionsError("--pilot and --refresh together would pay for the pilot twice; leave out one")
     if not config.models:
         return Plan(len(config.ids), (), 0.0)
@@ -300,7 +300,7 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
                     known.setdefault((call.role, call.purpose), PilotReplies()).add(reply, tokens)
                 return reply
 
-            in_flight = job.config.max_in_flight
+            in_flight = job.config.options.max_in_flight
             await judge_trajectories(job.config.judge, job.ids, job.views, ask, judged.append, in_flight)
             executor.sync()
 

@@ -26,6 +26,7 @@ from arb.judges.types import (
     Call,
     Judge,
     JudgeSession,
+    OptionsError,
     Reply,
     StepQuestion,
     View,
@@ -46,10 +47,6 @@ _EMPTY_VIEW: Final = View("", (), ())
 
 WholeReply = Callable[[str], Reply | None]
 """A function that takes a call's key and returns the stored reply with log-probabilities, or None."""
-
-
-class ReparseError(ValueError):
-    """Raised if replies cannot be parsed again; the message says why and what to do."""
 
 
 @dataclass(frozen=True)
@@ -74,10 +71,10 @@ class VerdictOnly:
 def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) -> Judge:
     """Return a judge that parses the replies of a run with this configuration.
 
-    A custom judge needs ``form``, the form of its replies. Raises ReparseError if the form is unknown.
+    A custom judge needs ``form``, the form of its replies. Raises OptionsError if the form is unknown.
     """
     if configuration.get("combination"):
-        raise ReparseError("a combination of judges cannot be parsed again; repeat the run from the cache")
+        raise OptionsError("a combination of judges cannot be parsed again; repeat the run from the cache")
     samples = configuration.get("samples") or 1
     if configuration.get("cascade"):
         cheap, strong = (
@@ -99,22 +96,22 @@ def reparsing_judge(configuration: Mapping[str, Any], form: Form | None = None) 
 
 
 def _verdict_only(name: str, form: Form | None, configuration: Mapping[str, Any]) -> VerdictOnly:
-    """Return a judge that parses replies in ``form``, or in the judge's own form. Raises ReparseError."""
+    """Return a judge that parses replies in ``form``, or in the judge's own form. Raises OptionsError."""
     if form is not None:
         return VerdictOnly(form)
     try:
         judge = find_judge(name)
     except UnknownJudgeError:
-        raise ReparseError(
+        raise OptionsError(
             f"{name}: is not in `judges list`, so the form of its replies is unknown; set it with --form"
         ) from None
     if isinstance(judge, StepJudge):
         judge = judge.with_targets(load_suite(configuration["suite"]).targets)
     if not models_of(judge):
-        raise ReparseError(f"{judge.name} calls no model, so there are no replies to parse again")
+        raise OptionsError(f"{judge.name} calls no model, so there are no replies to parse again")
     traits = traits_of(judge)
     if traits.form is None:
-        raise ReparseError(f"{judge.name}: the form of its replies is unknown; set it with --form")
+        raise OptionsError(f"{judge.name}: the form of its replies is unknown; set it with --form")
     return VerdictOnly(traits.form, traits.steps)
 
 
@@ -124,7 +121,7 @@ def reparse_record(
     """Return the record with its replies parsed again, or None if the judge would now make a further call.
 
     If the run's scores come from log-probabilities, ``whole`` has to provide the replies with them;
-    ReparseError is raised if it has no reply to a call. A record without a reply for the verdict is returned
+    OptionsError is raised if it has no reply to a call. A record without a reply for the verdict is returned
     unchanged, for example if a caption failed.
     """
     stored = {(call["role"], call["sample"]): _reply_of(call, whole) for call in _verdict_calls(record)}
@@ -140,7 +137,7 @@ def reparse_record(
 
 
 def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, JudgmentRecord]]:
-    """Yield the trajectory id and the prediction row of each released judgment. Raises ReparseError.
+    """Yield the trajectory id and the prediction row of each released judgment. Raises OptionsError.
 
     ``folder`` is ``judgments`` or contains it. ``judge`` names the judge's folder; it may be None if there is
     only one. If a trajectory has both a judgment and an error file, the error is ignored.
@@ -148,13 +145,13 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
     places = (folder, folder / "judgments", folder / "trajectories" / "judgments")
     root = next((place for place in places if place.name == "judgments" and place.is_dir()), None)
     if root is None:
-        raise ReparseError(f"{folder}: contains neither run.json nor judgments/; name a folder that does")
+        raise OptionsError(f"{folder}: contains neither run.json nor judgments/; name a folder that does")
     files = sorted(root.glob("*/*/*/*.json"), key=lambda path: not path.stem.endswith(ERROR_ENDING))
     judges = sorted({path.parent.name for path in files})
     chosen = [judge] if judge is not None else judges
     if len(chosen) != 1 or chosen[0] not in judges:
         there = ", ".join(judges) or "none"
-        raise ReparseError(f"{root}: choose one judge's folder with --judge: {there}")
+        raise OptionsError(f"{root}: choose one judge's folder with --judge: {there}")
     of_run = {
         f"{path.parts[-4]}/{path.parts[-3]}/{path.stem.removesuffix(ERROR_ENDING)}": path
         for path in files
@@ -164,7 +161,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
         try:
             read = read_judgment(path)
         except UnusableFileError as error:
-            raise ReparseError(f"{path}: {error.code} {error}".strip()) from None
+            raise OptionsError(f"{path}: {error.code} {error}".strip()) from None
         row = {name: getattr(read, name) for name in RELEASED_ANSWERS}
         yield trajectory_id, {**row, "state": read.state, "reasoning": shorten(read.reply)}
 
@@ -174,7 +171,7 @@ def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
     if whole is None or call["reply"]["state"] != "ok":
         return reply_of(call)
     if (cached := whole(call["key"])) is None:
-        raise ReparseError(
+        raise OptionsError(
             "the run's scores come from log-probabilities, but one of its replies is not in the cache; use "
             "--cache to name the cache of the run"
         )

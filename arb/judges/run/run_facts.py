@@ -85,7 +85,7 @@ def run_facts(config: RunConfig, absent: int, skipped: int) -> dict[str, Any]:
             "without_a_run": absent,
             **({"skipped": skipped} if skipped else {}),
         },
-        **source_facts_of(config.source),
+        **source_facts_of(config.options.source),
     }
 
 

@@ -120,7 +120,7 @@ async def run_async(
         with stopping.on_signals(), suppress(StopRunError):
             try:
                 await judge_trajectories(
-                    config.judge, job.ids, job.views, ask, keep, config.max_in_flight, judge_one
+                    config.judge, job.ids, job.views, ask, keep, config.options.max_in_flight, judge_one
                 )
             except asyncio.CancelledError:
                 if stopping.ended is None:
@@ -136,14 +136,13 @@ async def run_async(
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
     """Yield the object that makes calls. Raises OptionsError if a key, an address or a price is missing."""
-    config = job.config
-    budget = build_budget(config.max_usd, config.prices, config.models, spend.before_usd or 0.0)
+    config, typed = job.config, job.config.options
+    budget = build_budget(typed.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
     limit = AdaptiveLimit(
-        config.max_in_flight, config.requests_per_minute, config.tokens_per_minute, config.rate_limit_timeout
+        typed.max_in_flight, typed.requests_per_minute, typed.tokens_per_minute, typed.rate_limit_timeout
     )
-    timeout_s = config.timeout or TIMEOUT_S
-    async with open_endpoints(config.models, timeout_s=timeout_s) as endpoints:
+    async with open_endpoints(config.models, timeout_s=typed.timeout or TIMEOUT_S) as endpoints:
         with config.open_cache() as cache:
             yield CallExecutor(endpoints, config.models, cache, limit, budget, on_event)
 
@@ -224,7 +223,7 @@ def run_judge(
             except KeyboardInterrupt:  # raised only while the engine does not handle signals
                 pass
             finally:
-                ids = [each.trajectory_id for each in config.suite.split(config.split)]
+                ids = [each.trajectory_id for each in config.suite.split(config.options.split_name)]
                 folder.finalize(ids, config.suite)
                 session["ended"] = ended.how
                 sums = totals(folder.records())
@@ -253,7 +252,7 @@ def _with_refresh(config: RunConfig, folder: RunFolder, *, is_done: bool) -> Run
     Replies since then are used, so that a continued run does not pay for them again. Raises OptionsError if
     every trajectory was judged before the user asked for ``--refresh``.
     """
-    if not config.refresh:
+    if not config.options.refresh:
         return config
     since = folder.run.get("refresh_since")
     if since is None and is_done:
@@ -273,7 +272,7 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
     """
     judge = config.judge
     try:
-        views = Views(source_folder(config.source, config.suite), config.suite, config.images)
+        views = Views(source_folder(config.options.source, config.suite), config.suite, config.images)
     except OptionsError:
         if is_reward_judge(judge) or judge.inputs != "nothing":
             raise
@@ -286,13 +285,13 @@ def open_job(config: RunConfig, wrap: Wrap | None = None) -> Job:
             f"{len(config.ids):,} chosen trajectories. Change --source or --suite, or leave out --split to "
             "judge all runs of the source"
         )
-    if is_reward_judge(judge) and source_facts_of(config.source):
+    if is_reward_judge(judge) and source_facts_of(config.options.source):
         raise OptionsError(
             f"{judge.name} needs rewards, which are not read from --source. Use another judge, or build a "
             "dataset and name it with --suite and --split"
         )
     incomplete = views.incomplete(judge, ids)
-    if incomplete and not config.skip_incomplete:
+    if incomplete and not config.options.skip_incomplete:
         raise OptionsError(views.describe_incomplete(judge, incomplete, len(ids)))
     whole = tuple(each for each in ids if each not in incomplete)
     if not whole:

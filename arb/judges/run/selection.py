@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
 
 from arb.core.cli import read_settings
 from arb.core.suite import Suite, load_suite
@@ -15,8 +17,18 @@ from dataset_script.sources.base import SourceError
 from dataset_script.sources.published import PublishedDataset
 
 if TYPE_CHECKING:
+    from arb.core.ids import Trajectory
     from arb.core.settings import Settings
     from arb.judges.cli.options import RunOptions
+
+_GROUPS: Final[Mapping[str, Callable[[Trajectory], set[str]]]] = MappingProxyType(
+    {
+        "benchmark": lambda each: {each.benchmark},
+        "agent": lambda each: {each.agent},
+        "subset": lambda each: {"=".join(tag) for tag in each.tags},
+    }
+)
+"""The names of a trajectory's groups, by the option that chooses them."""
 
 
 def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite, tuple[str, ...]]:
@@ -28,13 +40,14 @@ def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite
     split = options.split_name
     chosen = list(suite.split(split))
     problems: list[str] = []
-    for option in ("benchmark", "agent"):
-        wanted = getattr(options, option)
-        known = sorted({getattr(each, option) for each in suite.trajectories})
-        if unknown := [name for name in wanted or () if name not in known]:
-            problems.append(f"--{option} {', '.join(unknown)}: not in {suite.name}; use {', '.join(known)}")
+    for option, names_of in _GROUPS.items():
+        wanted = getattr(options, option) or ()
+        known = sorted({name for each in suite.trajectories for name in names_of(each)})
+        if unknown := [name for name in wanted if name not in known]:
+            advice = f"use {', '.join(known)}" if known else f"leave out --{option}, since the suite has none"
+            problems.append(f"--{option} {', '.join(unknown)}: not in {suite.name}; {advice}")
         elif wanted:
-            chosen = [each for each in chosen if getattr(each, option) in wanted]
+            chosen = [each for each in chosen if not names_of(each).isdisjoint(wanted)]
     if options.ids is not None:
         named = _named_ids(options.ids, suite, split, problems)
         chosen = [each for each in chosen if each.trajectory_id in named]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import statistics
+import tomllib
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import cycle, islice
+from pathlib import Path
 from typing import Final
 
 from arb.judges.types import Call, Reply, ToolCall
@@ -14,14 +16,8 @@ from arb.judges.types import Call, Reply, ToolCall
 REASONING_TOKENS: Final = 600
 """The hidden reasoning that a plan assumes for each reply of a reasoning model. It is paid as output."""
 
-TYPICAL_TOKENS: Final = {
-    "caption": 500,
-    "change": 110,
-    "criteria": 150,
-    "key points": 70,
-    "rating": 110,
-    "verdict": 220,
-}
+_TYPICAL: Final = tomllib.loads(Path(__file__).with_name("typical_replies.toml").read_text(encoding="utf-8"))
+TYPICAL_TOKENS: Final = {purpose: reply["tokens"] for purpose, reply in _TYPICAL["replies"].items()}
 """The tokens of a typical reply, by the purpose of its call."""
 
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
@@ -32,11 +28,6 @@ TOKENS_OF_A_TOOL_CALL: Final = 40
 
 YES_SHARE: Final = 0.35
 """The share of verdicts assumed to say yes, about the success rate in Table 6 of the paper."""
-
-_WORDS: Final = """
-the agent opened the page and then looked for the item that was asked for in the list of results so it set the
-filter and went on to the next step while the price and the name of the product were shown at the end
-"""
 
 
 @dataclass
@@ -123,24 +114,9 @@ def dummy_reply(
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
     """Return about ``words`` words of text that judges can parse as a reply to a call of this purpose."""
-    if purpose in ("caption", "key points"):
-        return _filler(words, mark)
-    if purpose == "criteria":
-        return f"1 | required | outcome | {_filler(words - 10, mark)}"
-    if purpose == "change":  # only the last line reaches the judge
-        return f"{_filler(words // 2, mark)}\nState change: {_filler(words - words // 2, mark)}"
-    if purpose == "rating":
-        return f"Reasoning: {_filler(words - 6, mark)}\nScore: {5 if says_yes else 1}"
-    return (
-        f"<reasoning>{_filler(words - 60, mark)}</reasoning>\n"
-        f"<success>{'Successful' if says_yes else 'Unsuccessful'}</success>\n<side>No</side>\n"
-        f"<optimal>{'4. Completely Optimal' if says_yes else '1. Complete Failure'}</optimal>\n"
-        "<loop>No</loop>\n"
-        f"Status: {'success' if says_yes else 'failure'}\nReward: {5 if says_yes else 1}\n"
-        f"1 | required | {'met' if says_yes else 'not met'} | step 1 | so it is"
-    )
-
-
-def _filler(words: int, mark: str) -> str:
-    """Return the mark, which counts as four words, followed by words of about one token each."""
-    return " ".join([f"({mark})", *islice(cycle(_WORDS.split()), max(1, words - 4))])
+    replies = _TYPICAL["replies"]
+    reply = replies.get(purpose, replies["verdict"])
+    number = (words - reply.get("words_of_form", 0)) // reply["text"].count("{filler}")
+    # The mark counts as four words, the others as about one token each.
+    filler = " ".join([f"({mark})", *islice(cycle(_TYPICAL["filler"].split()), max(1, number - 4))])
+    return reply["text"].format(filler=filler, **_TYPICAL["yes" if says_yes else "no"])

@@ -1,7 +1,10 @@
 """The columns of prediction files: one per target, with words, levels and advice of the suite."""
 
+import numpy as np
+
 from arb.core.predictions import read_predictions
 from arb.core.predictions.columns import column_of, prediction_columns
+from arb.core.predictions.parser_pool import ParserPool
 from arb.core.predictions.raw import ReadingLimits
 from arb.core.suites.targets import parse_targets
 
@@ -51,5 +54,12 @@ def test_a_word_of_another_target_is_named_with_what_to_write():
     assert "Write 1, 0, -1 or null" in findings[1].message
 
 
-def test_the_limits_survive_the_way_to_another_process():
-    assert ReadingLimits.from_json(LIMITS.to_json()) == LIMITS
+def test_another_process_reads_the_same_columns_and_scores():
+    content = b"trajectory_id,step,final,verdict,points\na/b/1,,1,,-2.5\na/b/1,3,,0,\n"
+    here, findings = read_predictions(content, LIMITS)
+    with ParserPool(1) as pool:
+        there, findings_there = read_predictions(content, LIMITS, pool, isolated=True)
+    assert findings == findings_there == []
+    for name, codes in here.targets.items():
+        np.testing.assert_array_equal(there.targets[name], codes)
+        assert there.targets[name].dtype == codes.dtype

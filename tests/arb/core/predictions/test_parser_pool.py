@@ -182,8 +182,8 @@ ONE_ROW = (
         '{"texts": null, "findings": [{"level": "error"}]}',
         ONE_ROW % ("[7]", "", ""),
         ONE_ROW % ("[0]", '"no": [1]', ""),
-        ONE_ROW % ("[0]", "", '"success": [1, 1]'),
-        ONE_ROW % ("[0]", "", '"success": ["x"]'),
+        ONE_ROW % ("[0]", "", '"success": [false, [1, 1]]'),
+        ONE_ROW % ("[0]", "", '"success": [false, ["x"]]'),
     ],
 )  # fmt: skip
 def test_an_answer_that_no_reader_of_ours_gives_is_a_finding(monkeypatch, answer):

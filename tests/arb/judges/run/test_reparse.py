@@ -9,9 +9,9 @@ import pytest
 from arb.judges.ensembles.threshold import Threshold, score_settings, write_threshold
 from arb.judges.run.folder import read_run
 from arb.judges.run.records import judgment_record
-from arb.judges.run.reparse import ReparseError, VerdictOnly, reparse_record, reparsing_judge
+from arb.judges.run.reparse import VerdictOnly, reparse_record, reparsing_judge
 from arb.judges.run.scheduler import Exchange, Judgment
-from arb.judges.types import Answer, Call, Message, Reply
+from arb.judges.types import Answer, Call, Message, OptionsError, Reply
 from tests.support import judge_runs
 from tests.support.judge_runs import invoke
 from tests.support.llm_server.scripts import judges as replies_of_judges
@@ -172,7 +172,7 @@ def test_the_registry_says_how_a_judge_answers(name, form):
 
 @pytest.mark.parametrize(("name", "said"), [("my own", "--form"), ("Rule-based", "calls no model")])
 def test_a_judge_whose_form_is_not_known_is_refused(name, said):
-    with pytest.raises(ReparseError, match=said):
+    with pytest.raises(OptionsError, match=said):
         reparsing_judge({"judge": name})
     assert reparsing_judge({"judge": "my own"}, "rating").form == "rating"
 
