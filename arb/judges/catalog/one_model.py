@@ -13,12 +13,13 @@ from arb.judges.types import JUDGE_ROLE, Call, DescribedJudge, JudgeTraits, Mess
 class OneModelJudge(DescribedJudge):
     """A judge that asks one ``model``, with the texts of the file ``prompts`` and under the name ``method``.
 
-    With ``takes_texts``, texts can replace screenshots that were not recorded.
+    A judge whose method depends on its fields gives it in `describe`. With ``takes_texts``, texts can replace
+    screenshots that were not recorded.
     """
 
     form: ClassVar[Form]
     prompts: ClassVar[str]
-    method: ClassVar[str]
+    method: ClassVar[str] = ""
     takes_texts: ClassVar[bool] = True
 
     name: str
