@@ -1,6 +1,6 @@
 """Inspect's own runner and Scout's own scan with our scorer and scanner: the verdicts are those of a run.
 
-INSPECT_PATH names a folder with both packages (see ``.ci/inspect.txt``) for `tests/support/inspect_packages.py`.
+INSPECT_PATH names a folder with both packages (see ``.ci/inspect.txt``) for `support/inspect_packages.py`.
 """
 
 import importlib.util
