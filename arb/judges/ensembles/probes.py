@@ -36,18 +36,10 @@ PRAISE: Final = (
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
 """How actions begin that send a message to the user."""
 
-Change = Callable[[View, "Goals"], View]
+Goals = Sequence[View]
+"""The goals of all runs, as views without steps."""
 
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """The text and the pictures of a goal."""
-
-    text: str
-    images: tuple[Image, ...] = ()
-
-
-Goals = Sequence[Goal]
+Change = Callable[[View, Goals], View]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +77,12 @@ def without_last_screenshot(view: View, goals: Goals) -> View:
 
 def with_another_goal(view: View, goals: Goals) -> View:
     """Replace the goal by the goal of another task, which is chosen by a hash of the original goal."""
-    others = [goal for goal in goals if goal.text.strip() != view.goal.strip()]
+    others = [goal for goal in goals if goal.goal.strip() != view.goal.strip()]
     if not others:
         return view
     number = int.from_bytes(hashlib.sha256(view.goal.encode()).digest()[:8], "big")
     other = others[number % len(others)]
-    return replace(view, goal=other.text, goal_images=other.images)
+    return replace(view, goal=other.goal, goal_images=other.goal_images)
 
 
 def with_a_claim(view: View, goals: Goals) -> View:
@@ -153,10 +145,10 @@ def probes_named(names: Sequence[str] | None) -> list[Probe]:
 
 @dataclass(frozen=True)
 class ProbedJudge(WrappedJudge):
-    """A judge that sees every run as a probe changes it. ``goals`` are the goals of all runs."""
+    """A judge that sees every run as a probe changes it. ``goals`` are those of all runs."""
 
     probe: Probe
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[View, ...] = ()
 
     def name_with(self, names: Mapping[str, str]) -> str:
         return f"{names['']} · {self.probe.name}"
