@@ -86,7 +86,7 @@ record-sample: $(RECORD_ENV)/.installed
 	$(RECORD_ENV)/bin/python -m dataset_script build --source $(RECORDINGS) --suite sample --out dataset_script/sample/data
 
 clean:
-	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) $(LOWEST_ENV) lowest.txt .venv-audit .label-studio .openapi-client .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(ENV) $(TEST_ENV) $(RECORD_ENV) $(LOWEST_ENV) lowest.txt .venv-audit .label-studio .openapi-client .inspect .mypy_cache .pytest_cache .ruff_cache .hypothesis
 
 $(ENV)/.installed: pyproject.toml
 	$(call environment,$(ENV),--editable '.[space]')

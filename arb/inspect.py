@@ -9,8 +9,8 @@ from pydantic_core import to_jsonable_python
 
 from arb.core.files import install_command
 from arb.core.trajectory import Recording
-from arb.judges.run.live import explained, judge_of_logs, recorded_options
-from dataset_script.sources.base import UnusableFileError, id_part
+from arb.judges.run.live import judge_for_log, judge_of_logs, recorded_options
+from dataset_script.sources.base import id_part
 from dataset_script.sources.inspect_log import read_sample
 
 try:
@@ -41,14 +41,8 @@ def scorer(
 
     def made(judge: str, **options: Any) -> scorers.Scorer:
         async def score(state: TaskState, target: scorers.Target) -> scorers.Score:
-            try:
-                recording = _recording(state, submit)
-            except UnusableFileError as problem:
-                return scorers.Score(value=float("nan"), explanation=f"{problem.code} {problem}".strip())
-            record = await live.judge(recording)
-            success = record["answer"].get("success")
+            success, reason, facts = await judge_for_log(live, lambda: _recording(state, submit))
             grade = {True: scorers.CORRECT, False: scorers.INCORRECT, None: float("nan")}[success]
-            reason, facts = explained(record)
             return scorers.Score(value=grade, explanation=reason, metadata=facts)
 
         return score

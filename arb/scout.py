@@ -14,7 +14,7 @@ from pydantic_core import to_jsonable_python
 
 from arb.core.files import install_command
 from arb.core.trajectory import Recording
-from arb.judges.run.live import explained, judge_of_logs, recorded_options
+from arb.judges.run.live import judge_for_log, judge_of_logs, recorded_options
 from dataset_script.sources.base import SourceFile, UnusableFileError, id_part
 from dataset_script.sources.inspect_log import InspectSource, is_turn, read_sample
 
@@ -46,13 +46,7 @@ def scanner(
 
     def made(judge: str, **options: Any) -> inspect_scout.Scanner:
         async def scan(transcript: inspect_scout.Transcript) -> inspect_scout.Result:
-            try:
-                recording = _recording(transcript, submit)
-            except UnusableFileError as problem:
-                return inspect_scout.Result(value=None, explanation=f"{problem.code} {problem}".strip())
-            record = await live.judge(recording)
-            reason, facts = explained(record)
-            success = record["answer"].get("success")
+            success, reason, facts = await judge_for_log(live, lambda: _recording(transcript, submit))
             return inspect_scout.Result(value=success, explanation=reason, metadata=facts)
 
         return scan

@@ -3,8 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from arb.judges.types import Answer, Call, DescribedJudge, Judge, JudgeSession, JudgeTraits, Reply, traits_of
+
+T = TypeVar("T")
 
 
 class JudgeWrapper(DescribedJudge, ABC):
@@ -97,10 +100,17 @@ def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], S
 
 def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
     """Run a session with each of its calls replaced by ``call_of(call)``, and return its answer."""
+    return map_stages(session, lambda calls: [call_of(call) for call in calls])
+
+
+def map_stages(
+    session: Generator[Sequence[Call], Sequence[Reply], T], change: Callable[[Sequence[Call]], Sequence[Call]]
+) -> Generator[Sequence[Call], Sequence[Reply], T]:
+    """Run a session with the calls of each stage replaced by ``change(calls)``, and return its result."""
     try:
         calls = next(session)
         while True:
-            replies = yield [call_of(call) for call in calls]
+            replies = yield change(calls)
             calls = session.send(replies)
     except StopIteration as end:
         return end.value

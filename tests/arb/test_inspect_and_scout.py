@@ -1,6 +1,6 @@
 """Inspect's own runner and Scout's own scan with our scorer and scanner: the verdicts are those of a run.
 
-A Python that has both packages may be named in SCOUT_PYTHON. `tests/support/inspect_packages.py` runs in it.
+INSPECT_PATH names a folder with both packages (see ``.ci/inspect.txt``) for `support/inspect_packages.py`.
 """
 
 import importlib.util
@@ -14,17 +14,14 @@ from pathlib import Path
 import pytest
 
 import arb
+from tests.conftest import _absent
 from tests.support.judge_runs import invoke, predictions
 from tests.support.llm_server.server import LLMServer
 from tests.support.pages import ENDPOINT, blocks
 
 REPOSITORY = Path(__file__).parents[2]
 PAGE = "where_you_work.md"
-PYTHON = os.environ.get("SCOUT_PYTHON", sys.executable)
-has_packages = "SCOUT_PYTHON" in os.environ or importlib.util.find_spec("inspect_scout") is not None
-needs_packages = pytest.mark.skipif(
-    not has_packages, reason="Inspect and Scout are not here: name a Python that has them in SCOUT_PYTHON"
-)
+PACKAGES = os.environ.get("INSPECT_PATH", "")
 
 
 COUNTED = """
@@ -37,15 +34,22 @@ ModelAPI.count_text_tokens = count
 
 
 @pytest.fixture
+def has_packages() -> None:
+    if not PACKAGES and importlib.util.find_spec("inspect_scout") is None:
+        _absent("INSPECT_PATH names no folder with Inspect and Scout: see .ci/inspect.txt")
+
+
+@pytest.fixture
 def server():
     with LLMServer() as running:
         yield running
 
 
 def python(folder: Path, *arguments: str) -> str:
-    settings = {"PYTHONPATH": str(REPOSITORY), "ARB_CACHE_DIR": str(folder / "own"), "HOME": str(folder)}
+    places = os.pathsep.join(filter(None, (str(REPOSITORY), PACKAGES)))
+    settings = {"PYTHONPATH": places, "ARB_CACHE_DIR": str(folder / "own"), "HOME": str(folder)}
     done = subprocess.run(
-        [PYTHON, *arguments],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         env=os.environ | settings,
@@ -66,7 +70,7 @@ def verdicts(rows: list, names: dict) -> dict[tuple[str, str], bool | None]:
 
 
 @pytest.mark.slow
-@needs_packages
+@pytest.mark.usefixtures("has_packages")
 def test_verdicts_of_the_scorer_the_scanner_and_a_run_over_the_logs_are_equal_and_paid_once(server, tmp_path):
     options = {"judge": "rubric", "model": "m", "base_url": server.base_url, "cache": str(tmp_path / "cache")}
     scored = packages(
@@ -105,7 +109,7 @@ def test_verdicts_of_the_scorer_the_scanner_and_a_run_over_the_logs_are_equal_an
 
 
 @pytest.mark.slow
-@needs_packages
+@pytest.mark.usefixtures("has_packages")
 def test_transcripts_without_a_log_are_judged_and_limits_refuse_several_processes(server, tmp_path):
     options = {"judge": "rubric", "model": "m", "base_url": server.base_url, "cache": str(tmp_path / "cache")}
     rows = {row[1]: row for row in packages(tmp_path, "imported", json.dumps(options))}
@@ -118,7 +122,7 @@ def test_transcripts_without_a_log_are_judged_and_limits_refuse_several_processe
 
 
 @pytest.mark.slow
-@needs_packages
+@pytest.mark.usefixtures("has_packages")
 def test_the_pages_python_and_command_work_as_they_stand(server, tmp_path):
     text = (REPOSITORY / "docs" / PAGE).read_text(encoding="utf-8").replace(ENDPOINT, server.base_url)
     programs = [block for _, language, block in blocks(text) if language == "python"]

@@ -6,11 +6,10 @@ from typing import ClassVar
 
 from arb.core.replies import Form
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge, verdict_call
 from arb.judges.parsing import parse_answer
 from arb.judges.types import (
-    JUDGE_ROLE,
     Call,
-    DescribedJudge,
     Image,
     JudgeSession,
     JudgeTraits,
@@ -24,7 +23,7 @@ CAPTIONER = "captioner"
 
 
 @dataclass(frozen=True)
-class AerJudge(DescribedJudge):
+class AerJudge(OneModelJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
     Without a recorded screenshot, the judge sees only the steps, and AER-C makes only one call. If the
@@ -33,10 +32,9 @@ class AerJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "status"
+    prompts: ClassVar[str] = "aer"
     wants: ClassVar[Wants] = Wants(screenshots="last", goal_images=True)
 
-    name: str
-    model: str
     captioner: str | None = None
     source: str = "arXiv 2404.06474"
 
@@ -50,11 +48,7 @@ class AerJudge(DescribedJudge):
 
     @property
     def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model} | ({CAPTIONER: self.captioner} if self.captioner else {})
-
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file("aer")
+        return {**super().models} | ({CAPTIONER: self.captioner} if self.captioner else {})
 
     def describe(self) -> JudgeTraits:
         """Return the judge's traits. AER-C accepts text observations in place of screenshots."""
@@ -71,9 +65,7 @@ class AerJudge(DescribedJudge):
             caption = prompting.text_of(described)
             if caption is None:
                 return prompting.failed_answer(described)
-        short = prompting.with_bounded_texts(view, prompting.SHORTER)
-        shorter = self.messages(short, caption) if short != view else None
-        (reply,) = yield [Call("verdict", self.messages(view, caption), shorter)]
+        (reply,) = yield [verdict_call(view, lambda each: self.messages(each, caption))]
         return parse_answer(reply, self.form)
 
     def caption_messages(self, screenshot: Image) -> tuple[Message, ...]:

@@ -13,12 +13,12 @@ from typing import ClassVar, Final
 
 from arb.core.replies import Form
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge
 from arb.judges.parsing import parse_answer
 from arb.judges.types import (
     JUDGE_ROLE,
     Answer,
     Call,
-    DescribedJudge,
     JudgeSession,
     JudgeTraits,
     Message,
@@ -43,7 +43,7 @@ _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class NNetNavJudge(DescribedJudge):
+class NNetNavJudge(OneModelJudge):
     """A judge that first asks for descriptions of all changes, and then for the rating.
 
     The describer is told the action of step i, which caused the change from observation i to i+1. With
@@ -53,10 +53,11 @@ class NNetNavJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "rating"
+    prompts: ClassVar[str] = "nnetnav"
+    method: ClassVar[str] = "nnetnav"
+    takes_texts: ClassVar[bool] = False
     wants: ClassVar[Wants] = Wants(axtrees="all")
 
-    name: str
-    model: str
     describer: str
     is_compat: bool = False
     inputs: str = "goal, changes between all trees"
@@ -67,12 +68,8 @@ class NNetNavJudge(DescribedJudge):
     def models(self) -> Mapping[str, str]:
         return {JUDGE_ROLE: self.model, DESCRIBER: self.describer}
 
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file("nnetnav")
-
     def describe(self) -> JudgeTraits:
-        return JudgeTraits(method="nnetnav", form=self.form, output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
+        return replace(super().describe(), output_tokens={DESCRIBER: DESCRIPTION_TOKENS})
 
     def ask(self, view: View) -> JudgeSession:
         """Ask for a description of each change, in parallel, and then for the rating."""

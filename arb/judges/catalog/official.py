@@ -16,6 +16,7 @@ import importlib.metadata
 import importlib.util
 import json
 import re
+import tomllib
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -43,110 +44,76 @@ from arb.judges.types import (
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 PACKAGE = "agent_reward_bench"
-DEFAULTS, SCREENSHOT = "judge/defaults.py", "judge/__init__.py"
-AER, NNETNAV = "judge/existing/aer.py", "judge/existing/nnetnav.py"
-CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
-    DEFAULTS: {
-        "system": "SYSTEM_PROMPT",
-        "inverted_system": "INVERTED_SYSTEM_PROMPT",
-        "step": "STEP_TEMPLATE",
-        "goal": "GOAL_TEMPLATE",
-        "action": "ACTION_TEMPLATE",
-        "axtree": "AXTREE_TEMPLATE",
-        "final": "FINAL_MSG",
-    },
-    AER: {
-        "aer_system": "sys_prompt",
-        "aer_user": "user_prompt_template",
-        "aer_user_vision": "user_prompt_template_vis",
-    },
-    NNETNAV: {
-        "nnetnav_judge": "JUDGE_SYS_PROMPT",
-        "nnetnav_judge_user": "JUDGE_USER_PROMPT_TEMPLATE",
-        "nnetnav_describer": "DELTA_LM_SYS_PROMPT",
-        "nnetnav_describer_user": "DELTA_LM_USER_PROMPT",
-        "nnetnav_actions": "webarena_action_str",
-    },
-}
-"""For each file of the package: our names of its templates, and the constants that contain them."""
-
-ONLINE_MIND2WEB = "OSU-NLP-Group/Online-Mind2Web"
-WEBJUDGE = "src/methods/webjudge_online_mind2web.py"
-WEBJUDGE_SHA256 = "3b5869d47443bcb8d425770b57047a36e60ff28b1f1e7d649fa0778af1422fb2"
-"""The `prompts_hash` of WebJudge's templates in the order of `WEBJUDGE_TEMPLATES`."""
-WEBJUDGE_TEMPLATES: Final = (
-    "max_images",  # a constant, in digits
-    "key_points_system",
-    "key_points",
-    "rating_system",
-    "rating",
-    "system",
-    "verdict",
-    "verdict_without_pictures",
-)
-"""Our names of WebJudge's templates, in the order of the authors' source file."""
-
-
-@dataclass(frozen=True)
-class FramesSource:
-    """Where the templates of a judge with last screenshots are.
-
-    ``texts`` has our names of texts by file, function and place among the function's texts. A file without
-    functions is one text, named ``system``.
-    """
-
-    repository: str
-    texts: Mapping[str, Mapping[str, Mapping[int, str]]]
-    sha256: str
-
-
-FRAMES: Final[Mapping[type, FramesSource]] = {
-    OSRewardJudge: FramesSource(
-        "OS-Copilot/OSReward",
-        {
-            "eval_pipeline/prompts/binary_v1.txt": {},
-            "eval_pipeline/run_judge.py": {
-                "build_history_text": {2: "empty", 5: "step"},
-                "build_messages": {11: "shown", 12: "platform", 13: "task", 14: "steps"},
-            },
-        },
-        "f4a58cbf6df073f17b235d8a60abb492d47772867af0b39f5a42d9263f48ee94",
-    ),
-    BrowserUseJudge: FramesSource(
-        "browser-use/browser-use",
-        {
-            "browser_use/agent/judge.py": {
-                "_truncate_text": {2: "cut"},
-                "construct_judge_messages": {8: "system", 11: "user"},
-            },
-            "browser_use/agent/views.py": {"agent_steps": {1: "step", 3: "actions", 5: "error"}},
-        },
-        "ef7b2f9ee2efbe3bb1f45893f813a29e392dd1e9efce6af30213b4ff14bab525",
-    ),
-}
 
 Templates = Mapping[str, str]
 """The authors' templates by name, stripped if their code strips them."""
+
+
+@dataclass(frozen=True)
+class PromptSource:
+    """Where the templates of judges are: in the package, or in a checkout of a ``repository`` on GitHub.
+
+    ``files`` has our names of the templates by file, each with its place (see ``official.toml``).
+    """
+
+    files: Mapping[str, Mapping[str, str]]
+    repository: str = ""
+    sha256: str = ""
+
+
+SOURCES: Final = {
+    name: PromptSource(**fields)
+    for name, fields in tomllib.loads(
+        Path(__file__).with_name("official.toml").read_text(encoding="utf-8")
+    ).items()
+}
 
 
 class OfficialPromptsError(ValueError):
     """Raised if the official prompts are not available; the message says why and what to do."""
 
 
-def read_templates(settings: Settings | None = None) -> Templates:
-    """Return the templates of the installed package or of the wheel, which is downloaded if needed.
+def read_templates(
+    source: PromptSource, settings: Settings | None = None, checkout: Path | None = None
+) -> Templates:
+    """Return the templates of a source, from a checkout of its repository or else from the package.
 
-    Raises OfficialPromptsError if they cannot be read.
+    Raises OfficialPromptsError if they cannot be read or are not those that the source knows.
     """
-    files: dict[str, str] = {}
-    for name in (DEFAULTS, SCREENSHOT, AER, NNETNAV):
+    url, place = f"https://github.com/{source.repository}", f"--prompts-from {checkout}"
+    if source.repository and checkout is None:
+        raise OfficialPromptsError(
+            f"these prompts belong to their authors: name a checkout of {url} with --prompts-from, or leave "
+            "out --prompts official"
+        )
+    folder = checkout if source.repository and checkout is not None else _package(settings)
+    found: dict[str, str | None] = {}
+    for file, places in source.files.items():
         try:
-            files[name] = (_package(settings) / name).read_text(encoding="utf-8")
-        except (OSError, KeyError, UnicodeDecodeError, zipfile.BadZipFile) as error:
+            content = (folder / file).read_text(encoding="utf-8")
+            module = ast.parse(content if file.endswith(".py") else "")
+        except (OSError, KeyError, ValueError, SyntaxError, zipfile.BadZipFile) as error:
+            if source.repository:
+                raise OfficialPromptsError(
+                    f"{place}: its {file} cannot be read; name the folder of a checkout of {url}"
+                ) from error
             raise OfficialPromptsError(
-                f"agent-reward-bench's {name} cannot be read; reinstall agent-reward-bench==0.1.2"
+                f"agent-reward-bench's {file} cannot be read; reinstall agent-reward-bench==0.1.2"
             ) from error
-    return templates_in(files)
+        for name, where in places.items():
+            found[name] = content.strip() if where == "*" else _text_at(module, where)
+    templates = {name: text for name, text in found.items() if text is not None}
+    if source.sha256 and (sha256 := prompts_hash(*templates.values())) != source.sha256:
+        raise OfficialPromptsError(
+            f"{place}: has prompts that this version does not know (SHA-256 {sha256[:12]}, not "
+            f"{source.sha256[:12]}); check out another commit, or leave out --prompts official"
+        )
+    if absent := [name for name in found if name not in templates]:
+        raise OfficialPromptsError(
+            f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has one; "
+            "install agent-reward-bench==0.1.2, or leave out --prompts official"
+        )
+    return templates
 
 
 def _package(settings: Settings | None) -> Path | zipfile.Path:
@@ -161,95 +128,33 @@ def _package(settings: Settings | None) -> Path | zipfile.Path:
     return zipfile.Path(wheel, f"{PACKAGE}/")
 
 
-def templates_in(files: Mapping[str, str]) -> Templates:
-    """Return the templates in the package's source files.
-
-    Raises OfficialPromptsError if some are missing from where version 0.1.2 has them.
-    """
-    modules = {name: ast.parse(text) for name, text in files.items()}
-    constants = {name: _constants(modules[name]) for name in CONSTANTS}
-    found = {ours: constants[DEFAULTS].get(theirs) for ours, theirs in CONSTANTS[DEFAULTS].items()}
-    found["screenshot"] = _inside(modules[SCREENSHOT], "format_content_for_image", _text_of_part)
-    found["captioner"] = _inside(modules[AER], "format_msg_for_captioning", _assigned_text)
-    for ours, theirs in CONSTANTS[AER].items():
-        text = constants[AER].get(theirs)
-        found[ours] = text and text.strip()
-    found |= {ours: constants[NNETNAV].get(theirs) for ours, theirs in CONSTANTS[NNETNAV].items()}
-    if absent := [name for name, text in found.items() if text is None]:
-        raise OfficialPromptsError(
-            f"this agent-reward-bench has no template for {', '.join(absent)} where version 0.1.2 has one; "
-            "install agent-reward-bench==0.1.2, or leave out --prompts official"
-        )
-    return {name: text or "" for name, text in found.items()}
+_PLACE: Final = re.compile(r"(?P<name>\w+)(?:\.(?P<variable>\w+))?(?:\[(?P<number>\d+)\])?")
 
 
-def read_webjudge_templates(checkout: Path | None, sha256: str | None = None) -> Templates:
-    """Return WebJudge's templates in a checkout of Online-Mind2Web.
-
-    Raises OfficialPromptsError if they cannot be read or do not have the expected SHA-256.
-    """
-    if checkout is None:
-        raise OfficialPromptsError(
-            "WebJudge's prompts belong to its authors: name a checkout of "
-            f"https://github.com/{ONLINE_MIND2WEB} with --prompts-from, or leave out --prompts official"
-        )
-    try:
-        module = ast.parse((checkout / WEBJUDGE).read_bytes())
-    except (OSError, ValueError, SyntaxError) as error:
-        raise OfficialPromptsError(
-            f"--prompts-from {checkout}: its {WEBJUDGE} cannot be read; name the folder of a checkout of "
-            f"{ONLINE_MIND2WEB}"
-        ) from error
-    texts = [
-        str(node.value.value)
-        for node in sorted(ast.walk(module), key=lambda node: getattr(node, "lineno", 0))
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant)
-        if ast.unparse(node.targets[0]) in ("MAX_IMAGE", "system_msg", "prompt")
-    ]
-    wanted = sha256 or WEBJUDGE_SHA256
-    if prompts_hash(*texts) != wanted:
-        raise OfficialPromptsError(
-            f"--prompts-from {checkout}: its {WEBJUDGE} has prompts that this version does not know "
-            f"(SHA-256 {prompts_hash(*texts)[:12]}, not {wanted[:12]}); check out another commit, or leave "
-            "out --prompts official"
-        )
-    return dict(zip(WEBJUDGE_TEMPLATES, texts, strict=True))
+def _text_at(module: ast.Module, place: str) -> str | None:
+    """Return the text at a place as ``official.toml`` writes them, or None if there is none."""
+    parsed = _PLACE.fullmatch(place.removesuffix(".strip()"))
+    if parsed is None:
+        raise ValueError(f"{place} is not a place of a text")
+    nodes = _named(module, parsed["name"])
+    if parsed["variable"]:
+        nodes = [inner for node in nodes for inner in _named(node, parsed["variable"])]
+    texts = [text for node in nodes for text in _texts_in(node)]
+    number = int(parsed["number"] or 0)
+    if number >= len(texts):
+        return None
+    return texts[number].strip() if place.endswith(".strip()") else texts[number]
 
 
-def read_frames_templates(source: FramesSource, checkout: Path | None) -> Templates:
-    """Return the templates of a judge in a checkout of its repository.
-
-    In f-strings, an expression stays as its source in braces (see `fill`). Raises OfficialPromptsError if the
-    templates cannot be read or do not have the expected SHA-256.
-    """
-    url = f"https://github.com/{source.repository}"
-    if checkout is None:
-        raise OfficialPromptsError(
-            f"these prompts belong to their authors: name a checkout of {url} with --prompts-from, or leave "
-            "out --prompts official"
-        )
-    found: dict[str, str] = {}
-    for name, functions in source.texts.items():
-        try:
-            content = (checkout / name).read_text(encoding="utf-8")
-            module = ast.parse(content if functions else "")
-        except (OSError, ValueError, SyntaxError) as error:
-            raise OfficialPromptsError(
-                f"--prompts-from {checkout}: its {name} cannot be read; name a folder "
-                f"with a checkout of {url}"
-            ) from error
-        if not functions:
-            found["system"] = content.strip()
-        for node in ast.walk(module):
-            if isinstance(node, ast.FunctionDef) and node.name in functions:
-                texts = list(_texts_in(node))
-                places = functions[node.name].items()
-                found |= {ours: texts[place] for place, ours in places if place < len(texts)}
-    if (sha256 := prompts_hash(*found.values())) != source.sha256:
-        raise OfficialPromptsError(
-            f"--prompts-from {checkout}: has prompts that this version does not know (SHA-256 {sha256[:12]}, "
-            f"not {source.sha256[:12]}); check out another commit, or leave out --prompts official"
-        )
+def _named(inside: ast.AST, name: str) -> list[ast.AST]:
+    """Return the functions of this name, and the constants that are assigned to this name, as texts."""
+    found: list[ast.AST] = []
+    for node in ast.walk(inside):
+        match node:
+            case ast.FunctionDef(name=there) | ast.AsyncFunctionDef(name=there) if there == name:
+                found.append(node)
+            case ast.Assign([ast.Name(there)], ast.Constant(value)) if there == name:
+                found.append(ast.Constant(str(value)))  # also of a number
     return found
 
 
@@ -288,44 +193,6 @@ def _package_version() -> str:
         return importlib.metadata.version("agent-reward-bench")
     except importlib.metadata.PackageNotFoundError:
         return "0.1.2"
-
-
-def _constants(module: ast.Module) -> Mapping[str, str]:
-    """Return the string constants of a module by name, stripped if the module strips them later."""
-    found: dict[str, str] = {}
-    for node in module.body:
-        if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
-            continue
-        name, value = node.targets[0].id, node.value
-        if isinstance(value, ast.Constant) and isinstance(value.value, str):
-            found[name] = value.value
-        elif ast.unparse(value) == f"{name}.strip()" and name in found:
-            found[name] = found[name].strip()
-    return found
-
-
-def _inside(module: ast.Module, function: str, wanted: Callable[[ast.AST], str | None]) -> str | None:
-    """Return the first text that ``wanted`` finds in a node of a function, or None."""
-    for node in module.body:
-        if isinstance(node, ast.FunctionDef) and node.name == function:
-            texts = map(wanted, ast.walk(node))
-            return next((text for text in texts if text is not None), None)
-    return None
-
-
-def _text_of_part(node: ast.AST) -> str | None:
-    """Return the text in ``{"type": "text", "text": …}``, or None."""
-    if isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            if isinstance(key, ast.Constant) and key.value == "text" and isinstance(value, ast.Constant):
-                return str(value.value)
-    return None
-
-
-def _assigned_text(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant):
-        return str(node.value.value)
-    return None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -534,14 +401,15 @@ def _numbered(lines: Sequence[object]) -> str:
     return "\n".join(f"{number}. {line}" for number, line in enumerate(lines, start=1))
 
 
-_OFFICIAL: Final[Mapping[type, Callable[..., Judge]]] = {
-    SimplifiedJudge: OfficialSimplified,
-    AerJudge: OfficialAer,
-    NNetNavJudge: OfficialNNetNav,
-    WebJudge: OfficialWebJudge,
-    OSRewardJudge: OfficialOSReward,
-    BrowserUseJudge: OfficialBrowserUse,
+_OFFICIAL: Final[Mapping[type, tuple[str, Callable[..., Judge]]]] = {
+    SimplifiedJudge: ("agent-reward-bench", OfficialSimplified),
+    AerJudge: ("agent-reward-bench", OfficialAer),
+    NNetNavJudge: ("agent-reward-bench", OfficialNNetNav),
+    WebJudge: ("webjudge", OfficialWebJudge),
+    OSRewardJudge: ("osreward", OfficialOSReward),
+    BrowserUseJudge: ("browser-use", OfficialBrowserUse),
 }
+"""For each class of judges: the name of its source in `SOURCES`, and the class with these prompts."""
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
@@ -549,24 +417,21 @@ def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: 
 
     Raises OfficialPromptsError if the prompts cannot be read or the judge has no official prompts.
     """
-    if isinstance(judge, WebJudge):
-        return with_official_prompts(judge, read_webjudge_templates(checkout), ONLINE_MIND2WEB)
-    if (source := FRAMES.get(type(judge))) is not None:
-        return with_official_prompts(judge, read_frames_templates(source, checkout), source.repository)
-    return with_official_prompts(judge, read_templates(settings), f"agent-reward-bench {_package_version()}")
+    name, _ = _OFFICIAL.get(type(judge), ("agent-reward-bench", None))
+    templates, made_by = read_templates(SOURCES[name], settings, checkout), SOURCES[name].repository
+    return with_official_prompts(judge, templates, made_by or f"agent-reward-bench {_package_version()}")
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
     """Return a judge like this one that sends these templates. Raises OfficialPromptsError if it has none."""
-    kind = _OFFICIAL.get(type(judge))
-    if kind is None:
+    if type(judge) not in _OFFICIAL:
         raise OfficialPromptsError(
             f"agent-reward-bench has no prompts for {judge.name}; leave out --prompts official"
         )
     same = {**vars(judge), "source": f"{judge.source}; prompts of {made_by}"}
     if isinstance(judge, SimplifiedJudge):
         same["shows_goal_images"] = False
-    return kind(**same, templates=templates)
+    return _OFFICIAL[type(judge)][1](**same, templates=templates)
 
 
 def format_goal(view: View) -> str:

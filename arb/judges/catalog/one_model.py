@@ -13,12 +13,14 @@ from arb.judges.types import JUDGE_ROLE, Call, DescribedJudge, JudgeTraits, Mess
 class OneModelJudge(DescribedJudge):
     """A judge that asks one ``model``, with the texts of the file ``prompts`` and under the name ``method``.
 
-    It takes texts in place of screenshots.
+    A judge whose method depends on its fields gives it in `describe`. With ``takes_texts``, texts can replace
+    screenshots that were not recorded.
     """
 
     form: ClassVar[Form]
     prompts: ClassVar[str]
-    method: ClassVar[str]
+    method: ClassVar[str] = ""
+    takes_texts: ClassVar[bool] = True
 
     name: str
     model: str
@@ -32,7 +34,7 @@ class OneModelJudge(DescribedJudge):
         return prompting.hash_of_file(self.prompts)
 
     def describe(self) -> JudgeTraits:
-        return JudgeTraits(method=self.method, form=self.form, takes_text_for_screenshots=True)
+        return JudgeTraits(method=self.method, form=self.form, takes_text_for_screenshots=self.takes_texts)
 
 
 def verdict_call(view: View, messages: Callable[[View], tuple[Message, ...]]) -> Call:

@@ -2,17 +2,17 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any, ClassVar
 
 from arb.core.replies import Form
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge
 from arb.judges.parsing import parse_answer
 from arb.judges.types import (
     JUDGE_ROLE,
     Call,
-    DescribedJudge,
     Image,
     JudgeSession,
     JudgeTraits,
@@ -36,7 +36,7 @@ _KINDS = {
 
 
 @dataclass(frozen=True)
-class SimplifiedJudge(DescribedJudge):
+class SimplifiedJudge(OneModelJudge):
     """A judge that sees the goal, every step, and the tree or screenshot of the last page, both or neither.
 
     If the tree or screenshot was not recorded, the prompt says so. In a run without web pages, the text of
@@ -46,9 +46,9 @@ class SimplifiedJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "tags"
+    prompts: ClassVar[str] = "simplified"
+    takes_texts: ClassVar[bool] = False
 
-    name: str
-    model: str
     has_axtree: bool = False
     has_screenshot: bool = False
     is_inverted: bool = False
@@ -73,14 +73,6 @@ class SimplifiedJudge(DescribedJudge):
         )
 
     @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file("simplified")
-
-    @property
     def system(self) -> str:
         return _system(self.has_axtree, self.has_screenshot, self.is_inverted)
 
@@ -91,11 +83,11 @@ class SimplifiedJudge(DescribedJudge):
 
     def describe(self) -> JudgeTraits:
         kind = _KINDS[self.has_axtree, self.has_screenshot]
-        return JudgeTraits(
+        return replace(
+            super().describe(),
             method=f"simplified-{kind}{'-inverted' if self.is_inverted else ''}",
             is_structured=self.is_structured,
             is_inverted=self.is_inverted,
-            form=self.form,
             response_formats={} if self.response_format is None else {JUDGE_ROLE: self.response_format},
         )
 

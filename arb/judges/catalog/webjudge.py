@@ -5,17 +5,17 @@ so the method is called ``webjudge-style``. `official.OfficialWebJudge` uses the
 """
 
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, NamedTuple, TypeVar
 
 from arb.core.replies import Form
 from arb.judges import prompting
+from arb.judges.catalog.one_model import OneModelJudge
 from arb.judges.parsing import parse_answer, parse_rating
 from arb.judges.types import (
     JUDGE_ROLE,
     Call,
-    DescribedJudge,
     Image,
     ImageOptions,
     JudgeSession,
@@ -44,7 +44,7 @@ class RatedScreenshot(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WebJudge(DescribedJudge):
+class WebJudge(OneModelJudge):
     """A judge that finds the goal's key points, rates screenshots by them, and judges by the best ones.
 
     Each screenshot is rated in a separate call. The verdict's prompt shows the screenshots rated
@@ -55,11 +55,12 @@ class WebJudge(DescribedJudge):
     """
 
     form: ClassVar[Form] = "status"
+    prompts: ClassVar[str] = "webjudge"
+    method: ClassVar[str] = "webjudge-style"
+    takes_texts: ClassVar[bool] = False
     wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
     images: ClassVar[ImageOptions] = ImageOptions(format="jpeg", detail="high", quality=AUTHORS_QUALITY)
 
-    name: str
-    model: str
     threshold: int = 3
     most_rated: int | None = None
     max_images: int = 50
@@ -71,22 +72,10 @@ class WebJudge(DescribedJudge):
     def calls(self) -> str:
         return "n + 2" if self.most_rated is None else f"n + 2, n up to {self.most_rated}"
 
-    @property
-    def models(self) -> Mapping[str, str]:
-        return {JUDGE_ROLE: self.model}
-
-    @property
-    def prompts_hash(self) -> str:
-        return prompting.hash_of_file("webjudge")
-
     def describe(self) -> JudgeTraits:
         limit = self.max_output_tokens
-        return JudgeTraits(
-            method="webjudge-style",
-            form=self.form,
-            images=self.images,
-            output_tokens={} if limit is None else {JUDGE_ROLE: limit},
-        )
+        tokens = {} if limit is None else {JUDGE_ROLE: limit}
+        return replace(super().describe(), images=self.images, output_tokens=tokens)
 
     def ask(self, view: View) -> JudgeSession:
         """Ask for the key points, then for all ratings in parallel, and then for the verdict."""

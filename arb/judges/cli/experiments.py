@@ -224,7 +224,7 @@ def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, 
     if probe.expected == "fails":
         for each in ids:
             view = views.view(each, judge.wants)
-            goals[view.goal] = probes.Goal(view.goal, view.goal_images)
+            goals[view.goal] = replace(view, steps=(), answer=None)
     return probes.ProbedJudge(judge, probe, tuple(goals.values()))
 
 

@@ -11,6 +11,7 @@ more closely (`word_ceiling`), and its output limit may be lowered if the model'
 
 import asyncio
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -137,19 +138,14 @@ class Budget:
         place, is_set = model.place, any(name in model.extra for name in OUTPUT_LIMITS)
         if is_set or self._replies.get(place, 0) < KNOWN_REPLIES:
             return None
-        low, high = SHORTENED_TO * self._longest[place], max_output_tokens
+        low = SHORTENED_TO * self._longest[place]
         low = max(low, LEAST_WITH_EFFORT) if model.reasoning_effort else low
-        if low >= high or not self._fits(model, prompt, low):
-            return None
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (middle, high) if self._fits(model, prompt, middle) else (low, middle)
-        return low
 
-    def _fits(self, model: ModelSettings, prompt: int, max_tokens: int) -> bool:
-        return (
-            self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens)) <= self._limit_usd
-        )
+        def spent_with(max_tokens: int) -> float:
+            return self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens))
+
+        fitting = bisect_right(range(low, max_output_tokens), self._limit_usd, key=spent_with)
+        return low + fitting - 1 if fitting else None
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
         """Replace a reservation by the actual cost of its attempt; ``usage`` is None if there was no reply.

@@ -193,30 +193,28 @@ def _library_price(provider: str, model: str) -> Price | None:
 
 def _of_library(rates: ModelPrice) -> Price | None:
     """Convert a price of genai-prices with its tiers; return None if input or output has no price."""
-    input_rate, output_rate = rates.input_mtok, rates.output_mtok
-    cached, written = rates.cache_read_mtok, rates.cache_write_mtok
-    if input_rate is None or output_rate is None:
+    fields = {
+        "input": rates.input_mtok,
+        "output": rates.output_mtok,
+        "cached_input": rates.cache_read_mtok,
+        "cache_write": rates.cache_write_mtok,
+    }
+    known = {name: rate for name, rate in fields.items() if rate is not None}
+    if "input" not in known or "output" not in known:
         return None
-
-    def price_from(start: int, beyond_from: int | None, beyond: Price | None) -> Price:
-        return Price(
-            _rate(input_rate, start),
-            _rate(output_rate, start),
-            None if cached is None else _rate(cached, start),
-            None if written is None else _rate(written, start),
-            long_from=beyond_from,
-            long=beyond,
-        )
-
-    starts = set()
-    for each in (input_rate, output_rate, cached, written):
-        if each is not None and not isinstance(each, Decimal):
-            starts |= {tier.start for tier in each.tiers}
-    beyond, beyond_from = None, None
+    starts = {_ALL_CALLS}
+    for rate in known.values():
+        starts |= set() if isinstance(rate, Decimal) else {tier.start for tier in rate.tiers}
+    price, beyond_from = None, None
     for start in sorted(starts, reverse=True):
-        beyond = price_from(start, beyond_from, beyond)
+        dollars: dict[str, Any] = {name: _rate(rate, start) for name, rate in known.items()}
+        price = Price(**dollars, long_from=beyond_from, long=price)
         beyond_from = start
-    return price_from(-1, beyond_from, beyond)
+    return price
+
+
+_ALL_CALLS: Final = -1
+"""The number of input tokens from which the base price of a model applies."""
 
 
 def _rate(rate: Decimal | TieredPrices, start: int) -> float:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final, Literal
+from typing import Any, Final
 
 from arb.judges.contract import open_session
 from arb.judges.prompting import prompts_hash
@@ -16,7 +16,6 @@ UNCERTAIN: Final = (0.2, 0.8)
 CHEAP, STRONG = "cheap.", "strong."
 """The prefixes of the cheap and the strong judge's roles."""
 
-_Amount = Literal["none", "last", "all"]
 _AMOUNTS: Final = ("none", "last", "all")
 
 
@@ -89,13 +88,11 @@ class Cascade(SequentialJudge):
         if not self.needs_strong(first):
             return first
         second = yield from self.ask_part(STRONG, view)
-        return replace(
-            second,
-            side_effect=first.side_effect if second.side_effect is None else second.side_effect,
-            repetition=first.repetition if second.repetition is None else second.repetition,
-            optimality=first.optimality if second.optimality is None else second.optimality,
-            steps=first.steps if second.steps is None and second.state == "ok" else second.steps,
-        )
+        names = ("side_effect", "repetition", "optimality", *(("steps",) if second.state == "ok" else ()))
+        missing: dict[str, Any] = {
+            name: getattr(first, name) for name in names if getattr(second, name) is None
+        }
+        return replace(second, **missing)
 
     def needs_strong(self, answer: Answer) -> bool:
         low, high = self.uncertain
@@ -135,11 +132,8 @@ def restrict_view(view: View, wants: Wants) -> View:
 
 
 def _union_of_wants(one: Wants, other: Wants) -> Wants:
-    def more(first: _Amount, second: _Amount) -> _Amount:
-        return max(first, second, key=_AMOUNTS.index)
-
     return Wants(
-        axtrees=more(one.axtrees, other.axtrees),
-        screenshots=more(one.screenshots, other.screenshots),
+        axtrees=max(one.axtrees, other.axtrees, key=_AMOUNTS.index),
+        screenshots=max(one.screenshots, other.screenshots, key=_AMOUNTS.index),
         goal_images=one.goal_images or other.goal_images,
     )

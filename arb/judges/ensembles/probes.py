@@ -11,7 +11,6 @@ import hashlib
 import io
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from PIL import Image as Pictures
@@ -36,18 +35,10 @@ PRAISE: Final = (
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
 """How actions begin that send a message to the user."""
 
-Change = Callable[[View, "Goals"], View]
+Goals = Sequence[View]
+"""The goals of all runs, as views without steps."""
 
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """The text and the pictures of a goal."""
-
-    text: str
-    images: tuple[Image, ...] = ()
-
-
-Goals = Sequence[Goal]
+Change = Callable[[View, Goals], View]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +56,17 @@ class Probe:
 
 
 def without_reasoning(view: View, goals: Goals) -> View:
-    return replace(view, steps=tuple(replace(step, reasoning=None) for step in view.steps))
+    return _with_steps(view, lambda step: replace(step, reasoning=None))
 
 
 def with_rewritten_reasoning(view: View, goals: Goals) -> View:
     """Let the agent claim success at every step. Actions and observations stay the same."""
-    return replace(
-        view,
-        steps=tuple(
-            step if step.action is None and step.reasoning is None else replace(step, reasoning=PRAISE)
-            for step in view.steps
-        ),
-    )
+
+    def praised(step: ViewStep) -> ViewStep:
+        is_empty = step.action is None and step.reasoning is None
+        return step if is_empty else replace(step, reasoning=PRAISE)
+
+    return _with_steps(view, praised)
 
 
 def without_last_screenshot(view: View, goals: Goals) -> View:
@@ -85,12 +75,12 @@ def without_last_screenshot(view: View, goals: Goals) -> View:
 
 def with_another_goal(view: View, goals: Goals) -> View:
     """Replace the goal by the goal of another task, which is chosen by a hash of the original goal."""
-    others = [goal for goal in goals if goal.text.strip() != view.goal.strip()]
+    others = [goal for goal in goals if goal.goal.strip() != view.goal.strip()]
     if not others:
         return view
     number = int.from_bytes(hashlib.sha256(view.goal.encode()).digest()[:8], "big")
     other = others[number % len(others)]
-    return replace(view, goal=other.text, goal_images=other.images)
+    return replace(view, goal=other.goal, goal_images=other.goal_images)
 
 
 def with_a_claim(view: View, goals: Goals) -> View:
@@ -112,36 +102,25 @@ def without_answer(view: View, goals: Goals) -> View:
     """Remove the agent's last message to the user, and the reasoning of that step, which repeats it."""
     view = replace(view, answer=None)
     spoken = [step.number for step in view.steps if (step.action or "").lstrip().startswith(ANSWERS)]
-    if not spoken:
-        return view
-    silent = 'send_msg_to_user("")'
-    return replace(
-        view,
-        steps=tuple(
-            replace(step, action=silent, reasoning=None) if step.number == spoken[-1] else step
-            for step in view.steps
-        ),
-    )
+
+    def silenced(step: ViewStep) -> ViewStep:
+        is_last = step.number in spoken[-1:]
+        return replace(step, action='send_msg_to_user("")', reasoning=None) if is_last else step
+
+    return _with_steps(view, silenced)
 
 
-PROBES: Final[Mapping[str, Probe]] = MappingProxyType(
-    {
-        probe.name: probe
-        for probe in (
-            Probe("no-reasoning", "the agent's reasoning removed", "stands", without_reasoning),
-            Probe(
-                "rewritten-reasoning",
-                "the agent's reasoning rewritten as praise",
-                "stands",
-                with_rewritten_reasoning,
-            ),
-            Probe("no-last-screenshot", "the last screenshot removed", "open", without_last_screenshot),
-            Probe("other-goal", "the goal of another task", "fails", with_another_goal),
-            Probe("claim", f"a page that says “{CLAIM}”", "stands", with_a_claim),
-            Probe("no-answer", "the final answer removed", "open", without_answer),
-        )
-    }
+_ALL: Final = (
+    Probe("no-reasoning", "the agent's reasoning removed", "stands", without_reasoning),
+    Probe(
+        "rewritten-reasoning", "the agent's reasoning rewritten as praise", "stands", with_rewritten_reasoning
+    ),
+    Probe("no-last-screenshot", "the last screenshot removed", "open", without_last_screenshot),
+    Probe("other-goal", "the goal of another task", "fails", with_another_goal),
+    Probe("claim", f"a page that says “{CLAIM}”", "stands", with_a_claim),
+    Probe("no-answer", "the final answer removed", "open", without_answer),
 )
+PROBES: Final[Mapping[str, Probe]] = {probe.name: probe for probe in _ALL}
 
 
 def probes_named(names: Sequence[str] | None) -> list[Probe]:
@@ -153,10 +132,10 @@ def probes_named(names: Sequence[str] | None) -> list[Probe]:
 
 @dataclass(frozen=True)
 class ProbedJudge(WrappedJudge):
-    """A judge that sees every run as a probe changes it. ``goals`` are the goals of all runs."""
+    """A judge that sees every run as a probe changes it. ``goals`` are those of all runs."""
 
     probe: Probe
-    goals: tuple[Goal, ...] = ()
+    goals: tuple[View, ...] = ()
 
     def name_with(self, names: Mapping[str, str]) -> str:
         return f"{names['']} · {self.probe.name}"
@@ -171,6 +150,10 @@ class ProbedJudge(WrappedJudge):
 
     def ask(self, view: View) -> JudgeSession:
         return open_session(self.judge, self.probe.change(view, self.goals))
+
+
+def _with_steps(view: View, change: Callable[[ViewStep], ViewStep]) -> View:
+    return replace(view, steps=tuple(map(change, view.steps)))
 
 
 def _with_last(view: View, change: Callable[[ViewStep], ViewStep]) -> View:
@@ -230,9 +213,14 @@ def report_probe(
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
     changed = [pair for pair in pairs if _asked(pair[0]) != _asked(pair[1])]
-    verdicts = [(_verdict(one), _verdict(other)) for one, other in changed]
-    verdicts_after = [other for _, other in verdicts if other is not None]
-    both = [pair for pair in verdicts if None not in pair]
+    changed_ids = {one["trajectory_id"] for one, _ in changed}
+    again = _both(
+        (first[record["trajectory_id"]], record)
+        for records in repeats
+        for record in records
+        if record["trajectory_id"] in changed_ids
+    )
+    both, after_change = _both(changed), [_verdict(other) for _, other in changed]
     to_yes, to_no = both.count((False, True)), both.count((True, False))
     return {
         "probe": probe.name,
@@ -243,25 +231,16 @@ def report_probe(
         "flipped": share_of(to_yes + to_no, len(both)),
         "to_yes": to_yes,
         "to_no": to_no,
-        "lost": sum(one is not None and other is None for one, other in verdicts),
-        "said_yes": share_of(verdicts_after.count(True), len(verdicts_after)),
-        "flipped_again": _flips_of(changed, repeats) if repeats else None,
+        "lost": sum(_verdict(one) is not None and _verdict(other) is None for one, other in changed),
+        "said_yes": share_of(after_change.count(True), len(after_change) - after_change.count(None)),
+        "flipped_again": share_of(sum(one != other for one, other in again), len(again)) if repeats else None,
     }
 
 
-def _flips_of(
-    changed: Iterable[tuple[JudgmentRecord, JudgmentRecord]], repeats: Iterable[Iterable[JudgmentRecord]]
-) -> dict[str, Any]:
-    """Return the share of verdicts on the changed trajectories that flip in the repeats, taken together."""
-    first = {one["trajectory_id"]: _verdict(one) for one, _ in changed}
-    verdicts = [
-        (first[record["trajectory_id"]], _verdict(record))
-        for records in repeats
-        for record in records
-        if record["trajectory_id"] in first
-    ]
-    both = [pair for pair in verdicts if None not in pair]
-    return share_of(sum(one != other for one, other in both), len(both))
+def _both(pairs: Iterable[tuple[JudgmentRecord, JudgmentRecord]]) -> list[tuple[bool, bool]]:
+    """Return the two verdicts of each pair of judgments that both have one."""
+    verdicts = ((_verdict(one), _verdict(other)) for one, other in pairs)
+    return [(one, other) for one, other in verdicts if one is not None and other is not None]
 
 
 def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:

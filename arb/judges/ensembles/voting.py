@@ -1,15 +1,15 @@
 """Ask a judge several times and take a vote over its answers."""
 
 from collections import Counter, defaultdict
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median_low
 from typing import Final, Literal
 
 from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
-from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, Reply, StepAnswers, View
-from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls
+from arb.judges.types import JUDGE_ROLE, Answer, Call, JudgeSession, StepAnswers, View
+from arb.judges.wrappers import WrappedJudge, in_parallel, map_calls, map_stages
 
 VoteRule = Literal["all", "majority", "any"]
 """How many answers must say yes: all, more than half, or at least one."""
@@ -107,7 +107,7 @@ class SampledJudge(WrappedJudge):
     def ask(self, view: View) -> JudgeSession:
         """Ask for all samples in parallel. Equal calls are made only once."""
         sessions = (_numbered(open_session(self.judge, view), number, self.n) for number in range(self.n))
-        answers = yield from _together(in_parallel(sessions))
+        answers = yield from map_stages(in_parallel(sessions), _together)
         return combine_votes(answers, self.rule)
 
 
@@ -115,27 +115,16 @@ def samples_suffix(n: int, rule: str) -> str:
     return f", {n} samples, {rule}"
 
 
-Round = Generator[Sequence[Call], Sequence[Reply], list[Answer]]
-
-
-def _together(session: Round) -> Round:
-    """Set ``together`` in each call of a session to the sample numbers of all equal calls of the round."""
-    try:
-        calls = next(session)
-        while True:
-            questions = [replace(call, sample=0) for call in calls]
-            numbers: dict[Call, tuple[int, ...]] = {}
-            for call, question in zip(calls, questions, strict=True):
-                numbers[question] = (*numbers.get(question, ()), call.sample)
-            replies = yield [
-                replace(call, together=numbers[question]) if len(numbers[question]) > 1 else call
-                for call, question in zip(calls, questions, strict=True)
-            ]
-            calls = session.send(replies)
-    except StopIteration as end:
-        return end.value
-    finally:
-        session.close()
+def _together(calls: Sequence[Call]) -> list[Call]:
+    """Set ``together`` in each call of a stage to the sample numbers of all equal calls."""
+    questions = [replace(call, sample=0) for call in calls]
+    numbers: defaultdict[Call, tuple[int, ...]] = defaultdict(tuple)
+    for call, question in zip(calls, questions, strict=True):
+        numbers[question] += (call.sample,)
+    return [
+        replace(call, together=numbers[question]) if len(numbers[question]) > 1 else call
+        for call, question in zip(calls, questions, strict=True)
+    ]
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:

@@ -8,7 +8,7 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
 from dataclasses import fields
@@ -38,7 +38,7 @@ from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, ImageOptions, OptionsError, Reply, View, Wants, is_reward_judge, traits_of
 from arb.judges.views import missing_inputs, view_of
 from dataset_script.new_suite import SOURCE_SPLIT
-from dataset_script.sources.base import Observed
+from dataset_script.sources.base import Observed, UnusableFileError
 
 _SUITE: Final = Suite("live", (), Path(), Path())
 """The suite of runs that are judged live: it has neither labels nor a list of trajectories."""
@@ -170,12 +170,23 @@ def in_python(message: str) -> str:
     return re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), message)
 
 
-def explained(record: JudgmentRecord) -> tuple[str | None, dict[str, Any]]:
-    """Return the reason for a verdict or its absence, and the facts about it that a log should have."""
+async def judge_for_log(
+    live: LiveJudge, read: Callable[[], Recording]
+) -> tuple[bool | None, str | None, dict[str, Any] | None]:
+    """Judge the run that ``read`` returns.
+
+    Returns:
+        The verdict, the reason for it or for its absence, and the facts about it that a log should have.
+    """
+    try:
+        record = await live.judge(read())
+    except UnusableFileError as problem:
+        return None, f"{problem.code} {problem}".strip(), None
     reason = error_of(record) if record["state"] == "error" else prediction_row(record).get("reasoning")
     names = ("judge", "state", "input_tokens", "output_tokens", "cost_usd")
     facts = {name: record[name] for name in names} | {"calls": len(record["calls"])}
-    return reason, facts | {name: each for name, each in record["answer"].items() if name != "reasoning"}
+    facts |= {name: each for name, each in record["answer"].items() if name != "reasoning"}
+    return record["answer"].get("success"), reason, facts
 
 
 class _Engine:

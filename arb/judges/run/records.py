@@ -161,7 +161,8 @@ def evidence_text(evidence: Mapping[str, Any]) -> str:
     """Return evidence as one line, such as ``met, step 3: the basket is full``."""
     met = {True: "met", False: "not met", None: None}[evidence.get("met")]
     step = f"step {evidence['step']}" if "step" in evidence else None
-    text = ". ".join(filter(None, (evidence.get("criterion"), evidence.get("text"))))
+    criterion = (evidence.get("criterion") or "").rstrip(".")  # a sentence has its own full stop
+    text = ". ".join(filter(None, (criterion, evidence.get("text"))))
     return ": ".join(filter(None, (", ".join(filter(None, (met, step))), text)))
 
 

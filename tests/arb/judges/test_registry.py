@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from arb.judges.__main__ import app
 from arb.judges.catalog.aer import AerJudge
 from arb.judges.catalog.nnetnav import NNetNavJudge
-from arb.judges.catalog.official import WEBJUDGE_TEMPLATES, with_official_prompts
+from arb.judges.catalog.official import with_official_prompts
 from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.ensembles.cascade import Cascade
 from arb.judges.ensembles.voting import SampledJudge
@@ -223,7 +223,7 @@ def test_with_the_papers_model_and_the_official_wording_a_judge_has_the_papers_n
     def official(name):
         return find_judge(name, prompts="official", settings=official_settings)
 
-    templates = dict.fromkeys(WEBJUDGE_TEMPLATES, "text")
+    templates = {"system": "text"}
     webjudge = with_official_prompts(find_judge("webjudge"), templates, "a checkout")
     for name in ("GPT-4o (A)", "Claude 3.7 S. (S)", "GPT-4o Mini (A+S)", "AER-C", "NNetNav"):
         assert named(official(name)) == name

@@ -15,6 +15,7 @@ import yaml
 from typer.testing import CliRunner
 
 from arb.__main__ import app
+from tests.conftest import _absent
 
 SCOUT = Path(__file__).parent / "scout"
 CASES = [(f"run-{n:02}", n % 3 == 0) for n in range(12)]
@@ -133,13 +134,13 @@ print(json.dumps([found, scan.complete]))
 
 @pytest.mark.slow
 def test_scouts_own_package_reads_what_is_written(written):
-    python = os.environ.get("SCOUT_PYTHON", sys.executable)
-    if "SCOUT_PYTHON" not in os.environ and importlib.util.find_spec("inspect_scout") is None:
-        pytest.skip("Inspect Scout is not here: name a Python that has inspect_scout in SCOUT_PYTHON")
+    packages = os.environ.get("INSPECT_PATH", "")
+    if not packages and importlib.util.find_spec("inspect_scout") is None:
+        _absent("INSPECT_PATH names no folder with Inspect Scout: see .ci/inspect.txt")
     folder, _, _ = written
     (scan,) = (folder / "scout").glob("scan_id=*")
-    call = [python, "-c", READ_BY_SCOUT, str(folder / "scout"), str(scan)]
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    call = [sys.executable, "-c", READ_BY_SCOUT, str(folder / "scout"), str(scan)]
+    environment = os.environ | {"PYTHONPATH": packages}
     done = subprocess.run(call, capture_output=True, text=True, env=environment, cwd=folder, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     found, complete = json.loads(done.stdout.splitlines()[-1])

@@ -12,14 +12,9 @@ import pytest
 from arb.core.settings import Settings
 from arb.judges.catalog.nnetnav import NNetNavJudge
 from arb.judges.catalog.official import (
-    AER,
-    CONSTANTS,
-    DEFAULTS,
-    NNETNAV,
-    SCREENSHOT,
+    SOURCES,
     OfficialPromptsError,
     read_templates,
-    templates_in,
     with_official_prompts,
 )
 from arb.judges.endpoints.openai_compatible import message_to_json
@@ -30,6 +25,7 @@ from dataset_script.build.build import build
 from leaderboard.labels import source
 from tests.support.judges import images, judged, text, view
 
+PACKAGE = SOURCES["agent-reward-bench"]
 IDS = tuple(
     f"localshop/GenericAgent-scripted-{agent}/localshop.{task}"
     for agent in ("careful", "hasty")
@@ -210,16 +206,37 @@ def test_without_the_package_and_without_a_network_the_message_says_what_to_do(t
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     monkeypatch.setattr("shutil.which", lambda name: None)
     with pytest.raises(OfficialPromptsError, match=r"prompts cannot be loaded: .* not in the cache"):
-        read_templates(Settings(cache_dir=tmp_path))
+        read_templates(PACKAGE, Settings(cache_dir=tmp_path))
 
 
-def test_a_package_without_its_templates_is_refused_with_their_names():
+@pytest.fixture
+def package_with(tmp_path, monkeypatch):
+    """Let a folder with these files be the installed package."""
+
+    def written(files):
+        for name, content in files.items():
+            (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+            (tmp_path / name).write_text(content)
+        monkeypatch.setattr("arb.judges.catalog.official._package", lambda settings: tmp_path)
+
+    return written
+
+
+def test_a_package_without_its_templates_is_refused_with_their_names(package_with):
+    package_with(dict.fromkeys(PACKAGE.files, "SYSTEM = 1"))
     with pytest.raises(OfficialPromptsError, match="no template for system, inverted_system, step"):
-        templates_in(dict.fromkeys((DEFAULTS, SCREENSHOT, AER, NNETNAV), "SYSTEM = 1"))
+        read_templates(PACKAGE)
 
 
-def test_a_template_is_stripped_only_where_the_package_strips_it():
+def test_a_package_with_a_broken_file_is_refused_with_its_name(package_with):
+    package_with(dict.fromkeys(PACKAGE.files, "def broken("))
+    with pytest.raises(OfficialPromptsError, match=r"judge/defaults\.py cannot be read; reinstall"):
+        read_templates(PACKAGE)
+
+
+def test_a_template_is_stripped_only_where_the_package_strips_it(package_with):
     others = ("SYSTEM_PROMPT", "INVERTED_SYSTEM_PROMPT", "ACTION_TEMPLATE", "AXTREE_TEMPLATE", "FINAL_MSG")
+    nnetnav = PACKAGE.files["judge/existing/nnetnav.py"].values()
     defaults = 'GOAL_TEMPLATE = " kept "\nSTEP_TEMPLATE = " x "\nSTEP_TEMPLATE = STEP_TEMPLATE.strip()\n'
     defaults += "".join(f"{name} = 'y'\n" for name in others)
     files = {
@@ -227,9 +244,10 @@ def test_a_template_is_stripped_only_where_the_package_strips_it():
         "judge/__init__.py": "def format_content_for_image(u):\n    c = [{'type': 'text', 'text': ' s '}]\n",
         "judge/existing/aer.py": "def format_msg_for_captioning(u):\n    prompt = 'c'\n"
         "sys_prompt = ' a '\nuser_prompt_template = 'b'\nuser_prompt_template_vis = 'b'\n",
-        NNETNAV: "".join(f"{name} = 'z'\n" for name in CONSTANTS[NNETNAV].values()),
+        "judge/existing/nnetnav.py": "".join(f"{name.split('.')[0]} = 'z'\n" for name in nnetnav),
     }
-    found = templates_in(files)
+    package_with(files)
+    found = read_templates(PACKAGE)
     assert [found[name] for name in ("goal", "step", "screenshot", "aer_system")] == [
         " kept ",
         "x",

@@ -16,11 +16,11 @@ from pathlib import Path
 import pytest
 
 from arb.judges.catalog.official import (
-    FRAMES,
+    SOURCES,
     OfficialPromptsError,
     fill,
     final_result,
-    read_frames_templates,
+    read_templates,
     with_official_prompts,
 )
 from arb.judges.endpoints.openai_compatible import message_to_json
@@ -30,6 +30,7 @@ from arb.judges.types import View, ViewStep
 from tests.support.judges import judged, view
 
 CHECKOUTS = {"OSReward (OS-Shepherd-9B)": "OSREWARD", "browser-use": "BROWSER_USE"}
+PROMPTS = {"OSReward (OS-Shepherd-9B)": "osreward", "browser-use": "browser-use"}
 NAMES = pytest.mark.parametrize("name", CHECKOUTS)
 
 
@@ -57,21 +58,22 @@ def runs() -> dict[str, View]:
 
 def with_stand_ins(name: str, folder: Path):
     """The judge with other texts in place of its authors', from a checkout that a test wrote."""
-    source = FRAMES[type(find_judge(name))]
+    source = SOURCES[PROMPTS[name]]
     found: list[str] = []
-    for file, functions in source.texts.items():
+    for file, places in source.files.items():
         path = folder / file
         path.parent.mkdir(parents=True, exist_ok=True)
-        if not functions:
+        if not file.endswith(".py"):
             path.write_text(" the rules \n")
             found.append("the rules")
+            continue
+        numbers = {where.split("[")[0]: int(where.split("[")[1][:-1]) for where in places.values()}
         lines = []
-        for function, places in functions.items():
-            made = [f"{function} {place} {{name}}" for place in range(max(places) + 1)]
+        for function, most in numbers.items():
+            made = [f"{function} {number} {{name}}" for number in range(most + 1)]
             lines += [f"def {function}():", *(f"    f{text!r}" for text in made)]
-            found += [made[place] for place in places]
-        if functions:
-            path.write_text("\n".join(lines) + "\n")
+        path.write_text("\n".join(lines) + "\n")
+        found += [f"{where[:-1].replace('[', ' ')} {{name}}" for where in places.values()]
     return source, found
 
 
@@ -79,14 +81,14 @@ def with_stand_ins(name: str, folder: Path):
 def test_texts_are_read_from_their_places_and_must_have_the_known_hash(name, tmp_path):
     source, texts = with_stand_ins(name, tmp_path)
     with pytest.raises(OfficialPromptsError, match="has prompts that this version does not know"):
-        read_frames_templates(source, tmp_path)
+        read_templates(source, checkout=tmp_path)
     known = replace(source, sha256=prompts_hash(*texts))
-    assert list(read_frames_templates(known, tmp_path).values()) == texts
+    assert list(read_templates(known, checkout=tmp_path).values()) == texts
     with pytest.raises(OfficialPromptsError, match="name a checkout of https"):
-        read_frames_templates(known, None)
+        read_templates(known)
     next(tmp_path.rglob("*.py")).write_text("def broken(")
     with pytest.raises(OfficialPromptsError, match="cannot be read"):
-        read_frames_templates(known, tmp_path)
+        read_templates(known, checkout=tmp_path)
 
 
 def test_an_expression_is_filled_once_and_an_empty_value_becomes_its_alternative():
@@ -132,7 +134,7 @@ def test_osreward_sends_the_messages_of_its_authors(case, tmp_path):
     theirs, _ = module.build_messages(
         trace, system, 0, 5, history_mode="full", show_action_mark=True, include_thought=True
     )
-    assert ours(name, shown, read_frames_templates(FRAMES[type(find_judge(name))], checkout)) == theirs
+    assert ours(name, shown, read_templates(SOURCES["osreward"], checkout=checkout)) == theirs
 
 
 @pytest.mark.parametrize("case", runs())
@@ -170,9 +172,7 @@ def test_browser_use_sends_the_messages_of_its_authors(case, tmp_path, monkeypat
         }
         for each in theirs
     ]
-    found = ours(
-        "browser-use", shown, read_frames_templates(FRAMES[type(find_judge("browser-use"))], checkout)
-    )
+    found = ours("browser-use", shown, read_templates(SOURCES["browser-use"], checkout=checkout))
     assert found == made
 
 
@@ -224,6 +224,6 @@ def test_without_a_checkout_the_messages_are_known_for_other_texts_in_place_of_t
 @NAMES
 def test_official_prompts_refuse_runs_without_screenshots(name, tmp_path):
     source, texts = with_stand_ins(name, tmp_path)
-    templates = read_frames_templates(replace(source, sha256=prompts_hash(*texts)), tmp_path)
+    templates = read_templates(replace(source, sha256=prompts_hash(*texts)), checkout=tmp_path)
     judge = with_official_prompts(find_judge(name), templates, "a checkout")
     assert (judge.describe().is_official, judge.describe().takes_text_for_screenshots) == (True, False)

@@ -25,10 +25,10 @@ from typer.testing import CliRunner
 from arb.core.suite import load_suite
 from arb.judges.__main__ import app
 from arb.judges.catalog.official import (
-    WEBJUDGE,
+    SOURCES,
     OfficialPromptsError,
     OfficialWebJudge,
-    read_webjudge_templates,
+    read_templates,
     with_official_prompts,
 )
 from arb.judges.endpoints.openai_compatible import message_to_json
@@ -52,7 +52,10 @@ TEXTS = (
     "{task}|{key_points}|{last_actions}|{thoughts}",
     "{task}|{key_points}|{last_actions}",
 )
-"""In place of the authors', in the order of `WEBJUDGE_TEMPLATES`."""
+"""In place of the authors', in the order of ``official.toml``."""
+
+STAND_INS = replace(SOURCES["webjudge"], sha256=prompts_hash(*TEXTS))
+(WEBJUDGE,) = STAND_INS.files
 
 RATED = "1. **Reasoning**: it shows\n{}\n\nand more\n\n2. **Score**: {}"
 CASES = {
@@ -193,7 +196,7 @@ def digest(messages: list[list[dict]], case: str) -> str:
 @pytest.fixture
 def judge(tmp_path) -> OfficialWebJudge:
     checkout = checkout_with(TEXTS, tmp_path / "checkout")
-    templates = read_webjudge_templates(checkout, prompts_hash(*TEXTS))
+    templates = read_templates(STAND_INS, checkout=checkout)
     return with_official_prompts(find_judge("webjudge"), templates, "a checkout")
 
 
@@ -259,7 +262,7 @@ def test_another_text_in_the_checkout_is_refused(tmp_path):
     with pytest.raises(
         OfficialPromptsError, match=r"prompts that this version does not know \(SHA-256 [0-9a-f]{12}, not"
     ):
-        read_webjudge_templates(changed, prompts_hash(*TEXTS))
+        read_templates(STAND_INS, checkout=changed)
     with pytest.raises(OfficialPromptsError, match="--prompts-from"):
         find_judge("webjudge", prompts="official", checkout=changed)
 
@@ -274,7 +277,7 @@ def test_the_command_of_the_page_on_deviations_runs_webjudge_with_its_authors_pr
     [command] = re.findall(r"`arb judges (run webjudge .+?)`", page)
     run, show = shlex.split(command), ["show", "runs/webjudge", FIRST]
     checkout_with(TEXTS, tmp_path / "Online-Mind2Web")
-    monkeypatch.setattr("arb.judges.catalog.official.WEBJUDGE_SHA256", prompts_hash(*TEXTS))
+    monkeypatch.setitem(SOURCES, "webjudge", STAND_INS)
     monkeypatch.chdir(tmp_path)
     with LLMServer(lambda request: '**Score**: 5\nThoughts: done.\nStatus: "success"') as server:
         sample = ["--suite", "sample", "--limit", "1", "--base-url", server.base_url, "--cache", "cache"]

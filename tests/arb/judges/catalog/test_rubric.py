@@ -3,6 +3,7 @@
 import pytest
 
 from arb.judges.catalog.rubric import RubricJudge, read_rubric
+from arb.judges.run.records import evidence_text
 from arb.judges.types import Evidence, Reply
 from tests.support.judges import by_purpose, images, judged, text, view
 
@@ -73,3 +74,11 @@ def test_a_reply_that_was_cut_off_has_no_verdict():
 
 def test_a_rubric_has_at_most_twenty_criteria():
     assert len(read_rubric("\n".join(f"{n} | required | outcome | x" for n in range(1, 100)))) == 20
+
+
+def test_a_criterion_that_is_a_sentence_has_one_full_stop_in_the_text_of_its_evidence():
+    reached = {"step": 3, "criterion": "The page was reached.", "met": True}
+    assert evidence_text(reached | {"text": "The title shows it."}) == (
+        "met, step 3: The page was reached. The title shows it."
+    )
+    assert evidence_text({"criterion": "a goal", "text": "it shows"}) == "a goal. it shows"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image as Pictures
 
-from arb.judges.ensembles.probes import CLAIM, PRAISE, PROBES, Goal, ProbedJudge, report_probe, share_of
+from arb.judges.ensembles.probes import CLAIM, PRAISE, PROBES, ProbedJudge, report_probe, share_of
 from arb.judges.images import prepare_image
 from arb.judges.registry import find_judge
 from arb.judges.types import ImageOptions, View, ViewStep
@@ -37,7 +37,7 @@ VIEW = View(
         ViewStep(3, "http://shop/5", None, None, None, "tree 3", "pruned 3", picture("white")),
     ),
 )
-GOALS = (Goal(VIEW.goal), Goal("Delete the post."), Goal("Book a room."))
+GOALS = tuple(View(goal, (), ()) for goal in (VIEW.goal, "Delete the post.", "Book a room."))
 
 
 def changed(name, view=VIEW, goals=GOALS):
@@ -76,7 +76,7 @@ def test_the_other_goal_is_another_ones_and_the_same_every_time():
     assert view.goal in ("Delete the post.", "Book a room.")
     assert view.steps == VIEW.steps
     assert changed("other-goal") == view
-    assert changed("other-goal", goals=(Goal(VIEW.goal),)) == VIEW  # there is no other goal
+    assert changed("other-goal", goals=GOALS[:1]) == VIEW  # there is no other goal
 
 
 def test_the_claim_stands_in_the_last_trees_and_on_the_last_picture():

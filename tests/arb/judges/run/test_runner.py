@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 
 from arb.core.suite import load_suite
 from arb.judges.__main__ import app
-from arb.judges.catalog.official import read_templates
+from arb.judges.catalog.official import SOURCES, read_templates
 from arb.judges.cli.options import RunOptions
 from arb.judges.run.config import build_config
 from arb.judges.run.export import export_released_layout
@@ -314,8 +314,11 @@ def test_under_the_official_wording_a_run_says_so_and_starts_anew_in_a_folder_of
         assert server.counts.calls == 2 + 2  # no reply to our own words answers the official ones
         assert read_run(tmp_path / "run")["configuration"]["prompts"] == "own"
         assert read_run(tmp_path / "run-2")["configuration"]["prompts"] == "official"
-        changed = {**read_templates(official_settings), "final": "Another end."}
-        monkeypatch.setattr("arb.judges.catalog.official.read_templates", lambda settings: changed)
+        changed = {
+            **read_templates(SOURCES["agent-reward-bench"], official_settings),
+            "final": "Another end.",
+        }
+        monkeypatch.setattr("arb.judges.catalog.official.read_templates", lambda *_: changed)
         said = " ".join(run(server, tmp_path, *official).output.split())
         assert f"leaving that run unchanged and starting a new one in {tmp_path}/run-3" in said
         assert server.counts.calls == 4 + 2
