@@ -303,8 +303,8 @@ def estimate(
         raise _errors(found.errors)
     rows = [
         {
-            "agent": each.agent, "n": each.assisted.n, "labelled": each.assisted.labelled,
-            **{f"{name} alone": rate for name, rate in each.judge_alone.items()},
+            "agent": each.agent, "n": each.n, "labelled": each.labelled,
+            **{f"{alone.judge} alone": alone.rate for alone in each.judge_alone},
             **_rate("labels_only", each.labels_only), **_rate("assisted", each.assisted), "saved": each.saved,
         }
         for each in found.agents
@@ -322,8 +322,8 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _rate(name: str, found: RateEstimate) -> dict[str, float | None]:
-    low, high = found.interval or (None, None)
-    return {name: found.value, f"{name}_low": low, f"{name}_high": high}
+    low, high = found.ci or (None, None)
+    return {name: found.rate, f"{name}_low": low, f"{name}_high": high}
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:

@@ -215,14 +215,16 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
-    n = found.assisted.n
-    has_pilot = found.assisted.interval is not None
+    n, labelled, assisted = found.n, found.labelled, None
+    if found.assisted.ci is not None:
+        assisted = estimates.labels_needed(n, half_width, labelled, found.assisted)
+    labels_only = estimates.labels_needed(n, half_width, labelled, found.labels_only)
     return {
         "agent": found.agent,
         "n": n,
-        "labelled": found.assisted.labelled,
-        "labels_only": estimates.labels_needed(n, half_width, found.labels_only),
-        "assisted": estimates.labels_needed(n, half_width, found.assisted) if has_pilot else None,
+        "labelled": labelled,
+        "labels_only": labels_only,
+        "assisted": assisted,
     }
 
 
@@ -254,10 +256,10 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
     table = text_table("agent", figures=figures)
     for each in found:
         cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
-        cells += [f"{each.assisted.n:,}", f"{each.assisted.labelled:,}"]
-        cells += [percent(each.judge_alone[judge]) for judge in judges]
-        for rate in (each.labels_only, each.assisted):
-            cells += [percent(rate.value), interval(rate.interval), interval(rate.on_tasks)]
+        cells += [f"{each.n:,}", f"{each.labelled:,}"]
+        cells += [percent(alone.rate) for alone in each.judge_alone]
+        for found_rate in (each.labels_only, each.assisted):
+            cells += [percent(found_rate.rate), interval(found_rate.ci), interval(found_rate.ci_on_tasks)]
         table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
@@ -270,13 +272,13 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
 
 def print_difference(found: AgentDifference, console: Console) -> None:
     """Print the difference of two agents in points, with both intervals."""
-    if found.value is None:
+    if found.difference is None:
         console.print(
             f"{printable(found.first)} and {printable(found.second)}: too few labels to compare them"
         )
         return
     console.print(
-        f"{printable(found.first)} - {printable(found.second)}: {percent(found.value)} points on "
-        f"{found.n_tasks:,} common tasks; 95 %: {interval(found.interval)} on these runs, "
-        f"{interval(found.on_tasks)} on tasks like these"
+        f"{printable(found.first)} - {printable(found.second)}: {percent(found.difference)} points on "
+        f"{found.tasks:,} common tasks; 95 %: {interval(found.ci)} on these runs, "
+        f"{interval(found.ci_on_tasks)} on tasks like these"
     )

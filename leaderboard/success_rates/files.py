@@ -63,10 +63,9 @@ class FilesEstimate:
         if self.errors:
             findings = [{"file": finding.file, **finding.to_json()} for finding in self.errors]
             return {"acceptable": False, "findings": findings}
-        compared = {} if self.difference is None else {"difference": self.difference.to_json()}
-        agents = [each.to_json() for each in self.agents]
-        crashed = self.crashed and asdict(self.crashed)
-        return {"agents": agents, **compared, "warnings": list(self.warnings), "crashed": crashed}
+        found = asdict(self)
+        compared = [] if self.difference is None else ["difference"]
+        return {name: found[name] for name in ("agents", *compared, "warnings", "crashed")}
 
 
 def estimate_files(

@@ -17,6 +17,7 @@ from arb.core.predictions.check import BenchmarkSummary
 from leaderboard.board import rows
 from leaderboard.labels.agreement import Agreement
 from leaderboard.score import Ends, Noise, Score
+from leaderboard.success_rates.estimate import AgentEstimate
 from leaderboard.success_rates.files import CrashedRuns
 from leaderboard.suites.matrix import SuiteMatrix
 from space.pages.trajectories.parts import RunPart
@@ -204,38 +205,10 @@ class CheckReport(BaseModel):
     findings: list[FindingJson]
 
 
-class JudgeRate(BaseModel):
-    """An agent's rate according to one judge."""
-
-    judge: str
-    rate: float | None
-    no_verdict: int
-
-
-class RateJson(BaseModel):
-    """A rate with its 95 % intervals on these runs and on tasks like these; null with too few labels."""
-
-    rate: float | None
-    ci: Ends
-    ci_on_tasks: Ends
-
-
-class EstimatedAgent(BaseModel):
-    """An agent's rates, and the share of labels that the verdicts save."""
-
-    agent: str
-    n: int
-    labelled: int
-    judge_alone: list[JudgeRate]
-    labels_only: RateJson
-    assisted: RateJson
-    saved: float | None
-
-
 class Estimates(BaseModel):
     """Agents' rates, estimated from files; ``crashed`` is null if crashed runs are not known."""
 
-    agents: list[EstimatedAgent]
+    agents: list[AgentEstimate]
     warnings: list[str]
     crashed: CrashedRuns | None
 
