@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 
 from arb.core.predictions.check import BenchmarkSummary
 from leaderboard.board import rows
-from leaderboard.labels.agreement import Agreement
+from leaderboard.labels.agreement import OpenItem, QuestionAgreement
 from leaderboard.score import Ends, Noise, Score
 from leaderboard.success_rates.estimate import AgentEstimate
 from leaderboard.success_rates.files import CrashedRuns
@@ -548,57 +548,6 @@ class Discussions(BaseModel):
     items: list[Discussion]
 
 
-class PairAgreement(BaseModel):
-    """The agreement of two annotators."""
-
-    first: str
-    second: str
-    agreement: Agreement
-
-
-class NamedAgreement(BaseModel):
-    """The agreement in a week or a batch."""
-
-    name: str
-    agreement: Agreement
-
-
-class AnnotatorAgreementJson(BaseModel):
-    """How often an annotator agrees with others, and the others with each other."""
-
-    annotator: str
-    doubles: int
-    percent: float | None
-    others_doubles: int
-    others_percent: float | None
-    difference_ci: Ends
-    needs_training: bool
-
-
-class QuestionAgreementJson(BaseModel):
-    """The agreement on one question."""
-
-    overall: Agreement
-    by_benchmark: dict[str, Agreement]
-    by_pair: list[PairAgreement]
-    by_annotator: list[AnnotatorAgreementJson]
-    over_time: list[NamedAgreement]
-    answers: list[str]
-    confusion: list[list[int]]
-    wanted: dict[str, int | None]
-
-
-class OpenItemJson(BaseModel):
-    """A trajectory with different answers, in the order of ``annotators``."""
-
-    trajectory_id: str
-    benchmark: str
-    annotators: list[str | None]
-    disagreeing: list[str]
-    unsure: list[str]
-    answers: dict[str, list[str | None]]
-
-
 class AgreementReportJson(BaseModel):
     """The agreement of annotators by question."""
 
@@ -607,8 +556,8 @@ class AgreementReportJson(BaseModel):
     annotators: int
     doubles: int
     doubled: int
-    questions: dict[str, QuestionAgreementJson]
-    items: list[OpenItemJson] | None
+    questions: dict[str, QuestionAgreement]
+    items: list[OpenItem] | None
 
 
 # Accounts
