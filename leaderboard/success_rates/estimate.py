@@ -14,14 +14,14 @@ Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final, Self
 
 import numpy as np
 
-from leaderboard.success_rates.runs import LEAST_IN_STRATUM, AgentRuns, Stratum
+from leaderboard.success_rates.runs import LEAST_IN_STRATUM, AgentRuns, Draw
 
 CONFIDENCE: Final = 0.95
 NORMAL_QUANTILE: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -299,17 +299,17 @@ class AgentEstimate:
 
 
 def estimate_agents(
-    runs: AgentRuns, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
+    runs: AgentRuns, labels: Mapping[str, bool], draw: Draw | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
     If ``draw`` is given, only drawn runs count, each with the weight of its stratum. Raises ValueError if the
     draw was stratified by the verdicts of a judge that is not in ``runs``.
     """
-    absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
+    absent = draw.stratified_by - runs.verdicts.keys() if draw is not None else set()
     if absent:
         raise ValueError(f"the draw used the verdicts of {', '.join(sorted(absent))}, which are not given")
-    drawn = None if draw is None else {run for stratum in draw for run in stratum.drawn}
+    drawn = None if draw is None else set(draw.drawn)
     counted = labels.keys() if drawn is None else labels.keys() & drawn
     values = np.array([int(labels[run]) if run in counted else -1 for run in runs.ids])
     warnings = _warnings_on_labels(runs, labels, drawn)
@@ -329,7 +329,7 @@ def estimate_agents(
         if ran.any():
             own = verdicts[ran], own_values[ran], own_tasks[ran]
             warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)
-        sizes = [each.n for each in draw or () if each.agent == agent]
+        sizes = [each.n for each in draw.strata if each.agent == agent] if draw is not None else []
         if strata is not None and np.bincount(strata[ran], minlength=len(sizes)).tolist() != sizes:
             warnings.append(
                 f"{agent}: runs or verdicts changed since the draw, so its weights no longer apply"
@@ -359,7 +359,7 @@ def compare_agents(
     labels: Mapping[str, bool],
     first: str,
     second: str,
-    draw: Sequence[Stratum] | None = None,
+    draw: Draw | None = None,
 ) -> AgentDifference:
     """Compare two agents on their common tasks, from labels of some runs and verdicts on all of them.
 
@@ -417,9 +417,9 @@ def _without_judges(
     return RateEstimate(found.rate, (low * share, high * share), of_tasks)
 
 
-def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
+def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Draw) -> np.ndarray:
     """Return the number of each run's stratum. Runs in no stratum of the draw get an extra number."""
-    own = [stratum for stratum in draw if stratum.agent == agent]
+    own = [stratum for stratum in draw.strata if stratum.agent == agent]
     numbers = []
     for row in rows:
         verdicts = {judge: bool(column[row] == 1) for judge, column in runs.verdicts.items()}

@@ -1,6 +1,7 @@
 """Success rates from verdicts on all runs and labels on some: the estimate, its interval, draws, warnings."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from leaderboard.success_rates.estimate import (
 )
 from leaderboard.success_rates.runs import (
     AgentRuns,
-    draw_record,
     draw_runs,
     read_draw,
     read_labels,
@@ -151,15 +151,16 @@ def runs_of(n: int, agent: str = "one") -> AgentRuns:
 def test_a_draw_is_of_each_agent_the_same_for_its_seed_and_recorded():
     ids = [*runs_of(100).ids, *runs_of(50, "two").ids]
     runs = AgentRuns.of({"judge": {run: int(run.rpartition("-")[2]) % 4 == 0 for run in ids}})
-    strata = draw_runs(runs, 20, seed=1)
-    assert [(stratum.agent, stratum.n, len(stratum.drawn)) for stratum in strata] == [
+    draw = draw_runs(runs, 20, seed=1)
+    assert [(stratum.agent, stratum.n, len(stratum.drawn)) for stratum in draw.strata] == [
         ("one", 100, 20),
         ("two", 50, 20),
     ]
-    assert strata == draw_runs(runs, 20, seed=1) != draw_runs(runs, 20, seed=2)
+    assert draw == draw_runs(runs, 20, seed=1)
+    assert draw.strata != draw_runs(runs, 20, seed=2).strata
     stratified = draw_runs(runs, 20, stratified=True)
     # of 100 runs 25 are called successful: 5 of 20 are drawn from these
-    assert [(s.verdicts, s.n, len(s.drawn)) for s in stratified[:2]] == [
+    assert [(s.verdicts, s.n, len(s.drawn)) for s in stratified.strata[:2]] == [
         ({"judge": False}, 75, 15),
         ({"judge": True}, 25, 5),
     ]
@@ -167,8 +168,8 @@ def test_a_draw_is_of_each_agent_the_same_for_its_seed_and_recorded():
 
 def test_only_drawn_runs_count_and_what_is_missing_is_said():
     runs = runs_of(100)
-    strata = draw_runs(runs, 20)
-    drawn = strata[0].drawn
+    draw = draw_runs(runs, 20)
+    drawn = draw.drawn
     other = next(run for run in runs.ids if run not in drawn)
     labels = {
         **dict.fromkeys(drawn[:15], False),
@@ -176,7 +177,7 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
         other: True,
         "x/y/z": True,
     }
-    (found,), warnings = estimate_agents(runs, labels, strata)
+    (found,), warnings = estimate_agents(runs, labels, draw)
     assert found.labelled == 19
     assert found.judge_alone == (JudgeRate("judge", 0.25, 0),)
     assert found.labels_only.rate == pytest.approx(4 / 19)
@@ -188,13 +189,13 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
 
 def test_a_draw_by_verdicts_needs_these_verdicts_as_they_were():
     runs = runs_of(100)
-    strata = draw_runs(runs, 20, stratified=True)
-    labels = {run: False for stratum in strata for run in stratum.drawn}
-    assert estimate_agents(runs, labels, strata)[1] == ()
+    draw = draw_runs(runs, 20, stratified=True)
+    labels = dict.fromkeys(draw.drawn, False)
+    assert estimate_agents(runs, labels, draw)[1] == ()
     with pytest.raises(ValueError, match="draw used the verdicts of judge, which are not given"):
-        estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, strata)
+        estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, draw)
     changed = {"judge": dict.fromkeys(runs.ids[:50], True) | dict.fromkeys(runs.ids[50:], False)}
-    (warning,) = estimate_agents(AgentRuns.of(changed), labels, strata)[1]
+    (warning,) = estimate_agents(AgentRuns.of(changed), labels, draw)[1]
     assert "runs or verdicts changed since the draw" in warning
 
 
@@ -269,13 +270,15 @@ def test_a_draw_fits_a_renamed_file_by_its_verdicts_and_an_old_record_fits_by_na
     ids = [f"own/one/{n}" for n in range(20)]
     read = (predictions(*ids, success=[0, 1] * 10), [])
     first, _ = read_runs([("a.csv", recorded, read)])
-    record = draw_record(draw_runs(first, 20, stratified=True), 0, first.files if hashed else None)
+    draw = draw_runs(first, 20, stratified=True)
+    record = draw.to_json()
     if not hashed:
-        record = record.replace('"judges": {},', "")  # as older versions wrote it
+        record = replace(draw, judges={}).to_json().replace('"judges": {},', "")  # as older versions wrote it
     now, _ = read_runs([("runs/stem.csv", "new name", read)])
-    strata, findings = read_draw("d", record.encode(), now.files)
+    found, findings = read_draw("d", record.encode(), now.files)
     expected = "other" if recorded == "other" else "new name"
-    assert findings == [] and [each.verdicts for each in strata] == [{expected: False}, {expected: True}]
+    assert findings == []
+    assert [each.verdicts for each in found.strata] == [{expected: False}, {expected: True}]
 
 
 def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts():
@@ -463,7 +466,7 @@ def test_the_paired_comparison_finds_the_better_agent_more_often_than_two_interv
     difference = compare_agents(runs, labels, better, worse).difference  # with all labels
     apart = paired = covered = 0
     for seed in range(200):
-        drawn = {run for stratum in draw_runs(runs, 60, seed) for run in stratum.drawn}
+        drawn = draw_runs(runs, 60, seed).drawn
         known = {run: labels[run] for run in drawn}
         low, high = compare_agents(runs, known, better, worse).ci
         paired += low > 0
@@ -485,7 +488,8 @@ def test_crashed_runs_are_failures_whose_number_is_known():
     assert found.rate == pytest.approx(0.4)
     assert found.ci == pytest.approx(tuple(0.8 * end for end in without.ci))
     # On tasks like these, the share of crashes is uncertain, too, so the interval is wider than 0.8 times.
-    assert found.ci_on_tasks[1] - found.ci_on_tasks[0] > 0.8 * (without.ci_on_tasks[1] - without.ci_on_tasks[0])
+    (low, high), (lowest, highest) = found.ci_on_tasks, without.ci_on_tasks
+    assert high - low > 0.8 * (highest - lowest)
 
 
 def test_with_labels_of_all_runs_that_did_not_crash_the_rate_is_exact():
