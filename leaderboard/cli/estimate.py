@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -102,7 +103,6 @@ def estimate(  # noqa: PLR0913 - a command's options
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
     targets = outcome_targets(suite)
     recorded, names = source_runs.recorded_source(verdicts), None
-    ended, is_known = recorded.crashed, bool(recorded.crashed or recorded.files) and not recorded.is_part
     if source is None and recorded.files is not None:
         line = build_report.files_line(recorded.files)
         typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
@@ -110,23 +110,23 @@ def estimate(  # noqa: PLR0913 - a command's options
         typer.echo("crashed runs are not counted, because a judge saw only some of the runs", err=True)
     if source is not None:
         built = dataset_commands.read_source(source, agent_from)
-        ended = () if recorded.is_part else built.facts.crashed
-        is_known = not recorded.is_part
+        recorded = replace(recorded, crashed=None if recorded.is_part else built.facts.crashed)
         facts = words(agent_from)
         names = partial(source_runs.other_names, source, facts) if facts else None
+    ended = recorded.crashed_runs(crashed)
     made = rate_files.estimate_files(
         _read_all(verdicts, targets),
         [(str(file), _read(file, agent_runs.OUTCOME_LABELS, targets)) for file in labels],
         [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
-        rate_files.CrashedRuns(tuple(ended), crashed) if is_known else None,
+        ended,
         names,
     )
     if made.errors:
         _stop_with(made.errors)
     found, warnings = made.agents, made.warnings
-    _print_crashed(ended, crashed)
+    _print_crashed(ended.runs if ended else (), crashed)
     if plan:
         rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
