@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import StringIO
 from pathlib import Path
 from typing import Any, Final
@@ -35,8 +35,9 @@ from leaderboard.metrics import known_metrics
 from leaderboard.paper.published import load_published_rows
 from leaderboard.report import score_report
 from leaderboard.success_rates.estimate import RateEstimate
-from leaderboard.success_rates.files import estimate_files
+from leaderboard.success_rates.files import CountAs, estimate_files
 from leaderboard.success_rates.runs import OUTCOME_LABELS, OUTCOME_VERDICTS
+from leaderboard.success_rates.sources import recorded_source
 from leaderboard.validation.labelled import align_tables
 from leaderboard.validation.parsing import is_annotations, read_table
 from leaderboard.validation.report import validate_table
@@ -267,12 +268,14 @@ def estimate(
     draw: str | Path | None = None,
     agent: str | None = None,
     suite: str | None = None,
+    crashed: CountAs = "failures",
 ) -> pd.DataFrame:
     """Estimate how often agents succeed, from judges' verdicts on all runs and labels on some of them.
 
     Each agent has one row with three kinds of estimate: from each judge alone, from the labels only, and from
     both (``assisted``). The last two have 95 % intervals. ``saved`` is the share of labels that you save by
-    using the verdicts too. Warnings are in ``attrs["warnings"]``.
+    using the verdicts too. ``attrs`` has the warnings, and the runs that crashed before they could be judged,
+    as far as the run.json next to the verdicts names them.
 
     Args:
         verdicts: One or more judges' prediction files.
@@ -280,6 +283,7 @@ def estimate(
         draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
         agent: The only agent to estimate. By default, all agents are estimated.
         suite: The suite, as in `score`. The estimate is about its main target, or else its first binary one.
+        crashed: Whether crashed runs count as failures, or are left out (``apart``).
 
     Raises:
         ValueError: The files have errors, of which the message lists all, or the suite has no such target.
@@ -287,6 +291,7 @@ def estimate(
     targets = load_suite(suite or Settings().suite).targets
     outcome_target(targets)
     files: Sequence[File] = [verdicts] if isinstance(verdicts, File) else verdicts
+    recorded = recorded_source([Path(file) for file in files if isinstance(file, str | Path)])
     found = estimate_files(
         [
             (_name(file, judge), judge, _read(file, targets, OUTCOME_VERDICTS))
@@ -298,19 +303,20 @@ def estimate(
         ],
         [(Path(draw).name, Path(draw).read_bytes())] if draw else [],
         agent,
+        crashed=recorded.crashed_runs(crashed),
     )
     if found.errors:
         raise _errors(found.errors)
     rows = [
         {
-            "agent": each.agent, "n": each.assisted.n, "labelled": each.assisted.labelled,
-            **{f"{name} alone": rate for name, rate in each.judge_alone.items()},
+            "agent": each.agent, "n": each.n, "labelled": each.labelled,
+            **{f"{alone.judge} alone": alone.rate for alone in each.judge_alone},
             **_rate("labels_only", each.labels_only), **_rate("assisted", each.assisted), "saved": each.saved,
         }
         for each in found.agents
     ]  # fmt: skip
     table = _table(rows).set_index("agent")
-    table.attrs = {"warnings": list(found.warnings)}
+    table.attrs = {"warnings": list(found.warnings), "crashed": found.crashed and asdict(found.crashed)}
     return table
 
 
@@ -322,8 +328,8 @@ def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
 
 
 def _rate(name: str, found: RateEstimate) -> dict[str, float | None]:
-    low, high = found.interval or (None, None)
-    return {name: found.value, f"{name}_low": low, f"{name}_high": high}
+    low, high = found.ci or (None, None)
+    return {name: found.rate, f"{name}_low": low, f"{name}_high": high}
 
 
 def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:

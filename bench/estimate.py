@@ -53,7 +53,7 @@ def our_interval(
     verdicts: np.ndarray, labels: np.ndarray, tasks: np.ndarray, strata: np.ndarray | None
 ) -> tuple[float, float]:
     """Return the interval of `estimate_rate`, or 0 to 1 if there is none."""
-    return estimate_rate(verdicts, labels, tasks, strata).interval or (0.0, 1.0)
+    return estimate_rate(verdicts, labels, tasks, strata).ci or (0.0, 1.0)
 
 
 def textbook_interval(

@@ -77,9 +77,11 @@ def agreement(
     if as_json:
         print_json({"suite": chosen.name, "split": split, **agreements.agreement_json(report, items)})
         return
-    print_agreement(report, f"{chosen.name} · {split or 'dev and test'}", items, plain_console())
+    measured = [target for target in chosen.targets if target.name in report.questions]
+    title = f"{chosen.name} · {split or 'dev and test'}"
+    print_agreement(report, measured, title, items, plain_console())
     for target in chosen.targets:
-        if target.type == "score":
+        if target not in measured:
             typer.echo(f"{target.title}: its answers are numbers, and agreement on numbers is not measured.")
     if split != "dev" and not chosen.shows_labels("test"):
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
@@ -188,7 +190,11 @@ AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1"
 
 
 def print_agreement(
-    report: AgreementReport, title: str, items: Sequence[OpenItem] | None, console: Console
+    report: AgreementReport,
+    targets: Sequence[Target],
+    title: str,
+    items: Sequence[OpenItem] | None,
+    console: Console,
 ) -> None:
     """Print the report's tables, and the list of ``items`` unless it is None (labels are hidden)."""
     console.print(
@@ -199,24 +205,24 @@ def print_agreement(
         console.print("No trajectory has two annotators. Have some annotated twice to measure agreement.")
         return
     overall = text_table("question", figures=AGREEMENT_COLUMNS)
-    for result in report.questions.values():
-        overall.add_row(result.question.title, *_figures(result.overall))
+    for target in targets:
+        overall.add_row(target.title, *_figures(report.questions[target.name].overall))
     console.print(overall)
-    for result in report.questions.values():
-        console.print(_of_question(result))
-    for result in report.questions.values():
-        if len(result.question.values) > 2:  # for two answers the coefficients are enough
-            console.print(_confusion(result))
-    ordered = [result.question.name for result in report.questions.values() if result.question.ordered]
+    for target in targets:
+        console.print(_of_target(target, report.questions[target.name]))
+    for target in targets:
+        if len(target.values) > 2:  # for two answers the coefficients are enough
+            console.print(_confusion(target, report.questions[target.name]))
+    ordered = [target.name for target in targets if target.ordered]
     level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
     console.print("Doubles are trajectories with two annotators. Those with an unsure answer are left out.")
     console.print(f"The coefficients are Cohen's kappa, Krippendorff's alpha{level} and Gwet's AC1.")
     console.print("Use AC1 if nearly all answers are the same, since kappa is then close to 0.")
     console.print("The 95 % intervals are over tasks.")
-    console.print(_wanted(report))
+    console.print(_wanted(report, targets))
     console.print("A dash means that this is not defined, for example because all answers are equal.")
     if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
-        console.print(_annotators(report))
+        console.print(_annotators(report, targets))
         console.print(
             "An annotator needs training if the interval of the difference is below 0. The intervals are "
             "simultaneous: in 95 % of such tables, all of them cover the true differences."
@@ -237,44 +243,43 @@ def _figures(each: Agreement) -> list[str]:
     return [*cells, f"{each.left_out:,}"]
 
 
-def _of_question(result: QuestionAgreement) -> Table:
-    table = text_table(result.question.title, figures=AGREEMENT_COLUMNS)
+def _of_target(target: Target, result: QuestionAgreement) -> Table:
+    table = text_table(target.title, figures=AGREEMENT_COLUMNS)
     for name, found in result.by_benchmark.items():
         table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
     table.add_section()
-    for (first, second), found in result.by_pair.items():
-        table.add_row(f"{first} and {second}", *_figures(found))
+    for pair in result.by_pair:
+        table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
     table.add_section()
-    for name, found in result.over_time.items():
-        table.add_row(name if "W" in name else f"doubles {name}", *_figures(found))
+    for each in result.over_time:
+        table.add_row(each.name if "W" in each.name else f"doubles {each.name}", *_figures(each.agreement))
     return table
 
 
-def _wanted(report: AgreementReport) -> Table:
+def _wanted(report: AgreementReport, targets: Sequence[Target]) -> Table:
     heading = f"doubles still needed for an interval of ± {coefficients.HALF_WIDTH:g}"
     table = text_table(heading, figures=("kappa", "alpha", "AC1"))
-    for result in report.questions.values():
-        numbers = (NOT_DEFINED if n is None else f"{n:,}" for n in result.wanted.values())
-        table.add_row(result.question.title, *numbers)
+    for target in targets:
+        wanted = report.questions[target.name].wanted.values()
+        table.add_row(target.title, *(NOT_DEFINED if n is None else f"{n:,}" for n in wanted))
     return table
 
 
-def _annotators(report: AgreementReport) -> Table:
+def _annotators(report: AgreementReport, targets: Sequence[Target]) -> Table:
     figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
     table = text_table("annotator compared with the others", "question", figures=figures)
     table.add_column("")
-    for result in report.questions.values():
-        for each in result.by_annotator:
-            cells = [each.annotator, result.question.title, f"{each.doubles:,}", percent(each.percent)]
+    for target in targets:
+        for each in report.questions[target.name].by_annotator:
+            cells = [each.annotator, target.title, f"{each.doubles:,}", percent(each.percent)]
             cells += [f"{each.others_doubles:,}", percent(each.others_percent), interval(each.difference_ci)]
             table.add_row(*cells, "needs training" if each.needs_training else "")
     return table
 
 
-def _confusion(result: QuestionAgreement) -> Table:
-    question = result.question
-    titles = [question.answer_words(value) for value in question.values]
-    table = text_table(f"{question.name}: first annotator \\ second", figures=titles)
+def _confusion(target: Target, result: QuestionAgreement) -> Table:
+    titles = [target.answer_words(value) for value in target.values]
+    table = text_table(f"{target.name}: first annotator \\ second", figures=titles)
     for title, row in zip(titles, result.confusion, strict=True):
         table.add_row(title, *(f"{count:,}" for count in row))
     return table

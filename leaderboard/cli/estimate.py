@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
@@ -102,7 +103,6 @@ def estimate(  # noqa: PLR0913 - a command's options
         stop("--agent-from needs the judged runs; add --source FOLDER", 2)
     targets = outcome_targets(suite)
     recorded, names = source_runs.recorded_source(verdicts), None
-    ended, is_known = recorded.crashed, bool(recorded.crashed or recorded.files) and not recorded.is_part
     if source is None and recorded.files is not None:
         line = build_report.files_line(recorded.files)
         typer.echo(f"{line} (named by `arb data inspect-source`)", err=True)
@@ -110,23 +110,23 @@ def estimate(  # noqa: PLR0913 - a command's options
         typer.echo("crashed runs are not counted, because a judge saw only some of the runs", err=True)
     if source is not None:
         built = dataset_commands.read_source(source, agent_from)
-        ended = () if recorded.is_part else built.facts.crashed
-        is_known = not recorded.is_part
+        recorded = replace(recorded, crashed=None if recorded.is_part else built.facts.crashed)
         facts = words(agent_from)
         names = partial(source_runs.other_names, source, facts) if facts else None
+    ended = recorded.crashed_runs(crashed)
     made = rate_files.estimate_files(
         _read_all(verdicts, targets),
         [(str(file), _read(file, agent_runs.OUTCOME_LABELS, targets)) for file in labels],
         [(str(file), file.read_bytes()) for file in draw],
         agent,
         compare,
-        rate_files.CrashedRuns(tuple(ended), crashed) if is_known else None,
+        ended,
         names,
     )
     if made.errors:
         _stop_with(made.errors)
     found, warnings = made.agents, made.warnings
-    _print_crashed(ended, crashed)
+    _print_crashed(ended.runs if ended else (), crashed)
     if plan:
         rows = [_plan_row(each, half_width / 100) for each in found]
         if as_json:
@@ -215,14 +215,16 @@ def _stop_with(findings: Sequence[Finding]) -> NoReturn:
 
 
 def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
-    n = found.assisted.n
-    has_pilot = found.assisted.interval is not None
+    n, labelled, assisted = found.n, found.labelled, None
+    if found.assisted.ci is not None:
+        assisted = estimates.labels_needed(n, half_width, labelled, found.assisted)
+    labels_only = estimates.labels_needed(n, half_width, labelled, found.labels_only)
     return {
         "agent": found.agent,
         "n": n,
-        "labelled": found.assisted.labelled,
-        "labels_only": estimates.labels_needed(n, half_width, found.labels_only),
-        "assisted": estimates.labels_needed(n, half_width, found.assisted) if has_pilot else None,
+        "labelled": labelled,
+        "labels_only": labels_only,
+        "assisted": assisted,
     }
 
 
@@ -254,10 +256,10 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
     table = text_table("agent", figures=figures)
     for each in found:
         cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
-        cells += [f"{each.assisted.n:,}", f"{each.assisted.labelled:,}"]
-        cells += [percent(each.judge_alone[judge]) for judge in judges]
-        for rate in (each.labels_only, each.assisted):
-            cells += [percent(rate.value), interval(rate.interval), interval(rate.on_tasks)]
+        cells += [f"{each.n:,}", f"{each.labelled:,}"]
+        cells += [percent(alone.rate) for alone in each.judge_alone]
+        for found_rate in (each.labels_only, each.assisted):
+            cells += [percent(found_rate.rate), interval(found_rate.ci), interval(found_rate.ci_on_tasks)]
         table.add_row(*cells, percent(each.saved, " %"))
     console.print(table)
     console.print(
@@ -270,13 +272,13 @@ def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], conso
 
 def print_difference(found: AgentDifference, console: Console) -> None:
     """Print the difference of two agents in points, with both intervals."""
-    if found.value is None:
+    if found.difference is None:
         console.print(
             f"{printable(found.first)} and {printable(found.second)}: too few labels to compare them"
         )
         return
     console.print(
-        f"{printable(found.first)} - {printable(found.second)}: {percent(found.value)} points on "
-        f"{found.n_tasks:,} common tasks; 95 %: {interval(found.interval)} on these runs, "
-        f"{interval(found.on_tasks)} on tasks like these"
+        f"{printable(found.first)} - {printable(found.second)}: {percent(found.difference)} points on "
+        f"{found.tasks:,} common tasks; 95 %: {interval(found.ci)} on these runs, "
+        f"{interval(found.ci_on_tasks)} on tasks like these"
     )

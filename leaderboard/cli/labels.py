@@ -245,26 +245,23 @@ def _template_for_estimate(
     try:
         earlier = sheet.read_sheet(out.name, out.read_text(encoding="utf-8-sig")) if out.exists() else []
         if out.exists():
-            strata, seed, problems = agent_runs.extended_draw(
-                runs, record.name, record.read_bytes(), n_labels
-            )
+            draw, problems = agent_runs.extended_draw(runs, record.name, record.read_bytes(), n_labels)
             if problems:
                 stop(f"{problems[0].file} {problems[0].message}", code=1)
         else:
-            strata = agent_runs.draw_runs(runs, n_labels, seed, stratified)
-        drawn = [run for stratum in strata for run in stratum.drawn]
-        texts = sheet.texts_of(source, drawn) if source is not None else None
-        table = sheet.write_sheet(drawn, asked.name, earlier, texts, space)
+            draw = agent_runs.draw_runs(runs, n_labels, seed, stratified)
+        texts = sheet.texts_of(source, draw.drawn) if source is not None else None
+        table = sheet.write_sheet(draw.drawn, asked.name, earlier, texts, space)
     except ValueError as problem:
         stop(f"{problem}")
-    write_file(record, agent_runs.draw_record(strata, seed, runs.files))
+    write_file(record, draw.to_json())
     write_file(out, table)
-    agents = len({stratum.agent for stratum in strata})
-    new = {*map(reading_key, drawn)} - {reading_key(row["trajectory_id"]) for row in earlier}
+    agents = len({stratum.agent for stratum in draw.strata})
+    new = {*map(reading_key, draw.drawn)} - {reading_key(row["trajectory_id"]) for row in earlier}
     added = f", {len(new):,} of them new" if earlier else ""
     answers = ", ".join(answer.value for answer in asked.answers)
     typer.echo(
-        f"{out.name}: {len(drawn):,} runs of {agents} agents{added}. Write {answers} or unsure for each."
+        f"{out.name}: {len(draw.drawn):,} runs of {agents} agents{added}. Write {answers} or unsure for each."
     )
     chosen = flags(verdicts=verdicts, labels=out, draw=record, suite=suite)
     next_step(

@@ -165,10 +165,10 @@ def _read(
 
 
 def _weighted(read: ValidationTable, draw: Path) -> ValidationTable:
-    strata, problems = agent_runs.read_draw(draw.name, draw.read_bytes())
+    found, problems = agent_runs.read_draw(draw.name, draw.read_bytes())
     if problems:
         raise tables.TableError("\n".join(f"{draw.name} {each.message}" for each in problems))
-    weights = report.draw_weights([(each.n, each.drawn) for each in strata], read.ids)
+    weights = report.draw_weights([(each.n, each.drawn) for each in found.strata], read.ids)
     return replace(read, weights=weights)
 
 

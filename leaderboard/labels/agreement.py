@@ -9,7 +9,6 @@ are left out, because these coefficients are for classes and grades.
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -201,7 +200,8 @@ class AnnotatorAgreement:
 
     ``percent`` and ``others_percent`` are fractions, or None without doubles. ``difference_ci`` is the
     interval (low, high) of the first minus the second. In 95 of 100 reports, all such intervals together are
-    right. The interval is None if either side has fewer than ``FEWEST_DOUBLES``.
+    right. The interval is None if either side has fewer than ``FEWEST_DOUBLES``. The annotator
+    ``needs_training`` if the interval is below 0.
     """
 
     annotator: str
@@ -210,29 +210,41 @@ class AnnotatorAgreement:
     others_doubles: int
     others_percent: float | None
     difference_ci: tuple[float, float] | None
+    needs_training: bool
 
-    @property
-    def needs_training(self) -> bool:
-        """Whether the annotator agrees with others less than they agree with each other, beyond chance."""
-        return self.difference_ci is not None and self.difference_ci[1] < 0
+
+@dataclass(frozen=True, slots=True)
+class PairAgreement:
+    """The agreement of two annotators, of whom the first is kappa's first rater."""
+
+    first: str
+    second: str
+    agreement: Agreement
+
+
+@dataclass(frozen=True, slots=True)
+class NamedAgreement:
+    """The agreement in an ISO week of the later annotation in UTC (``2026-W07``), or a batch (``1-20``)."""
+
+    name: str
+    agreement: Agreement
 
 
 @dataclass(frozen=True)
 class QuestionAgreement:
     """Agreement on one question.
 
-    ``by_pair`` is by two annotators, sorted by name, of whom the first is kappa's first rater. ``over_time``
-    is by ISO week of the later annotation in UTC (``2026-W07``), or by batch of doubles (``1-20``).
-    ``confusion`` has the number of doubles by both answers, in the order of the question's ``values``; rows
-    are the answers of earlier annotations. ``wanted`` has the result of `doubles_wanted` by coefficient.
+    ``by_pair`` is sorted by the annotators' names. ``confusion`` has the number of doubles by both
+    ``answers``; rows are the answers of earlier annotations. ``wanted`` has the result of `doubles_wanted` by
+    coefficient.
     """
 
-    question: Target
     overall: Agreement
     by_benchmark: Mapping[str, Agreement]
-    by_pair: Mapping[tuple[str, str], Agreement]
+    by_pair: tuple[PairAgreement, ...]
     by_annotator: tuple[AnnotatorAgreement, ...]
-    over_time: Mapping[str, Agreement]
+    over_time: tuple[NamedAgreement, ...]
+    answers: tuple[str, ...]
     confusion: tuple[tuple[int, ...], ...]
     wanted: Mapping[str, int | None]
 
@@ -294,12 +306,10 @@ def agreement_report(annotations: Sequence[Annotation], questions: Sequence[Targ
         annotators=len(annotators),
         doubles=sum(len(doubles.first) for doubles in of_level.values()),
         doubled=sum(len(np.unique(doubles.units[doubles.first])) for doubles in of_level.values()),
-        questions=MappingProxyType(
-            {
-                question.name: _question(doubles, question.name)
-                for question, doubles in zip(asked, found, strict=True)
-            }
-        ),
+        questions={
+            question.name: _question(doubles, question.name)
+            for question, doubles in zip(asked, found, strict=True)
+        },
     )
 
 
@@ -319,42 +329,19 @@ def open_items(annotations: Sequence[Annotation], questions: Sequence[Target] = 
         if disagreeing or unsure:
             benchmark = TrajectoryId.parse(trajectory_id).benchmark
             annotators = tuple(row.person for row in rows)
-            by_question = MappingProxyType(answers)
             found.append(
-                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, by_question, step, part)
+                OpenItem(trajectory_id, benchmark, annotators, disagreeing, unsure, answers, step, part)
             )
     return tuple(found)
 
 
 def agreement_json(report: AgreementReport, items: Sequence[OpenItem] | None = None) -> dict[str, Any]:
     """Return the report as JSON. ``items`` are the trajectories to discuss, or None if labels are hidden."""
-    questions = {name: _question_json(result) for name, result in report.questions.items()}
-    fields = ("trajectory_id", "benchmark", "annotators", "disagreeing", "unsure")
-    listed = []
-    for item in items or ():
-        places = {name: getattr(item, name) for name in ("step", "part") if getattr(item, name)}
-        plain = {name: getattr(item, name) for name in fields}
-        listed.append({**plain, **places, "answers": dict(item.answers)})
-    return {**vars(report), "questions": questions, "items": None if items is None else listed}
-
-
-def _question_json(result: QuestionAgreement) -> dict[str, Any]:
-    pairs = [
-        {"first": first, "second": second, "agreement": asdict(cell)}
-        for (first, second), cell in result.by_pair.items()
-    ]
-    return {
-        "overall": asdict(result.overall),
-        "by_benchmark": {name: asdict(cell) for name, cell in result.by_benchmark.items()},
-        "by_pair": pairs,
-        "by_annotator": [
-            {**asdict(each), "needs_training": each.needs_training} for each in result.by_annotator
-        ],
-        "over_time": [{"name": name, "agreement": asdict(cell)} for name, cell in result.over_time.items()],
-        "answers": list(result.question.values),
-        "confusion": [list(row) for row in result.confusion],
-        "wanted": dict(result.wanted),
-    }
+    found = {**asdict(report), "items": None}
+    if items is not None:  # an item that is a run has neither step nor part
+        rows = [asdict(item).items() for item in items]
+        found["items"] = [{name: value for name, value in row if value is not None} for row in rows]
+    return found
 
 
 def _periods(pairs: Sequence[tuple[Annotation, Annotation]]) -> list[str]:
@@ -384,14 +371,19 @@ def _question(doubles: Doubles, question: str) -> QuestionAgreement:
     periods = sorted(set(doubles.periods), key=lambda name: (name.find("-"), name))
     intervals = {"kappa": overall.kappa_ci, "alpha": overall.alpha_ci, "ac1": overall.ac1_ci}
     return QuestionAgreement(
-        question=asked,
         overall=overall,
         by_benchmark={
             name: within(doubles.benchmarks, name, N_RESAMPLES) for name in sorted(set(doubles.benchmarks))
         },
-        by_pair={both: within(doubles.pairs, both, GROUP_RESAMPLES, doubles.swapped) for both in pairs},
+        by_pair=tuple(
+            PairAgreement(*both, within(doubles.pairs, both, GROUP_RESAMPLES, doubles.swapped))
+            for both in pairs
+        ),
         by_annotator=_annotators(doubles, question),
-        over_time={name: within(doubles.periods, name, GROUP_RESAMPLES) for name in periods},
+        over_time=tuple(
+            NamedAgreement(name, within(doubles.periods, name, GROUP_RESAMPLES)) for name in periods
+        ),
+        answers=asked.values,
         confusion=tuple(tuple(row) for row in table.tolist()),
         wanted={name: doubles_wanted(overall.pairs, ends) for name, ends in intervals.items()},
     )
@@ -412,5 +404,6 @@ def _annotators(doubles: Doubles, question: str) -> tuple[AnnotatorAgreement, ..
         is_enough = min(n, m) >= FEWEST_DOUBLES
         interval = difference_of_shares(one == other, theirs, rest, tasks, error) if is_enough else None
         shares = [ratio(int(((one == other) & side).sum()), int(side.sum())) for side in (theirs, rest)]
-        found.append(AnnotatorAgreement(who, n, shares[0], m, shares[1], interval))
+        is_below = interval is not None and interval[1] < 0
+        found.append(AnnotatorAgreement(who, n, shares[0], m, shares[1], interval, is_below))
     return tuple(found)

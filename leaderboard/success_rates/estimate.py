@@ -14,14 +14,14 @@ Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon
 """
 
 import math
-from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Set
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, Final
+from typing import Final, Self
 
 import numpy as np
 
-from leaderboard.success_rates.runs import LEAST_IN_STRATUM, AgentRuns, Stratum
+from leaderboard.success_rates.runs import LEAST_IN_STRATUM, AgentRuns, Draw
 
 CONFIDENCE: Final = 0.95
 NORMAL_QUANTILE: Final = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
@@ -39,21 +39,19 @@ _EXACT: Final = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RateEstimate:
-    """An agent's rate as a fraction with two 95 % intervals, from labels of ``labelled`` of ``n`` runs.
+    """An agent's rate as a fraction with two 95 % intervals; all are None if there are too few labels.
 
-    ``interval`` is that of the rate over these runs, ``on_tasks`` that of the agent's rate on tasks like
-    these. All are None if there are too few labels.
+    ``ci`` is the interval of the rate over these runs, ``ci_on_tasks`` that of the agent's rate on tasks like
+    these.
     """
 
-    n: int
-    labelled: int
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    on_tasks: tuple[float, float] | None = None
+    rate: float | None = None
+    ci: tuple[float, float] | None = None
+    ci_on_tasks: tuple[float, float] | None = None
 
     @property
     def width(self) -> float | None:
-        return None if self.interval is None else self.interval[1] - self.interval[0]
+        return None if self.ci is None else self.ci[1] - self.ci[0]
 
 
 @dataclass(frozen=True)
@@ -159,23 +157,18 @@ def estimate_rate(
         crashed: Which runs crashed, bool of shape (n,). They are failures; their labels and verdicts are not
             used, and they do not count as labelled.
     """
-    n, n_labels = len(labels), int((labels >= 0).sum())
-    n_crashed = 0
     if crashed is not None:
         labels = np.where(crashed, 0, labels)
-        n_crashed, n_labels = int(crashed.sum()), int((labels[~crashed] >= 0).sum())
-    if 0 < n == n_crashed:
-        highest = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(np.unique(tasks)))
-        return RateEstimate(n, 0, 0.0, (0.0, 0.0), (0.0, highest))
+        if len(labels) and crashed.all():
+            highest = 1 - ((1 - CONFIDENCE) / 2) ** (1 / len(np.unique(tasks)))
+            return RateEstimate(0.0, (0.0, 0.0), (0.0, highest))
     found = _regress(verdicts, labels, tasks, strata, crashed)
     if found is None:
-        return RateEstimate(n, n_labels)
-    if n_labels == n - n_crashed:
-        value = float(np.mean(labels))
-        return RateEstimate(n, n_labels, value, (value, value), found.interval_on_tasks())
-    known_ends = _known_ends(labels)
-    of_runs = found.interval_of_runs(known_ends)
-    return RateEstimate(n, n_labels, found.rate, of_runs, found.interval_on_tasks())
+        return RateEstimate()
+    if (labels >= 0).all():
+        rate = float(np.mean(labels))
+        return RateEstimate(rate, (rate, rate), found.interval_on_tasks())
+    return RateEstimate(found.rate, found.interval_of_runs(_known_ends(labels)), found.interval_on_tasks())
 
 
 def _known_ends(labels: np.ndarray) -> tuple[float, float]:
@@ -271,59 +264,52 @@ def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
     return np.unique(pooled[codes], return_inverse=True)[1]
 
 
+@dataclass(frozen=True, slots=True)
+class JudgeRate:
+    """An agent's rate by a judge's verdicts only, over the runs with one; None if there is none.
+
+    ``no_verdict`` is the number of other runs.
+    """
+
+    judge: str
+    rate: float | None
+    no_verdict: int
+
+    @classmethod
+    def of(cls, judge: str, verdicts: np.ndarray) -> Self:
+        known = verdicts[verdicts >= 0]
+        return cls(judge, float(known.mean()) if len(known) else None, len(verdicts) - len(known))
+
+
 @dataclass(frozen=True)
 class AgentEstimate:
     """One agent's rates: by each judge on its own, from labels only, and assisted by the judges.
 
-    A judge's own rate is over the runs with a verdict, None if there is none. ``no_verdict`` has the number
-    of runs without one.
+    ``labelled`` of its ``n`` runs have labels that count. ``saved`` is the share of labels saved at the same
+    width: 1 - (assisted width / labels-only width)^2.
     """
 
     agent: str
-    judge_alone: Mapping[str, float | None]
+    n: int
+    labelled: int
+    judge_alone: tuple[JudgeRate, ...]
     labels_only: RateEstimate
     assisted: RateEstimate
-    no_verdict: Mapping[str, int] = field(default_factory=dict)
-
-    @property
-    def saved(self) -> float | None:
-        """The share of labels saved at the same width: 1 - (assisted width / labels-only width)^2."""
-        width, without = self.assisted.width, self.labels_only.width
-        return 1 - (width / without) ** 2 if width is not None and without else None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``leaderboard estimate --json`` prints, with rates from 0 to 1."""
-        return {
-            "agent": self.agent,
-            "n": self.assisted.n,
-            "labelled": self.assisted.labelled,
-            "judge_alone": [
-                {"judge": judge, "rate": rate, "no_verdict": self.no_verdict.get(judge, 0)}
-                for judge, rate in self.judge_alone.items()
-            ],
-            "labels_only": _rate_to_json(self.labels_only),
-            "assisted": _rate_to_json(self.assisted),
-            "saved": self.saved,
-        }
-
-
-def _rate_to_json(rate: RateEstimate) -> dict[str, Any]:
-    """Return a rate with ``ci``, the interval of these runs, and ``ci_on_tasks``, on tasks like these."""
-    return {"rate": rate.value, "ci": rate.interval, "ci_on_tasks": rate.on_tasks}
+    saved: float | None
 
 
 def estimate_agents(
-    runs: AgentRuns, labels: Mapping[str, bool], draw: Sequence[Stratum] | None = None
+    runs: AgentRuns, labels: Mapping[str, bool], draw: Draw | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
     """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
 
     If ``draw`` is given, only drawn runs count, each with the weight of its stratum. Raises ValueError if the
     draw was stratified by the verdicts of a judge that is not in ``runs``.
     """
-    absent = {judge for stratum in draw or () for judge in stratum.verdicts or ()} - runs.verdicts.keys()
+    absent = draw.stratified_by - runs.verdicts.keys() if draw is not None else set()
     if absent:
         raise ValueError(f"the draw used the verdicts of {', '.join(sorted(absent))}, which are not given")
-    drawn = None if draw is None else {run for stratum in draw for run in stratum.drawn}
+    drawn = None if draw is None else set(draw.drawn)
     counted = labels.keys() if drawn is None else labels.keys() & drawn
     values = np.array([int(labels[run]) if run in counted else -1 for run in runs.ids])
     warnings = _warnings_on_labels(runs, labels, drawn)
@@ -333,19 +319,17 @@ def estimate_agents(
         crashed = runs.crashed[rows]
         ran = ~crashed
         strata = _strata_of(runs, rows, agent, draw) if draw is not None else None
-        found.append(
-            AgentEstimate(
-                agent,
-                {judge: _rate_by(column[rows]) for judge, column in runs.verdicts.items()},
-                _without_judges(own_values, own_tasks, strata, crashed),
-                estimate_rate(verdicts, own_values, own_tasks, strata, crashed),
-                {judge: int((column[rows] < 0).sum()) for judge, column in runs.verdicts.items()},
-            )
-        )
+        alone = tuple(JudgeRate.of(judge, column[rows]) for judge, column in runs.verdicts.items())
+        labels_only = _without_judges(own_values, own_tasks, strata, crashed)
+        assisted = estimate_rate(verdicts, own_values, own_tasks, strata, crashed)
+        width, without = assisted.width, labels_only.width
+        saved = 1 - (width / without) ** 2 if width is not None and without else None
+        labelled = int((own_values[ran] >= 0).sum())
+        found.append(AgentEstimate(agent, len(rows), labelled, alone, labels_only, assisted, saved))
         if ran.any():
             own = verdicts[ran], own_values[ran], own_tasks[ran]
             warnings += _warnings_on_agent(agent, *own, is_drawn=draw is not None)
-        sizes = [each.n for each in draw or () if each.agent == agent]
+        sizes = [each.n for each in draw.strata if each.agent == agent] if draw is not None else []
         if strata is not None and np.bincount(strata[ran], minlength=len(sizes)).tolist() != sizes:
             warnings.append(
                 f"{agent}: runs or verdicts changed since the draw, so its weights no longer apply"
@@ -353,39 +337,21 @@ def estimate_agents(
     return tuple(found), tuple(warnings)
 
 
-def _rate_by(verdicts: np.ndarray) -> float | None:
-    """Return the share of "yes" among a judge's verdicts, or None if it has none."""
-    known = verdicts[verdicts >= 0]
-    return float(known.mean()) if len(known) else None
-
-
 @dataclass(frozen=True, slots=True)
 class AgentDifference:
     """The difference of two agents' rates on the tasks that both tried: ``first`` - ``second``.
 
-    Rates are fractions. ``interval`` is the 95 % interval of the difference over these runs, and ``on_tasks``
+    Rates are fractions. ``ci`` is the 95 % interval of the difference over these runs, and ``ci_on_tasks``
     that on tasks like these. All are None if there are too few labels.
     """
 
     first: str
     second: str
-    n_tasks: int
+    tasks: int
     rates: tuple[float | None, float | None]
-    value: float | None = None
-    interval: tuple[float, float] | None = None
-    on_tasks: tuple[float, float] | None = None
-
-    def to_json(self) -> dict[str, Any]:
-        """Return what ``leaderboard estimate --compare --json`` prints."""
-        return {
-            "first": self.first,
-            "second": self.second,
-            "tasks": self.n_tasks,
-            "rates": list(self.rates),
-            "difference": self.value,
-            "ci": self.interval,
-            "ci_on_tasks": self.on_tasks,
-        }
+    difference: float | None = None
+    ci: tuple[float, float] | None = None
+    ci_on_tasks: tuple[float, float] | None = None
 
 
 def compare_agents(
@@ -393,7 +359,7 @@ def compare_agents(
     labels: Mapping[str, bool],
     first: str,
     second: str,
-    draw: Sequence[Stratum] | None = None,
+    draw: Draw | None = None,
 ) -> AgentDifference:
     """Compare two agents on their common tasks, from labels of some runs and verdicts on all of them.
 
@@ -439,21 +405,21 @@ def _without_judges(
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata, crashed)
     ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
-    n = int(ran.sum())
-    if found.value is None or strata is None or len({*strata[ran].tolist()}) == 1 or found.labelled == n:
+    n, labelled = int(ran.sum()), int((labels[ran] >= 0).sum())
+    if found.rate is None or strata is None or len({*strata[ran].tolist()}) == 1 or labelled == n:
         return found
-    share = n / found.n
-    value, not_drawn = found.value / share, 1 - found.labelled / n
-    variance = value * (1 - value) / (found.labelled - 1)
-    low, high = _wilson(value, variance * not_drawn, found.labelled / not_drawn, found.labelled - 1)
-    of_crashes = value**2 * share * (1 - share) / found.n
-    of_tasks = _wilson(found.value, variance * share**2 + of_crashes, found.labelled, found.labelled - 1)
-    return RateEstimate(found.n, found.labelled, found.value, (low * share, high * share), of_tasks)
+    share = n / len(labels)
+    value, not_drawn = found.rate / share, 1 - labelled / n
+    variance = value * (1 - value) / (labelled - 1)
+    low, high = _wilson(value, variance * not_drawn, labelled / not_drawn, labelled - 1)
+    of_crashes = value**2 * share * (1 - share) / len(labels)
+    of_tasks = _wilson(found.rate, variance * share**2 + of_crashes, labelled, labelled - 1)
+    return RateEstimate(found.rate, (low * share, high * share), of_tasks)
 
 
-def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Sequence[Stratum]) -> np.ndarray:
+def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Draw) -> np.ndarray:
     """Return the number of each run's stratum. Runs in no stratum of the draw get an extra number."""
-    own = [stratum for stratum in draw if stratum.agent == agent]
+    own = [stratum for stratum in draw.strata if stratum.agent == agent]
     numbers = []
     for row in rows:
         verdicts = {judge: bool(column[row] == 1) for judge, column in runs.verdicts.items()}
@@ -509,16 +475,14 @@ def _warnings_on_agent(
     return found
 
 
-def labels_needed(n: int, half_width: float, estimate: RateEstimate | None = None) -> int:
+def labels_needed(n: int, half_width: float, labelled: int = 0, pilot: RateEstimate | None = None) -> int:
     """Return how many of ``n`` runs to label for an interval of ± ``half_width`` (a fraction).
 
-    ``estimate`` is the result of a pilot. The width of its interval is taken to shrink with the square root
-    of the number of labels. Without a pilot, the result holds for an estimate from labels only at a rate
-    of 50 %. It is at most ``n`` and takes into account that the number of runs is finite.
+    ``pilot`` is an estimate from ``labelled`` runs. The width of its interval is taken to shrink with the
+    square root of the number of labels. Without a pilot, the result holds for an estimate from labels only at
+    a rate of 50 %. It is at most ``n`` and takes into account that the number of runs is finite.
     """
-    if estimate is not None and estimate.width is not None and estimate.labelled < n:
-        share = estimate.labelled / n
-        variance = (estimate.width / 2) ** 2 * estimate.labelled / (1 - share)  # of one label
-    else:
-        variance = NORMAL_QUANTILE**2 / 4
+    variance = NORMAL_QUANTILE**2 / 4
+    if pilot is not None and pilot.width is not None and labelled < n:
+        variance = (pilot.width / 2) ** 2 * labelled / (1 - labelled / n)  # of one label
     return min(n, max(LEAST_LABELS, math.ceil(variance / (half_width**2 + variance / n))))

@@ -96,7 +96,7 @@ def estimate_by_draw(
         tuple(truth), {name: (column[rows] == 1).astype(np.int8) for name, column in verdicts.items()}
     )
     draw = draw_runs(runs, n_labels, seed)
-    drawn = {run: truth[run] for stratum in draw for run in stratum.drawn}
+    drawn = {run: truth[run] for run in draw.drawn}
     rates = {agent: float((outcome[rows][own] == 1).mean()) for agent, own in runs.rows_of.items()}
     agents, warnings = estimate_agents(runs, drawn, draw)
     return agents, rates, warnings

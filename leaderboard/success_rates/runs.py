@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import numpy as np
 import pyarrow as pa
@@ -53,10 +53,9 @@ def _names_agent(run: str) -> bool:
     return run.strip().count("/") == 2
 
 
-def _name_agents(tables: Iterable[Predictions | None]) -> bool:
-    """Return whether any id in the tables names an agent, or there is no id."""
-    ids = [run for table in tables if table is not None for run in table.trajectory_ids]
-    return not ids or any(map(_names_agent, ids))
+def _name_agents(runs: Sequence[str]) -> bool:
+    """Return whether any id names an agent, or there is no id."""
+    return not runs or any(map(_names_agent, runs))
 
 
 @dataclass(frozen=True)
@@ -109,7 +108,7 @@ class AgentRuns:
     @property
     def name_agents(self) -> bool:
         """Whether the ids are of the form benchmark/agent/task."""
-        return not self.ids or any(map(_names_agent, self.ids))
+        return _name_agents(self.ids)
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
@@ -170,7 +169,7 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     of a run differently. If no id is of the form benchmark/agent/task, all runs belong to one agent.
     """
     files = list(files)
-    name_agents = _name_agents([table for _, _, (table, _) in files])
+    name_agents = _name_agents([run for *_, (table, _) in files if table for run in table.trajectory_ids])
     spelled: dict[str, str] = {}
     found_in: list[tuple[str, VerdictFile, dict[str, bool | None]]] = []
     findings: list[Finding] = []
@@ -218,8 +217,10 @@ def read_labels(
 
     ``answer`` is the result of `read_outcome_labels`.
     """
-    answers, found = _answers_of(*answer, _name_agents([answer[0]]) if runs is None else runs.name_agents)
+    table, findings = answer
     ids = runs.ids if runs is not None else ()
+    named = table.trajectory_ids if runs is None and table is not None else ids
+    answers, found = _answers_of(table, findings, _name_agents(named))
     written = {reading_key(run): run for run in ids}
     labels = {written.get(key, run): value == 1 for key, (run, value) in answers.items() if value >= 0}
     if ids and labels and not labels.keys() & set(ids):
@@ -265,90 +266,101 @@ class Stratum:
         return all(bool(verdicts.get(judge)) == value for judge, value in (self.verdicts or {}).items())
 
 
-def draw_record(strata: Sequence[Stratum], seed: int, files: Mapping[str, VerdictFile] | None = None) -> str:
-    """Return the record of a draw as JSON, which `read_draw` reads.
+@dataclass(frozen=True, kw_only=True)
+class Draw:
+    """Runs that were drawn to be labelled.
 
-    ``judges`` in it has the SHA-256 of each judge's verdicts, by which a renamed file is recognised.
+    ``judges`` has the SHA-256 of each judge's verdicts, by which a renamed file is recognised.
     """
-    record = {
-        "format": DRAW_FORMAT,
-        "seed": seed,
-        "judges": {judge: file.sha256 for judge, file in (files or {}).items()},
-        "strata": [asdict(stratum) for stratum in strata],
-    }
-    return json.dumps(record, indent=1) + "\n"
+
+    format: Literal["draw-2", "draw-1"] = DRAW_FORMAT
+    seed: int = 0
+    judges: Mapping[str, str] = field(default_factory=dict)
+    strata: tuple[Stratum, ...]
+
+    @cached_property
+    def drawn(self) -> tuple[str, ...]:
+        """The ids of the drawn runs, agent by agent."""
+        return tuple(run for stratum in self.strata for run in stratum.drawn)
+
+    @property
+    def stratified_by(self) -> set[str]:
+        """The judges by whose verdicts the strata were made."""
+        return {judge for stratum in self.strata for judge in stratum.verdicts or ()}
+
+    @property
+    def key(self) -> str:
+        """A short hash of the drawn ids, by which two draws can be compared."""
+        return hashlib.sha256("\n".join(self.drawn).encode()).hexdigest()[:16]
+
+    def to_json(self) -> str:
+        """Return the record of the draw, which `read_draw` reads."""
+        return json.dumps(asdict(self), indent=1) + "\n"
 
 
 def read_draw(
     name: str, content: bytes, files: Mapping[str, VerdictFile] | None = None
-) -> tuple[tuple[Stratum, ...], list[Finding]]:
-    """Return the strata in the record of a draw, and an error if the content is not such a record.
+) -> tuple[Draw, list[Finding]]:
+    """Return the draw in a record, or an empty one and an error if the content is not such a record.
 
     Judges are renamed to those of ``files`` with the same verdicts, else with the same name, else with a file
     of this name (records of older versions name judges after their files).
     """
     try:
-        record: Any = json.loads(content)
-        if isinstance(record, dict) and record.get("format") in (DRAW_FORMAT, BY_ID):
-            strata = TypeAdapter(tuple[Stratum, ...]).validate_python(record.get("strata"))
-            hashes = TypeAdapter(dict[str, str]).validate_python(record.get("judges", {}))
-            return _with_names(strata, hashes, files or {}), []
-        problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
+        return _with_names(TypeAdapter(Draw).validate_json(content), files or {}), []
     except ValidationError as invalid:
-        fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in invalid.errors()[:10])
-        problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
-    except (ValueError, RecursionError):
+        problems = invalid.errors()
+    if problems[0]["type"] == "json_invalid":
         problem = "cannot be read as the record of a draw, because it is not JSON"
-    return (), [replace(error("not_a_draw", problem), file=name)]
+    elif problems[0]["loc"] in ((), ("format",)):
+        problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
+    else:
+        fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:10])
+        problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
+    return Draw(strata=()), [error("not_a_draw", problem, file=name)]
 
 
-def extended_draw(
-    runs: AgentRuns, name: str, content: bytes, n_labels: int
-) -> tuple[tuple[Stratum, ...], int, list[Finding]]:
-    """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, its seed, and errors.
+def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> tuple[Draw, list[Finding]]:
+    """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, and errors.
 
     A stratified draw stays stratified. It is refused if the verdicts that it used are not given or changed.
     """
-    strata, findings = read_draw(name, content, runs.files)
+    earlier, findings = read_draw(name, content, runs.files)
     if findings:
-        return (), 0, findings
-    record = json.loads(content)
-    if record["format"] == BY_ID:
+        return earlier, findings
+    if earlier.format == BY_ID:
         message = "was drawn by an older version, whose draws cannot be extended. Name a new file with --out."
-        return (), 0, [replace(error("older_draw", message), file=name)]
-    seed = record.get("seed", 0)
-    judges = {judge for stratum in strata for judge in stratum.verdicts or ()}
-    hashes = {file.sha256 for file in runs.files.values()}
-    if judges - runs.verdicts.keys() or (judges and {*record.get("judges", {}).values()} - hashes):
+        return earlier, [error("older_draw", message, file=name)]
+    judges, hashes = earlier.stratified_by, {file.sha256 for file in runs.files.values()}
+    if judges - runs.verdicts.keys() or (judges and {*earlier.judges.values()} - hashes):
         message = (
             "was drawn by verdicts that are not given or have changed. Give the same files with --verdicts, "
             "or name a new file with --out."
         )
-        return (), 0, [replace(error("other_verdicts", message), file=name)]
-    kept = {run for stratum in strata for run in stratum.drawn}
+        return earlier, [error("other_verdicts", message, file=name)]
     before: Counter[str] = Counter()
-    for stratum in strata:
+    for stratum in earlier.strata:
         before[stratum.agent] += len(stratum.drawn)
     n_labels = max([n_labels, *before.values()])  # fewer labels would have other strata
-    return draw_runs(runs, n_labels, seed, bool(judges), kept), seed, []
+    return draw_runs(runs, n_labels, earlier.seed, bool(judges), {*earlier.drawn}), []
 
 
-def add_draws(draws: Sequence[tuple[str, tuple[Stratum, ...]]]) -> tuple[tuple[Stratum, ...], list[Finding]]:
+def add_draws(draws: Sequence[tuple[str, Draw]]) -> tuple[Draw, list[Finding]]:
     """Combine several draws from the same runs. Return an error too if they contradict each other."""
     found: dict[tuple[str, frozenset[tuple[str, bool]]], Stratum] = {}
-    for name, strata in draws:
+    for name, draw in draws:
         agents = {agent for agent, _ in found}
-        for stratum in strata:
+        for stratum in draw.strata:
             key = stratum.agent, frozenset((stratum.verdicts or {}).items())
             same = found.get(key)
             if (same is None and stratum.agent in agents) or (same is not None and same.n != stratum.n):
                 message = (
                     f"is from other runs or strata of {stratum.agent} than {draws[0][0]}. Leave out one."
                 )
-                return (), [replace(error("other_draw", message), file=name)]
+                return Draw(strata=()), [error("other_draw", message, file=name)]
             drawn = {*(same.drawn if same else ()), *stratum.drawn}
             found[key] = replace(stratum, drawn=tuple(sorted(drawn)))
-    return tuple(found.values()), []
+    return Draw(strata=tuple(found.values())), []
 
 
 def add_labels(files: Sequence[tuple[str, Mapping[str, bool]]]) -> tuple[dict[str, bool], list[Finding]]:
@@ -364,31 +376,28 @@ def add_labels(files: Sequence[tuple[str, Mapping[str, bool]]]) -> tuple[dict[st
                 f"{quoted_id(run)} has another label than in {sources[run]} "
                 f"({len(different):,} such runs). Correct one of the files."
             )
-            errors.append(replace(error("label_conflict", message, count=len(different)), file=name))
+            errors.append(error("label_conflict", message, count=len(different), file=name))
         found |= labels
         sources |= dict.fromkeys(labels, name)
     return found, errors
 
 
-def _with_names(
-    strata: tuple[Stratum, ...], hashes: Mapping[str, str], files: Mapping[str, VerdictFile]
-) -> tuple[Stratum, ...]:
+def _with_names(draw: Draw, files: Mapping[str, VerdictFile]) -> Draw:
     by_stem = {file.stem: judge for judge, file in files.items()}
     by_hash = {file.sha256: judge for judge, file in files.items()}
     names = {}
-    for judge in {judge for stratum in strata for judge in stratum.verdicts or ()}:
-        recorded = hashes.get(judge, "")
+    for judge in draw.stratified_by:
+        recorded = draw.judges.get(judge, "")
         is_same = judge in files and recorded in ("", files[judge].sha256)
         otherwise = judge if judge in files else by_stem.get(judge, judge)
         names[judge] = judge if is_same else by_hash.get(recorded, otherwise)
     if len({*names.values()}) < len(names):
-        return strata
-    return tuple(
-        replace(each, verdicts={names[judge]: value for judge, value in each.verdicts.items()})
-        if each.verdicts
-        else each
-        for each in strata
-    )
+        return draw
+    strata = []
+    for each in draw.strata:
+        verdicts = each.verdicts and {names[judge]: value for judge, value in each.verdicts.items()}
+        strata.append(replace(each, verdicts=verdicts))
+    return replace(draw, strata=tuple(strata))
 
 
 @dataclass(frozen=True, slots=True)
@@ -419,7 +428,7 @@ def read_texts(name: str, content: bytes) -> tuple[dict[str, RunTexts], list[Fin
                 f"line {number} is not a JSON object with the texts trajectory_id, goal and answer. "
                 "Send the output of `arb data inspect-source LOGS --json`."
             )
-            return {}, [replace(error("not_texts", message), file=name)]
+            return {}, [error("not_texts", message, file=name)]
         found[reading_key(run)] = RunTexts(goal, answer)
     return found, []
 
@@ -430,7 +439,7 @@ def draw_runs(
     seed: int = 0,
     stratified: bool = False,
     kept: Set[str] = frozenset(),
-) -> tuple[Stratum, ...]:
+) -> Draw:
     """Draw ``n_labels`` runs of each agent to label, or all if there are fewer.
 
     Runs are drawn by a hash of the seed and the task. So the same tasks are drawn for all agents, which makes
@@ -452,7 +461,8 @@ def draw_runs(
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None
             found.append(Stratum(agent, verdicts, len(ids), tuple(sorted(ranked[:wanted]))))
-    return tuple(found)
+    judges = {judge: file.sha256 for judge, file in runs.files.items()}
+    return Draw(seed=seed, judges=judges, strata=tuple(found))
 
 
 def _draw_order(run: str, seed: int) -> bytes:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from arb.core.ids import TrajectoryId, reading_key
 from arb.core.lazy import lazy_imports
+from leaderboard.success_rates.files import CountAs, CrashedRuns
 
 with lazy_imports():
     from dataset_script import sources
@@ -28,13 +29,16 @@ _PARTS = ("from_a_file", "limit", "shard", "skipped")
 class RecordedSource:
     """What the run.json files next to verdicts say about the source of the judged runs.
 
-    If a judge was asked about only some of the runs (``is_part``), it is not known which crashed runs belong
-    to them, so none count.
+    ``crashed`` is None if it is not known which runs crashed. If a judge was asked about only some of the
+    runs (``is_part``), it is not known which crashed runs belong to them.
     """
 
-    crashed: tuple[str, ...] = ()
+    crashed: tuple[str, ...] | None = None
     files: FileCounts | None = None
     is_part: bool = False
+
+    def crashed_runs(self, count_as: CountAs) -> CrashedRuns | None:
+        return None if self.crashed is None else CrashedRuns(self.crashed, count_as)
 
 
 def recorded_source(verdicts: Sequence[Path]) -> RecordedSource:
@@ -46,13 +50,13 @@ def recorded_source(verdicts: Sequence[Path]) -> RecordedSource:
             run: Any = json.loads(file.with_name("run.json").read_bytes())
             source, chosen = run["source"], run["selection"]
             is_part |= any(chosen.get(key) for key in _PARTS)
-            if not is_part:
-                own = (each for each in source["crashed"] if _is_chosen(TrajectoryId.parse(each), chosen))
-                crashed |= dict.fromkeys(own)
+            own = (each for each in source["crashed"] if _is_chosen(TrajectoryId.parse(each), chosen))
+            crashed |= dict.fromkeys(own)
             counts = counts or base.FileCounts(source["files"]["found"], source["files"]["read"])
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             continue
-    return RecordedSource(() if is_part else tuple(crashed), counts, is_part)
+    is_known = (crashed or counts) and not is_part
+    return RecordedSource(tuple(crashed) if is_known else None, counts, is_part)
 
 
 def _is_chosen(run: TrajectoryId, chosen: Mapping[str, Any]) -> bool:

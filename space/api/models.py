@@ -15,8 +15,9 @@ from typing_extensions import TypedDict
 
 from arb.core.predictions.check import BenchmarkSummary
 from leaderboard.board import rows
-from leaderboard.labels.agreement import Agreement
+from leaderboard.labels.agreement import OpenItem, QuestionAgreement
 from leaderboard.score import Ends, Noise, Score
+from leaderboard.success_rates.estimate import AgentEstimate
 from leaderboard.success_rates.files import CrashedRuns
 from leaderboard.suites.matrix import SuiteMatrix
 from space.pages.trajectories.parts import RunPart
@@ -204,38 +205,10 @@ class CheckReport(BaseModel):
     findings: list[FindingJson]
 
 
-class JudgeRate(BaseModel):
-    """An agent's rate according to one judge."""
-
-    judge: str
-    rate: float | None
-    no_verdict: int
-
-
-class RateJson(BaseModel):
-    """A rate with its 95 % intervals on these runs and on tasks like these; null with too few labels."""
-
-    rate: float | None
-    ci: Ends
-    ci_on_tasks: Ends
-
-
-class EstimatedAgent(BaseModel):
-    """An agent's rates, and the share of labels that the verdicts save."""
-
-    agent: str
-    n: int
-    labelled: int
-    judge_alone: list[JudgeRate]
-    labels_only: RateJson
-    assisted: RateJson
-    saved: float | None
-
-
 class Estimates(BaseModel):
     """Agents' rates, estimated from files; ``crashed`` is null if crashed runs are not known."""
 
-    agents: list[EstimatedAgent]
+    agents: list[AgentEstimate]
     warnings: list[str]
     crashed: CrashedRuns | None
 
@@ -575,57 +548,6 @@ class Discussions(BaseModel):
     items: list[Discussion]
 
 
-class PairAgreement(BaseModel):
-    """The agreement of two annotators."""
-
-    first: str
-    second: str
-    agreement: Agreement
-
-
-class NamedAgreement(BaseModel):
-    """The agreement in a week or a batch."""
-
-    name: str
-    agreement: Agreement
-
-
-class AnnotatorAgreementJson(BaseModel):
-    """How often an annotator agrees with others, and the others with each other."""
-
-    annotator: str
-    doubles: int
-    percent: float | None
-    others_doubles: int
-    others_percent: float | None
-    difference_ci: Ends
-    needs_training: bool
-
-
-class QuestionAgreementJson(BaseModel):
-    """The agreement on one question."""
-
-    overall: Agreement
-    by_benchmark: dict[str, Agreement]
-    by_pair: list[PairAgreement]
-    by_annotator: list[AnnotatorAgreementJson]
-    over_time: list[NamedAgreement]
-    answers: list[str]
-    confusion: list[list[int]]
-    wanted: dict[str, int | None]
-
-
-class OpenItemJson(BaseModel):
-    """A trajectory with different answers, in the order of ``annotators``."""
-
-    trajectory_id: str
-    benchmark: str
-    annotators: list[str | None]
-    disagreeing: list[str]
-    unsure: list[str]
-    answers: dict[str, list[str | None]]
-
-
 class AgreementReportJson(BaseModel):
     """The agreement of annotators by question."""
 
@@ -634,8 +556,8 @@ class AgreementReportJson(BaseModel):
     annotators: int
     doubles: int
     doubled: int
-    questions: dict[str, QuestionAgreementJson]
-    items: list[OpenItemJson] | None
+    questions: dict[str, QuestionAgreement]
+    items: list[OpenItem] | None
 
 
 # Accounts

@@ -93,6 +93,22 @@ def test_an_estimate_is_that_of_the_command(tmp_path):
     assert arb.estimate(judged, labelled).loc["a", "assisted"] == theirs["assisted"]["rate"]
 
 
+def test_an_estimate_counts_the_crashed_runs_that_the_command_counts(tmp_path):
+    ids = [f"own/a/task{i}" for i in range(40)]
+    judged = pd.DataFrame({"trajectory_id": ids, "success": [i % 4 == 0 for i in range(40)]})
+    files = [written(tmp_path, "judge.jsonl", judged), written(tmp_path, "labels.jsonl", judged.head(20))]
+    source = {"crashed": [f"own/a/crashed{i}" for i in range(10)], "files": {"found": 50, "read": 40}}
+    (tmp_path / "run.json").write_text(json.dumps({"source": source, "selection": {}}))
+    call = ["estimate", "--verdicts", str(files[0]), "--labels", str(files[1]), "--json"]
+    theirs = json.loads(CliRunner().invoke(leaderboard_app, call).stdout)
+    ours = arb.estimate(files[0], files[1])
+    assert (ours.loc["a", "n"], ours.loc["a", "assisted"]) == (50, theirs["agents"][0]["assisted"]["rate"])
+    assert ours.loc["a", "assisted"] == pytest.approx(10 / 50)  # of 50 runs every fourth of 40
+    assert list(ours.attrs["crashed"]["runs"]) == theirs["crashed"]["runs"] == source["crashed"]
+    apart = arb.estimate(files[0], files[1], crashed="apart")
+    assert (apart.loc["a", "n"], apart.loc["a", "assisted"]) == (40, pytest.approx(10 / 40))
+
+
 def test_an_unknown_number_is_nan_in_a_column_of_numbers(tmp_path):
     none = verdicts(0)  # no verdict is yes, so precision is 0 / 0
     scored, compared = arb.score(none), arb.compare(none, verdicts(3))

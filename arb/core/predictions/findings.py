@@ -54,9 +54,11 @@ class Finding:
         return body if self.column is None else body | {"column": self.column}
 
 
-def error(code: str, message: str, *, count: int = 1, column: str | None = None) -> Finding:
+def error(
+    code: str, message: str, *, count: int = 1, column: str | None = None, file: str | None = None
+) -> Finding:
     """Return an error about the whole file."""
-    return Finding("error", code, message, count=count, column=column)
+    return Finding("error", code, message, count=count, column=column, file=file)
 
 
 def warning(code: str, message: str, *, count: int = 1, column: str | None = None) -> Finding:

@@ -79,7 +79,7 @@ class DrawnRuns:
     ) -> list[DrawnRun]:
         found = []
         parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
-        for run in draw.drawn:
+        for run in draw.draw.drawn:
             own, parts = texts.get(reading_key(run)), parts_of[run]
             served = None if blind.hides(run) else self._served(run)
             known = own or served or RunTexts()
@@ -101,7 +101,7 @@ class DrawnRuns:
 def view_sheet(draw: FilesDraw, runs: Sequence[DrawnRun], problem: str = "") -> dict[str, Any]:
     """Return the template's values for the runs to label. ``problem`` says why their labels were not used."""
     return {
-        "key": draw.key,
+        "key": draw.draw.key,
         "runs": runs,
         "problem": problem,
         "n_agents": len(draw.runs.rows_of) if draw.runs else 0,
@@ -158,10 +158,9 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
         def labelled() -> Response:
             if made.errors:
                 return answer({**chosen, "own": made.errors})
-            is_same = drawn == made.key
-            sent = (
-                {run: str(form.get(f"label-{i}", "")) for i, run in enumerate(made.drawn)} if is_same else {}
-            )
+            is_same = drawn == made.draw.key
+            known_runs = made.draw.drawn if is_same else ()
+            sent = {run: str(form.get(f"label-{i}", "")) for i, run in enumerate(known_runs)}
             runs = drawn_runs.describe(made, known, sent, services.access.blind_items(request))
             if step != "labels" or not is_same:
                 return answer({**chosen, "sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")})

@@ -286,8 +286,8 @@ def view_estimates(
 ) -> dict[str, Any]:
     """Return the template's values for estimates; ``by_all`` has the rates from all labels, if known."""
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
-    ends = [end for rate in rates for end in (*(rate.interval or ()), *(rate.on_tasks or ()))]
-    ends += [rate for each in agents for rate in each.judge_alone.values() if rate is not None]
+    ends = [end for rate in rates for end in (*(rate.ci or ()), *(rate.ci_on_tasks or ()))]
+    ends += [alone.rate for each in agents for alone in each.judge_alone if alone.rate is not None]
     return {
         "judges": judges,
         "agents": agents,
@@ -308,16 +308,16 @@ def _on_estimates(agents: Sequence[AgentEstimate], by_all: Mapping[str, float]) 
         rate, without, assisted = by_all.get(each.agent), each.labels_only.width, each.assisted.width
         if rate is not None:
             errors += [
-                (abs(alone - rate), judge, each.agent, alone)
-                for judge, alone in each.judge_alone.items()
-                if alone is not None
+                (abs(alone.rate - rate), alone.judge, each.agent, alone.rate)
+                for alone in each.judge_alone
+                if alone.rate is not None
             ]
         if each.saved is None or without is None or assisted is None:
             continue
         saved.append(each.saved)
         widths.append((without, assisted))
-        if rate is not None and each.assisted.interval is not None:
-            low, high = each.assisted.interval
+        if rate is not None and each.assisted.ci is not None:
+            low, high = each.assisted.ci
             is_covered.append(low <= rate <= high)
     if errors:
         gap, judge, agent, alone = max(errors)

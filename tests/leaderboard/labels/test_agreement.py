@@ -148,7 +148,7 @@ def test_kappa_by_people_does_not_depend_on_who_came_first():
     b_first = [a for n in range(5) for a in in_order[2 * n : 2 * n + 2][:: -1 if n % 2 else 1]]
     pairs = [agreement_report(given).questions["success"].by_pair for given in (in_order, b_first)]
     assert pairs[0] == pairs[1]
-    assert list(pairs[0]) == [("A", "B")]
+    assert [(each.first, each.second) for each in pairs[0]] == [("A", "B")]
 
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
@@ -176,7 +176,10 @@ def test_agreement_is_given_by_two_people_who_are_known():
     given = doubles(("yes", "no"), ("no", "no"), people="BA") + double(5, "yes", "yes", people="CA")
     given += [annotation(6, "A"), annotation(6, None)]
     by_pair = agreement_report(given).questions["success"].by_pair
-    assert {pair: found.percent for pair, found in by_pair.items()} == {("A", "B"): 0.5, ("A", "C"): 1.0}
+    assert [(each.first, each.second, each.agreement.percent) for each in by_pair] == [
+        ("A", "B", 0.5),
+        ("A", "C", 1.0),
+    ]
 
 
 def test_over_time_means_iso_weeks_of_the_later_annotation_where_times_are_known():
@@ -185,7 +188,7 @@ def test_over_time_means_iso_weeks_of_the_later_annotation_where_times_are_known
     days = [1, 5, 5, 2, 3, 4]
     timed = [replace(a, at=AT.replace(day=day)) for a, day in zip(given, days, strict=True)]
     over_time = agreement_report(timed).questions["success"].over_time
-    assert [(name, found.percent) for name, found in over_time.items()] == [
+    assert [(each.name, each.agreement.percent) for each in over_time] == [
         ("2026-W01", 1.0),  # double 2, of the 3rd and 4th
         ("2026-W02", 0.5),  # doubles 0 and 1
     ]
@@ -195,7 +198,7 @@ def test_over_time_means_batches_of_20_where_a_time_is_not_known():
     given = doubles(*[("yes", "yes")] * 20, *[("yes", "no")] * 5)
     given[0] = replace(given[0], at=AT)
     over_time = agreement_report(given).questions["success"].over_time
-    assert [(name, found.pairs, found.percent) for name, found in over_time.items()] == [
+    assert [(each.name, each.agreement.pairs, each.agreement.percent) for each in over_time] == [
         ("1-20", 20, 1.0),
         ("21-25", 5, 0.0),
     ]
@@ -226,7 +229,7 @@ def test_without_annotations_everything_is_undefined():
     report = agreement_report([])
     assert report.doubles == 0
     for found in report.questions.values():
-        assert (found.overall.percent, found.by_pair, found.over_time) == (None, {}, {})
+        assert (found.overall.percent, found.by_pair, found.over_time) == (None, (), ())
     assert open_items([]) == ()
 
 
@@ -455,4 +458,4 @@ def test_agreement_is_on_the_questions_of_the_suite_and_ordinal_where_the_answer
     assert (item.disagreeing, item.unsure) == (("tone", "safe"), ())
     assert (other.disagreeing, other.unsure) == ((), ("tone",)) and other.answers["safe"] == ("no", None)
     found = agreement_json(report)["questions"]
-    assert (found["tone"]["answers"], found["safe"]["answers"]) == (["polite", "cold", "rude"], ["no", "yes"])
+    assert (found["tone"]["answers"], found["safe"]["answers"]) == (("polite", "cold", "rude"), ("no", "yes"))

@@ -1,6 +1,7 @@
 """Success rates from verdicts on all runs and labels on some: the estimate, its interval, draws, warnings."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from arb.core.suite import load_suite
 from bench.estimate import simulate
 from leaderboard.labels.labels import load_labels
 from leaderboard.success_rates.estimate import (
+    JudgeRate,
     _without_judges,
     compare_agents,
     estimate_agents,
@@ -21,7 +23,6 @@ from leaderboard.success_rates.estimate import (
 )
 from leaderboard.success_rates.runs import (
     AgentRuns,
-    draw_record,
     draw_runs,
     read_draw,
     read_labels,
@@ -44,11 +45,11 @@ def test_the_quantile_is_students():
 def test_without_judges_the_rate_is_that_of_the_labelled_runs():
     labels = np.array([1] * 6 + [0] * 14 + [-1] * 80)
     found = estimate_rate(np.zeros((100, 0)), labels, ALONE[:100])
-    assert (found.n, found.labelled, found.value) == (100, 20, pytest.approx(6 / 20))
+    assert found.rate == pytest.approx(6 / 20)
     # Variance of a mean without replacement: 0.3 * 0.7 / 19 * (1 - 20 / 100) = 0.00884; n = 0.21 / 0.00884 =
     # 23.75, but no fewer than 20 / 0.8 = 25; t with 19 degrees 2.093, its square 4.381.
     # (0.3 + 4.381 / 50 -+ sqrt(4.381 * (0.21 / 25 + 4.381 / 2500))) / (1 + 4.381 / 25) = 0.3298 -+ 0.1795
-    assert found.interval == pytest.approx((0.1503, 0.5093), abs=2e-4)
+    assert found.ci == pytest.approx((0.1503, 0.5093), abs=2e-4)
 
 
 def test_with_one_judge_the_rate_is_post_stratified_by_its_verdict():
@@ -58,7 +59,7 @@ def test_with_one_judge_the_rate_is_post_stratified_by_its_verdict():
     labels[:10] = [1] * 7 + [0] * 3
     labels[40:50] = [1] + [0] * 9
     found = estimate_rate(verdicts, labels, ALONE[:100])
-    assert found.value == pytest.approx(0.4 * 7 / 10 + 0.6 * 1 / 10)
+    assert found.rate == pytest.approx(0.4 * 7 / 10 + 0.6 * 1 / 10)
 
 
 def test_several_judges_weigh_as_in_a_regression_of_the_label_on_them():
@@ -72,7 +73,7 @@ def test_several_judges_weigh_as_in_a_regression_of_the_label_on_them():
     ones = np.column_stack([np.ones(400), verdicts])
     coefficients, *_ = np.linalg.lstsq(ones[known], labels[known].astype(float), rcond=None)
     found = estimate_rate(verdicts, labels, ALONE[:400])
-    assert found.value == pytest.approx(float(ones.mean(axis=0) @ coefficients))
+    assert found.rate == pytest.approx(float(ones.mean(axis=0) @ coefficients))
     assert found.width < estimate_rate(np.zeros((400, 0)), labels, ALONE[:400]).width
 
 
@@ -81,7 +82,7 @@ def test_strata_weigh_by_their_runs_not_by_their_labels():
     strata = np.array([0] * 80 + [1] * 20)
     labels = np.array([1] * 5 + [0] * 15 + [-1] * 60 + [1] * 15 + [0] * 5)
     found = estimate_rate(np.zeros((100, 0)), labels, ALONE[:100], strata)
-    assert found.value == pytest.approx(0.8 * 5 / 20 + 0.2 * 15 / 20)
+    assert found.rate == pytest.approx(0.8 * 5 / 20 + 0.2 * 15 / 20)
 
 
 def test_runs_of_one_task_are_one_draw_and_widen_the_interval():
@@ -89,19 +90,19 @@ def test_runs_of_one_task_are_one_draw_and_widen_the_interval():
     labels = np.concatenate([np.repeat([1, 0, 0, 1, 0, 0, 0, 1, 0, 0], 4), np.full(160, -1)])
     of_tasks = np.concatenate([np.repeat(np.arange(10), 4), np.arange(10, 170)])
     clustered = estimate_rate(np.zeros((200, 0)), labels, of_tasks)
-    assert clustered.value == pytest.approx(0.3)
+    assert clustered.rate == pytest.approx(0.3)
     assert clustered.width > 1.5 * estimate_rate(np.zeros((200, 0)), labels, ALONE[:200]).width
 
 
 def test_all_runs_labelled_leave_nothing_open():
     found = estimate_rate(np.zeros((20, 0)), np.array([1] * 5 + [0] * 15), ALONE[:20])
-    assert (found.value, found.interval) == (0.25, (0.25, 0.25))
+    assert (found.rate, found.ci) == (0.25, (0.25, 0.25))
 
 
 @pytest.mark.parametrize("value", [0, 1])
 def test_labels_that_are_all_alike_are_not_certain(value):
     labels = np.concatenate([np.full(20, value), np.full(180, -1)])
-    low, high = estimate_rate(np.zeros((200, 0)), labels, ALONE[:200]).interval
+    low, high = estimate_rate(np.zeros((200, 0)), labels, ALONE[:200]).ci
     # 0.025 ** (1 / 20) = 0.832: up to 16.8 % of the runs that are not labelled may be otherwise
     assert (high if value == 0 else 1 - low) == pytest.approx(0.168 * 0.9, abs=1e-3)
 
@@ -110,14 +111,14 @@ def test_a_judge_that_was_right_on_every_labelled_run_is_not_certain():
     verdicts = np.array([1, 0] * 100)[:, None]
     labels = np.where(ALONE[:200] < 20, verdicts[:, 0], -1)
     found = estimate_rate(verdicts, labels, ALONE[:200])
-    assert found.value == pytest.approx(0.5)
+    assert found.rate == pytest.approx(0.5)
     assert found.width == pytest.approx(2 * 0.168 * 0.9, abs=1e-3)
 
 
 def test_few_labels_give_no_estimate():
     labels = np.array([1] * 4 + [0] * 5 + [-1] * 50)
     found = estimate_rate(np.zeros((59, 0)), labels, ALONE[:59])
-    assert (found.labelled, found.value, found.interval) == (9, None, None)
+    assert (found.rate, found.ci) == (None, None)
 
 
 @given(
@@ -128,10 +129,10 @@ def test_any_labels_give_a_rate_within_what_they_leave_open(rows, n_strata):
     table = np.array(rows)
     n = len(table)
     found = estimate_rate(table[:, :2], table[:, 2], ALONE[:n] // 2, ALONE[:n] % n_strata)
-    if found.value is not None:
-        low, high = found.interval
-        assert (table[:, 2] == 1).sum() / n - 1e-12 <= low <= found.value + 1e-12
-        assert found.value <= high + 1e-12 and high <= 1 - (table[:, 2] == 0).sum() / n + 1e-12
+    if found.rate is not None:
+        low, high = found.ci
+        assert (table[:, 2] == 1).sum() / n - 1e-12 <= low <= found.rate + 1e-12
+        assert found.rate <= high + 1e-12 and high <= 1 - (table[:, 2] == 0).sum() / n + 1e-12
 
 
 @given(st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(1, 100))
@@ -150,15 +151,16 @@ def runs_of(n: int, agent: str = "one") -> AgentRuns:
 def test_a_draw_is_of_each_agent_the_same_for_its_seed_and_recorded():
     ids = [*runs_of(100).ids, *runs_of(50, "two").ids]
     runs = AgentRuns.of({"judge": {run: int(run.rpartition("-")[2]) % 4 == 0 for run in ids}})
-    strata = draw_runs(runs, 20, seed=1)
-    assert [(stratum.agent, stratum.n, len(stratum.drawn)) for stratum in strata] == [
+    draw = draw_runs(runs, 20, seed=1)
+    assert [(stratum.agent, stratum.n, len(stratum.drawn)) for stratum in draw.strata] == [
         ("one", 100, 20),
         ("two", 50, 20),
     ]
-    assert strata == draw_runs(runs, 20, seed=1) != draw_runs(runs, 20, seed=2)
+    assert draw == draw_runs(runs, 20, seed=1)
+    assert draw.strata != draw_runs(runs, 20, seed=2).strata
     stratified = draw_runs(runs, 20, stratified=True)
     # of 100 runs 25 are called successful: 5 of 20 are drawn from these
-    assert [(s.verdicts, s.n, len(s.drawn)) for s in stratified[:2]] == [
+    assert [(s.verdicts, s.n, len(s.drawn)) for s in stratified.strata[:2]] == [
         ({"judge": False}, 75, 15),
         ({"judge": True}, 25, 5),
     ]
@@ -166,8 +168,8 @@ def test_a_draw_is_of_each_agent_the_same_for_its_seed_and_recorded():
 
 def test_only_drawn_runs_count_and_what_is_missing_is_said():
     runs = runs_of(100)
-    strata = draw_runs(runs, 20)
-    drawn = strata[0].drawn
+    draw = draw_runs(runs, 20)
+    drawn = draw.drawn
     other = next(run for run in runs.ids if run not in drawn)
     labels = {
         **dict.fromkeys(drawn[:15], False),
@@ -175,10 +177,10 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
         other: True,
         "x/y/z": True,
     }
-    (found,), warnings = estimate_agents(runs, labels, strata)
-    assert found.labels_only.labelled == 19
-    assert found.judge_alone == {"judge": 0.25}
-    assert found.labels_only.value == pytest.approx(4 / 19)
+    (found,), warnings = estimate_agents(runs, labels, draw)
+    assert found.labelled == 19
+    assert found.judge_alone == (JudgeRate("judge", 0.25, 0),)
+    assert found.labels_only.rate == pytest.approx(4 / 19)
     text = "\n".join(warnings)
     assert "labelled runs without a verdict are left out: 1, such as x/y/z" in text
     assert f"labelled runs outside the draw are left out: 1, such as {other}" in text
@@ -187,13 +189,13 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
 
 def test_a_draw_by_verdicts_needs_these_verdicts_as_they_were():
     runs = runs_of(100)
-    strata = draw_runs(runs, 20, stratified=True)
-    labels = {run: False for stratum in strata for run in stratum.drawn}
-    assert estimate_agents(runs, labels, strata)[1] == ()
+    draw = draw_runs(runs, 20, stratified=True)
+    labels = dict.fromkeys(draw.drawn, False)
+    assert estimate_agents(runs, labels, draw)[1] == ()
     with pytest.raises(ValueError, match="draw used the verdicts of judge, which are not given"):
-        estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, strata)
+        estimate_agents(AgentRuns.of({"other": dict.fromkeys(runs.ids, True)}), labels, draw)
     changed = {"judge": dict.fromkeys(runs.ids[:50], True) | dict.fromkeys(runs.ids[50:], False)}
-    (warning,) = estimate_agents(AgentRuns.of(changed), labels, strata)[1]
+    (warning,) = estimate_agents(AgentRuns.of(changed), labels, draw)[1]
     assert "runs or verdicts changed since the draw" in warning
 
 
@@ -227,8 +229,8 @@ def test_labels_alone_of_a_stratified_draw_have_the_interval_of_a_uniform_one():
     labels = np.array([*[1] * 13, *[0] * 12, *[-1] * 25, *[1] * 12, *[0] * 13, *[-1] * 25])
     found = _without_judges(labels, np.arange(100), np.repeat([0, 1], 50))
     uniform = estimate_rate(np.zeros((100, 0)), labels, np.arange(100), None)
-    assert found.value == pytest.approx(0.5)
-    assert found.interval == pytest.approx(uniform.interval)
+    assert found.rate == pytest.approx(0.5)
+    assert found.ci == pytest.approx(uniform.ci)
 
 
 def test_repeats_of_a_task_are_one_cluster_and_few_labels_are_said():
@@ -237,7 +239,7 @@ def test_repeats_of_a_task_are_one_cluster_and_few_labels_are_said():
     )
     labels = dict.fromkeys(runs.ids[:12], False)
     (found,), warnings = estimate_agents(runs, labels)
-    assert found.labels_only.labelled == 12
+    assert found.labelled == 12
     assert any("20 of 40 runs repeat a task" in warning for warning in warnings)
     _, warnings = estimate_agents(runs, dict(list(labels.items())[:5]))
     assert any("5 of 40 runs have a label; label 10 or more" in warning for warning in warnings)
@@ -268,13 +270,15 @@ def test_a_draw_fits_a_renamed_file_by_its_verdicts_and_an_old_record_fits_by_na
     ids = [f"own/one/{n}" for n in range(20)]
     read = (predictions(*ids, success=[0, 1] * 10), [])
     first, _ = read_runs([("a.csv", recorded, read)])
-    record = draw_record(draw_runs(first, 20, stratified=True), 0, first.files if hashed else None)
+    draw = draw_runs(first, 20, stratified=True)
+    record = draw.to_json()
     if not hashed:
-        record = record.replace('"judges": {},', "")  # as older versions wrote it
+        record = replace(draw, judges={}).to_json().replace('"judges": {},', "")  # as older versions wrote it
     now, _ = read_runs([("runs/stem.csv", "new name", read)])
-    strata, findings = read_draw("d", record.encode(), now.files)
+    found, findings = read_draw("d", record.encode(), now.files)
     expected = "other" if recorded == "other" else "new name"
-    assert findings == [] and [each.verdicts for each in strata] == [{expected: False}, {expected: True}]
+    assert findings == []
+    assert [each.verdicts for each in found.strata] == [{expected: False}, {expected: True}]
 
 
 def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts():
@@ -301,7 +305,7 @@ def test_a_plan_says_how_many_labels_a_width_needs():
     assert labels_needed(10**9, 0.05) == 385
     labels = np.array([1] * 30 + [0] * 30 + [-1] * 240)
     pilot = estimate_rate(np.zeros((300, 0)), labels, ALONE[:300])
-    assert abs(labels_needed(300, pilot.width / 2, pilot) - 60) <= 1
+    assert abs(labels_needed(300, pilot.width / 2, 60, pilot) - 60) <= 1
 
 
 def test_intervals_cover_as_often_as_they_say():
@@ -334,9 +338,9 @@ def effective_labels(n):
     verdicts = np.array([verdict for verdict, _ in pattern] * (n // 50))[:, None]
     labels = np.array([label for _, label in pattern] + [-1] * (n - 50))
     found = estimate_rate(verdicts, labels, np.arange(n))
-    middle = sum(found.interval) / 2
+    middle = sum(found.ci) / 2
     # middle = (p + z^2 / 2n) / (1 + z^2 / n)
-    return t_quantile(48) ** 2 * (middle - 0.5) / (found.value - middle)
+    return t_quantile(48) ** 2 * (middle - 0.5) / (found.rate - middle)
 
 
 def test_the_more_of_all_runs_are_labelled_the_less_is_left_to_chance():
@@ -350,16 +354,16 @@ def test_the_more_of_all_runs_are_labelled_the_less_is_left_to_chance():
 def test_labels_of_all_runs_settle_the_rate_of_these_runs_but_not_of_the_agent():
     labels = np.array([1] * 30 + [0] * 70)
     found = estimate_rate(np.zeros((100, 0)), labels, ALONE[:100])
-    assert found.interval == (0.3, 0.3)
+    assert found.ci == (0.3, 0.3)
     # The variance of the mean of 100 tasks is 0.3 * 0.7 / 99, so that 99 rows count. Wilson, z = 1.96:
     # (0.3 + 3.84 / 198 -+ 1.96 * sqrt(0.21 / 99 + 3.84 / (4 * 99^2))) / (1 + 3.84 / 99) = 0.3075 -+ 0.0890
-    assert found.on_tasks == pytest.approx((0.2184, 0.3963), abs=1e-3)
+    assert found.ci_on_tasks == pytest.approx((0.2184, 0.3963), abs=1e-3)
 
 
 def test_twelve_successes_of_twelve_leave_the_agents_rate_open():
     found = estimate_rate(np.zeros((12, 0)), np.ones(12, dtype=int), ALONE[:12])
-    assert found.value == 1 and found.interval == (1, 1)
-    low, high = found.on_tasks
+    assert found.rate == 1 and found.ci == (1, 1)
+    low, high = found.ci_on_tasks
     assert 0.65 < low < 0.8 and high == 1
 
 
@@ -384,19 +388,19 @@ def test_two_agents_are_compared_task_by_task():
     )
     known = {run: value for run, value in labels.items() if run in drawn}
     found = compare_agents(runs, known, "A", "B")
-    assert found.n_tasks == 200
+    assert found.tasks == 200
     a, b = estimate_agents(runs, known)[0]
-    assert found.value == pytest.approx(a.assisted.value - b.assisted.value)
+    assert found.difference == pytest.approx(a.assisted.rate - b.assisted.rate)
     # With independent errors, the half width would be the root of the sum of both squares; it is narrower.
-    halves = [(each.assisted.on_tasks[1] - each.assisted.on_tasks[0]) / 2 for each in (a, b)]
-    half = (found.on_tasks[1] - found.on_tasks[0]) / 2
+    halves = [(each.assisted.ci_on_tasks[1] - each.assisted.ci_on_tasks[0]) / 2 for each in (a, b)]
+    half = (found.ci_on_tasks[1] - found.ci_on_tasks[0]) / 2
     assert half < np.hypot(*halves)
-    assert found.interval[1] - found.interval[0] < 2 * half  # these runs are a part of the uncertainty
+    assert found.ci[1] - found.ci[0] < 2 * half  # these runs are a part of the uncertainty
 
 
 def test_agents_without_common_tasks_or_labels_are_not_compared():
     runs, _ = runs_of_two(np.random.default_rng(5), n=20)
-    assert compare_agents(runs, {}, "A", "B").value is None
+    assert compare_agents(runs, {}, "A", "B").difference is None
     with pytest.raises(KeyError):
         compare_agents(runs, {}, "A", "C")
 
@@ -420,7 +424,7 @@ def test_the_interval_on_tasks_covers_the_agents_rate_on_the_real_verdicts(share
             labels = np.full(len(rows), -1)
             labels[:60] = truth[drawn[:60]]
             judge = (verdicts[drawn] == 1).astype(int)[:, None]
-            low, high = estimate_rate(judge, labels, np.arange(len(rows))).on_tasks
+            low, high = estimate_rate(judge, labels, np.arange(len(rows))).ci_on_tasks
             covered += low <= rate <= high
         # 95 % of 500 has a standard deviation of 1 point
         assert 0.92 <= covered / 500 <= 0.98, agent
@@ -459,15 +463,15 @@ def test_the_paired_comparison_finds_the_better_agent_more_often_than_two_interv
     ids = [test[n].trajectory_id for n in rows]
     runs = AgentRuns(tuple(ids), {"aer-c": verdicts[rows]})
     labels = dict(zip(ids, (truth[rows] == 1).tolist(), strict=True))
-    difference = compare_agents(runs, labels, better, worse).value  # with all labels
+    difference = compare_agents(runs, labels, better, worse).difference  # with all labels
     apart = paired = covered = 0
     for seed in range(200):
-        drawn = {run for stratum in draw_runs(runs, 60, seed) for run in stratum.drawn}
+        drawn = draw_runs(runs, 60, seed).drawn
         known = {run: labels[run] for run in drawn}
-        low, high = compare_agents(runs, known, better, worse).interval
+        low, high = compare_agents(runs, known, better, worse).ci
         paired += low > 0
         covered += low <= difference <= high
-        first, second = (each.assisted.interval for each in estimate_agents(runs, known)[0])
+        first, second = (each.assisted.ci for each in estimate_agents(runs, known)[0])
         apart += first[0] > second[1]
     # The standard deviation of a share of 95 % in 200 draws is 1.5 points.
     assert covered / 200 >= 0.92
@@ -481,10 +485,11 @@ def test_crashed_runs_are_failures_whose_number_is_known():
     without = estimate_rate(np.zeros((80, 0)), labels, ALONE[:80])
     crashed = np.array([False] * 80 + [True] * 20)
     found = estimate_rate(np.zeros((100, 0)), np.concatenate([labels, [-1] * 20]), ALONE[:100], None, crashed)
-    assert (found.n, found.labelled, found.value) == (100, 40, pytest.approx(0.4))
-    assert found.interval == pytest.approx(tuple(0.8 * end for end in without.interval))
+    assert found.rate == pytest.approx(0.4)
+    assert found.ci == pytest.approx(tuple(0.8 * end for end in without.ci))
     # On tasks like these, the share of crashes is uncertain, too, so the interval is wider than 0.8 times.
-    assert found.on_tasks[1] - found.on_tasks[0] > 0.8 * (without.on_tasks[1] - without.on_tasks[0])
+    (low, high), (lowest, highest) = found.ci_on_tasks, without.ci_on_tasks
+    assert high - low > 0.8 * (highest - lowest)
 
 
 def test_with_labels_of_all_runs_that_did_not_crash_the_rate_is_exact():
@@ -492,8 +497,8 @@ def test_with_labels_of_all_runs_that_did_not_crash_the_rate_is_exact():
     labels = np.array([1] * 12 + [0] * 28 + [-1] * 10)
     crashed = np.array([False] * 40 + [True] * 10)
     found = estimate_rate(np.zeros((50, 0)), labels, ALONE[:50], None, crashed)
-    assert (found.labelled, found.value, found.interval) == (40, 0.24, (0.24, 0.24))
-    low, high = found.on_tasks
+    assert (found.rate, found.ci) == (0.24, (0.24, 0.24))
+    low, high = found.ci_on_tasks
     assert 0.1 < low < 0.24 < high < 0.4
 
 
@@ -507,9 +512,9 @@ def test_crashed_runs_lower_a_difference_on_common_tasks():
     found = compare_agents(runs, judged, "x", "y")
     # 30 of 60 and, without the even ones of 0 to 14 (8), 22 of 60
     assert found.rates == pytest.approx((30 / 60, 22 / 60))
-    assert found.value == pytest.approx(8 / 60)
+    assert found.difference == pytest.approx(8 / 60)
     agents, _ = estimate_agents(runs, judged)
-    assert [each.judge_alone["judge"] for each in agents] == pytest.approx([0.5, 22 / 60])
+    assert [each.judge_alone[0].rate for each in agents] == pytest.approx([0.5, 22 / 60])
 
 
 def test_an_agent_of_which_every_run_crashed_has_a_rate_of_zero():
@@ -517,7 +522,7 @@ def test_an_agent_of_which_every_run_crashed_has_a_rate_of_zero():
     failures = [f"b/x/t{number}" for number in range(20)]
     runs = AgentRuns.of({"judge": {"b/y/t1": True}}).with_failures(failures)
     (crashed, other), warnings = estimate_agents(runs, {})
-    assert (crashed.agent, crashed.assisted.value, crashed.assisted.interval) == ("x", 0.0, (0.0, 0.0))
-    assert crashed.assisted.on_tasks == pytest.approx((0, 0.168), abs=0.001)
-    assert crashed.labels_only == crashed.assisted and other.assisted.value is None
+    assert (crashed.agent, crashed.assisted.rate, crashed.assisted.ci) == ("x", 0.0, (0.0, 0.0))
+    assert crashed.assisted.ci_on_tasks == pytest.approx((0, 0.168), abs=0.001)
+    assert crashed.labels_only == crashed.assisted and other.assisted.rate is None
     assert not any(warning.startswith("x:") for warning in warnings)

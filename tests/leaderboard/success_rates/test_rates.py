@@ -99,11 +99,11 @@ def test_only_the_labels_of_the_draw_are_estimated_from():
     verdicts = {"judge": (success == 1).astype(np.int8) | (np.arange(50) == 1)}
     (found,), rates, _ = estimate_by_draw(verdicts, labels_over(success), 20, seed=3)
     # 40 runs have a definite label, 10 of them succeeded; the judge calls one more successful
-    assert (found.assisted.n, found.assisted.labelled) == (40, 20)
-    assert rates == {"ann": 10 / 40} and found.judge_alone == {"judge": 11 / 40}
+    assert (found.n, found.labelled) == (40, 20)
+    assert rates == {"ann": 10 / 40} and found.judge_alone[0].rate == 11 / 40
     ids = tuple(f"shop/ann/t{number}" for number in np.flatnonzero(success >= 0))
-    (stratum,) = draw_runs(AgentRuns(ids, {}), 20, seed=3)
+    drawn = draw_runs(AgentRuns(ids, {}), 20, seed=3).drawn
     failed = [number for number in range(50) if success[number] == 0]
-    success[next(number for number in failed if f"shop/ann/t{number}" not in stratum.drawn)] = 1
+    success[next(number for number in failed if f"shop/ann/t{number}" not in drawn)] = 1
     (same,), changed, _ = estimate_by_draw(verdicts, labels_over(success), 20, seed=3)
     assert same == found and changed == {"ann": 11 / 40}

@@ -53,9 +53,9 @@ def test_patterns_without_labels_enough_are_one_stratum():
 def test_the_stratum_of_all_other_runs_is_recorded_last_without_verdicts():
     first = {f"own/one/{number}": number >= 90 for number in range(100)}
     second = {f"own/one/{number}": number >= 60 for number in range(100)}
-    strata = draw_runs(AgentRuns.of({"first": first, "second": second}), 14, stratified=True)
+    draw = draw_runs(AgentRuns.of({"first": first, "second": second}), 14, stratified=True)
     # of 60, 30 and 10 runs 8.4, 4.2 and 1.4 labels
-    assert [(each.verdicts, each.n, len(each.drawn)) for each in strata] == [
+    assert [(each.verdicts, each.n, len(each.drawn)) for each in draw.strata] == [
         ({"first": False, "second": False}, 60, 8),
         (None, 40, 6),
     ]

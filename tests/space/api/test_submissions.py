@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 
 from leaderboard.__main__ import app as leaderboard_app
 from leaderboard.labels.annotations import write_parquet
-from leaderboard.success_rates.runs import Stratum, draw_record
+from leaderboard.success_rates.runs import Draw, Stratum
 from space.api.submissions import build_submission_router
 from space.operations.limits import CheckLimit
 from space.operations.metrics import Metrics
@@ -202,7 +202,7 @@ def test_the_record_of_a_draw_gives_labelled_runs_their_weights(client):
         ["trajectory_id,success"]
         + [f"{run},{'yes' if run in successes[:5] else 'no'}" for run in (*successes, *failures[:10])]
     ).encode()
-    answer = post_draw(client, labels, draw_record(strata, 0).encode())
+    answer = post_draw(client, labels, Draw(strata=strata).to_json().encode())
     (agent,) = answer.json()["agents"]
     # 5 of the 10 runs called successful are, none of the 10 drawn of 30: (10 x 5/10 + 30 x 0) / 40;
     # as one uniform draw it would be 5 of 20 labels
@@ -213,7 +213,7 @@ def test_the_record_of_a_draw_gives_labelled_runs_their_weights(client):
 def test_a_draw_that_is_none_or_by_an_absent_judge_is_a_finding_of_its_file(client):
     (finding,) = post_draw(client, labels_file(), b"[]").json()["findings"]
     assert (finding["file"], finding["code"]) == ("a.draw.json", "not_a_draw")
-    other = draw_record([Stratum("a", {"other": True}, 40, ("own/a/task1",))], 0)
+    other = Draw(strata=(Stratum("a", {"other": True}, 40, ("own/a/task1",)),)).to_json()
     answer = post_draw(client, labels_file(), other.encode())
     (finding,) = answer.json()["findings"]
     assert answer.status_code == 422 and (finding["file"], finding["code"]) == (
