@@ -19,7 +19,8 @@ from dataset_script.commands import AllowOption, one_line_errors
 with lazy_imports():
     from dataset_script import sources
     from dataset_script.build import rewards as files
-    from dataset_script.sources import base, released_files
+    from dataset_script.sources import files as source_files
+    from dataset_script.sources import released_files
 
 if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
@@ -66,7 +67,7 @@ def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, floa
     """Return the scores of a run by name; none if the run cannot be read."""
     try:
         return source.scores(file)
-    except base.UnusableFileError:
+    except source_files.UnusableFileError:
         return {}
 
 
