@@ -10,8 +10,8 @@ from pydantic_core import to_jsonable_python
 from arb.core.files import install_command
 from arb.core.trajectory import Recording
 from arb.judges.run.live import judge_for_log, judge_of_logs, recorded_options
-from dataset_script.sources.base import id_part
 from dataset_script.sources.inspect_log import read_sample
+from dataset_script.sources.values import id_part
 
 try:
     from inspect_ai import scorer as scorers

@@ -29,13 +29,14 @@ from arb.core.lazy import lazy_imports
 from arb.core.suite import load_dev_labels, load_suite, shipped_suites
 from arb.core.vocabulary import SPLITS
 from dataset_script import commands, hub, sample
+from dataset_script.options import AllowOption
 from dataset_script.rewards import rewards
 
 with lazy_imports():
     from dataset_script import card, sources
     from dataset_script.build import output, parts, rows
     from dataset_script.build import report as reports
-    from dataset_script.sources import base
+    from dataset_script.sources import files
 
 if TYPE_CHECKING:
     from arb.core.predictions.findings import Finding
@@ -234,7 +235,7 @@ def inspect_source(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")
     ] = False,
-    allow_class: commands.AllowOption = None,
+    allow_class: AllowOption = None,
     agent_from: AgentFromOption = None,
 ) -> None:
     """Show what can be read from recorded runs.
@@ -267,15 +268,15 @@ def inspect_source(
                     table.add_row(*_run_cells(run))
     except BrokenPipeError:  # the program that reads the output has closed it
         raise
-    except (base.SourceError, OSError) as error:
+    except (files.SourceError, OSError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted", 130)
     if not as_json:
         plain_console().print(table)
-    files = source.count_files(listing, {each.file or "" for each in left_out})
-    if files is not None:
-        typer.echo(reports.files_line(files), err=as_json)
+    counts = source.count_files(listing, {each.file or "" for each in left_out})
+    if counts is not None:
+        typer.echo(reports.files_line(counts), err=as_json)
     for line in reports.section("left out", reports.LEFT_OUT, left_out):
         typer.echo(line, err=as_json)
     for line in reports.section("notes", reports.NOTES, notes):
@@ -292,7 +293,7 @@ def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str,
     try:
         recording, notes = parts.read_run(source, file)
         found = [reports.finding(note.code, file.name, note.detail) for note in notes]
-    except base.UnusableFileError as error:
+    except files.UnusableFileError as error:
         found = [reports.finding(error.code, file.name, error.detail)]
     findings = [{"code": each.code, "name": each.file, "detail": each.message} for each in found]
     return rows.describe_run(source.kind_of(file), file.trajectory_id, recording) | {

@@ -12,7 +12,6 @@ import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -112,7 +111,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
     is_judgments = configuration == "judgments"
     if is_judgments:
         listing = source.list_judgments()
-    primary = {each.trajectory_id: each for each in labels if each.is_primary}
+    primary = {each.trajectory_id: each for each in labels if each.is_primary and each.level == "run"}
     parts = [
         PartTask(Path(), source, trajectory, files, primary.get(trajectory.trajectory_id), None, is_judgments)
         for trajectory, files in group_files(suite, source.kind, listing, BuildReport(suite.name)).items()
@@ -123,7 +122,6 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
         if configuration == ANNOTATIONS:
             own = (one for one in labels if one.trajectory_id == part.trajectory.trajectory_id)
             annotations = [annotation_row(one, suite.targets) for one in own]
-            annotations.sort(key=itemgetter("annotation"))
             if not annotations:
                 continue
         item = partial(_rows_of_part, part, configuration, annotations)

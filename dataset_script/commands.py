@@ -14,9 +14,6 @@ import typer
 from arb.core.cli import (
     AgentFromOption,
     JsonOption,
-    file_option,
-    new_file_option,
-    new_folder_option,
     print_json,
     read_settings,
     stop,
@@ -29,6 +26,18 @@ from arb.core.files import csv_text
 from arb.core.hub import HubError, hub_of
 from arb.core.lazy import lazy_imports
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
+from dataset_script.options import (
+    AcceptOption,
+    AllowMissingOption,
+    AllowOption,
+    ManifestSuiteOption,
+    OutOption,
+    RevisionOption,
+    RunsOption,
+    SeedOption,
+    WorkersOption,
+    option,
+)
 
 with lazy_imports():
     from arb.core.suites import privacy
@@ -44,49 +53,6 @@ with lazy_imports():
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
     from dataset_script.new_suite import SourceDataset
-
-AllowOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-class",
-        help="Allow this class (module.class) in AgentLab pickles; it never runs. Repeat to add another.",
-        rich_help_panel="Problems",
-    ),
-]
-RunsOption = Annotated[
-    Path,
-    typer.Option(
-        exists=True, help="Read recorded runs from this folder or log file (see README for formats)."
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option(
-        min=1,
-        max=64,
-        help="Use this many processes (default: one per processor, at most 4).",
-        rich_help_panel="Execution",
-    ),
-]
-AllowMissingOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-missing",
-        help="Allow the trajectory with this id to be missing. Repeat to add another.",
-        rich_help_panel="Problems",
-    ),
-]
-AcceptOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--accept",
-        metavar="CODE:TRAJECTORY_ID",
-        help="Accept this warning of `verify` after reviewing it. Repeat to add another.",
-    ),
-]
-RevisionOption = Annotated[str | None, typer.Option(help="Read this commit, branch or tag.")]
-OutOption = Annotated[Path | None, new_file_option(help="Write to this CSV file (default: standard output).")]
-SeedOption = Annotated[int, typer.Option(help="Use this random seed; the same seed selects the same tasks.")]
 
 DAMAGED_FILES = 3
 """The exit code of a command that succeeded but left out broken files."""
@@ -109,61 +75,17 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
 
 def build(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[
-        Path, new_folder_option(help="Write the dataset to this folder, replacing an earlier one.")
-    ],
-    suite: Annotated[
-        str | None,
-        typer.Option(
-            help="A shipped suite's name or a suite's folder (default: the one with these runs).",
-            rich_help_panel="Data",
-        ),
-    ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option(
-            help="Write nothing and exit with 1 if any run or file is left out.", rich_help_panel="Problems"
-        ),
-    ] = False,
-    blind: Annotated[
-        bool,
-        typer.Option(
-            "--blind",
-            help="Hide which agent made each run, in ids, columns and host names.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
-    blind_key: Annotated[
-        Path | None,
-        new_file_option(
-            help="Use --blind with the key in this file, created if missing (default: OUT.blind-key).",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    out: Annotated[Path, option("build_out")],
+    suite: Annotated[str | None, option("build_suite")] = None,
+    strict: Annotated[bool, option("strict")] = False,
+    blind: Annotated[bool, option("blind")] = False,
+    blind_key: Annotated[Path | None, option("blind_key")] = None,
     workers: WorkersOption = None,
-    rewards: Annotated[
-        Path | None,
-        file_option(
-            help="Read the runs' rewards from this CSV file, as `rewards` writes it.", rich_help_panel="Data"
-        ),
-    ] = None,
-    report: Annotated[
-        Path | None,
-        new_file_option(
-            help="Write the full report, with the names of all files, to this JSON file.",
-            rich_help_panel="Output",
-        ),
-    ] = None,
+    rewards: Annotated[Path | None, option("rewards")] = None,
+    report: Annotated[Path | None, option("report")] = None,
     allow_class: AllowOption = None,
     allow_missing: AllowMissingOption = None,
-    append: Annotated[
-        bool,
-        typer.Option(
-            "--append",
-            help="Add new runs in new data files, keeping the data files in OUT.",
-            rich_help_panel="Output",
-        ),
-    ] = False,
+    append: Annotated[bool, option("append")] = False,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -270,12 +192,9 @@ def unblind(
             exists=True, dir_okay=False, help="A JSON Lines or CSV prediction file with blind ids."
         ),
     ],
-    key: Annotated[Path, file_option(help="Read the key that `build --blind` wrote.")],
-    out: Annotated[Path, new_file_option(help="Write the prediction file with the restored ids here.")],
-    suite: Annotated[
-        str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: agent-reward-bench)."),
-    ] = None,
+    key: Annotated[Path, option("unblind_key")],
+    out: Annotated[Path, option("unblind_out")],
+    suite: Annotated[str | None, option("official_suite")] = None,
 ) -> None:
     """Replace the blind ids in a prediction file with the suite's ids."""
     with one_line_errors():
@@ -296,22 +215,14 @@ def verify(  # noqa: PLR0913 - a command's options
     what: Annotated[
         str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A dataset's folder or its Hub repository.")
     ],
-    suite: Annotated[
-        str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: the one in manifest.json)."),
-    ] = None,
-    canary: Annotated[
-        list[str] | None,
-        typer.Option(help="Search for this text, which you planted in private data. Repeat to add another."),
-    ] = None,
+    suite: ManifestSuiteOption = None,
+    canary: Annotated[list[str] | None, option("canary")] = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     revision: RevisionOption = None,
-    keep: Annotated[
-        Path | None, new_folder_option(help="Download the repository into this folder, and keep the folder.")
-    ] = None,
+    keep: Annotated[Path | None, option("keep")] = None,
     workers: WorkersOption = None,
-    full: Annotated[bool, typer.Option("--full", hidden=True, help="Ignored.")] = False,
+    full: Annotated[bool, option("full")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a dataset before or after it is published.
@@ -350,26 +261,12 @@ def verify(  # noqa: PLR0913 - a command's options
 
 
 def sample_tasks(
-    metadata: Annotated[
-        Path, file_option(help="Read the benchmark's metadata from this CSV file of BrowserGym.")
-    ],
-    per_group: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Draw up to this many tasks per group (paper: WebArena 8, VisualWebArena 9)."
-        ),
-    ] = None,
-    total: Annotated[
-        int | None,
-        typer.Option(min=1, help="Draw this many tasks, evenly over sites or categories (paper: 100)."),
-    ] = None,
+    metadata: Annotated[Path, option("metadata")],
+    per_group: Annotated[int | None, option("per_group")] = None,
+    total: Annotated[int | None, option("total")] = None,
     seed: SeedOption = 0,
-    metadata_split: Annotated[
-        str, typer.Option(help="Draw from this split of the metadata (AssistantBench: valid).")
-    ] = "test",
-    level: Annotated[
-        str | None, typer.Option(help="Draw only tasks of this WorkArena level: l1 or l2.")
-    ] = None,
+    metadata_split: Annotated[str, option("metadata_split")] = "test",
+    level: Annotated[str | None, option("level")] = None,
     out: OutOption = None,
 ) -> None:
     """Draw a random sample of a benchmark's tasks for a new suite.
@@ -390,8 +287,8 @@ def sample_tasks(
 
 
 def split(
-    ids: Annotated[Path, file_option(help="Read ids from this CSV file (column trajectory_id or task_id).")],
-    dev_tasks: Annotated[int, typer.Option(min=1, help="Put this many tasks into dev (paper: 51 of 351).")],
+    ids: Annotated[Path, option("ids")],
+    dev_tasks: Annotated[int, option("dev_tasks")],
     seed: SeedOption = 0,
     out: OutOption = None,
 ) -> None:
@@ -409,25 +306,13 @@ def split(
 
 def new_suite(  # noqa: PLR0913 - a command's options
     source: RunsOption,
-    out: Annotated[Path, new_folder_option(help="Create this folder; its name becomes the suite's name.")],
-    dev_share: Annotated[
-        float, typer.Option(help="Put this share of each benchmark's tasks into dev (paper: 0.15).")
-    ],
-    title: Annotated[
-        str | None, typer.Option(help="Show this title on the suite's pages (default: the folder's name).")
-    ] = None,
+    out: Annotated[Path, option("new_suite_out")],
+    dev_share: Annotated[float, option("dev_share")],
+    title: Annotated[str | None, option("title")] = None,
     seed: SeedOption = 0,
-    dev_of: Annotated[
-        list[str] | None,
-        typer.Option(help="Put every dev task of this other suite into dev. Repeat to add another."),
-    ] = None,
-    metadata: Annotated[
-        list[Path] | None,
-        file_option(help="Add task details from this CSV file of BrowserGym. Repeat to add another."),
-    ] = None,
-    steps: Annotated[
-        bool, typer.Option("--steps", help="List every step in items.csv, for targets about steps.")
-    ] = False,
+    dev_of: Annotated[list[str] | None, option("dev_of")] = None,
+    metadata: Annotated[list[Path] | None, option("task_details")] = None,
+    steps: Annotated[bool, option("steps")] = False,
     workers: WorkersOption = None,
     allow_class: AllowOption = None,
     agent_from: AgentFromOption = None,

@@ -12,19 +12,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from arb.core.cli import (
-    JsonOption,
-    file_option,
-    new_folder_option,
-    print_json,
-    read_settings,
-    read_suite,
-    stop,
-)
+from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
-from dataset_script.commands import AcceptOption, AllowMissingOption, RevisionOption, one_line_errors
+from dataset_script.commands import one_line_errors
+from dataset_script.options import (
+    AcceptOption,
+    AllowMissingOption,
+    ManifestSuiteOption,
+    RevisionOption,
+    option,
+)
 
 with lazy_imports():
     from rich import progress as rich_progress
@@ -46,24 +45,12 @@ def _known_parts(parts: list[str] | None) -> list[str] | None:
 
 
 def fetch(
-    out: Annotated[Path, new_folder_option(help="Download into this folder, resuming an earlier download.")],
-    repo: Annotated[
-        str, typer.Option(help="Fetch this repository, laid out as the release.")
-    ] = RELEASED_REPO,
-    revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
-    benchmark: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this benchmark's folder. Repeat to add another.")
-    ] = None,
-    agent: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
-    ] = None,
-    part: Annotated[
-        list[str] | None,
-        typer.Option(
-            callback=_known_parts,
-            help="Fetch only this part: cleaned, screenshots or judgments. Repeat to add another.",
-        ),
-    ] = None,
+    out: Annotated[Path, option("fetch_out")],
+    repo: Annotated[str, option("released_repo")] = RELEASED_REPO,
+    revision: Annotated[str, option("revision")] = RELEASED_REVISION,
+    benchmark: Annotated[list[str] | None, option("benchmark_folder")] = None,
+    agent: Annotated[list[str] | None, option("agent")] = None,
+    part: Annotated[list[str] | None, option("part", callback=_known_parts)] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download the files of the original release from the Hub.
@@ -95,18 +82,10 @@ def publish(
     folder: Annotated[
         Path, typer.Argument(exists=True, file_okay=False, help="A dataset folder that `build` wrote.")
     ],
-    repo: Annotated[str, typer.Option(help="Publish to this dataset repository, created if missing.")],
-    private_labels: Annotated[
-        str | None, typer.Option(help="Upload the test labels to this private dataset repository.")
-    ] = None,
-    labels: Annotated[
-        Path | None,
-        file_option(help="Read the test labels from this CSV file (default: the file in ARB_LABELS)."),
-    ] = None,
-    suite: Annotated[
-        str | None,
-        typer.Option(help="A shipped suite's name or a suite's folder (default: the one in manifest.json)."),
-    ] = None,
+    repo: Annotated[str, option("publish_repo")],
+    private_labels: Annotated[str | None, option("private_labels")] = None,
+    labels: Annotated[Path | None, option("labels")] = None,
+    suite: ManifestSuiteOption = None,
     accept: AcceptOption = None,
     allow_missing: AllowMissingOption = None,
     as_json: JsonOption = False,
@@ -154,9 +133,7 @@ def show(
     ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
     revision: RevisionOption = None,
-    pictures: Annotated[
-        Path | None, new_folder_option(help="Write the screenshots into this folder.")
-    ] = None,
+    pictures: Annotated[Path | None, option("pictures")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one trajectory of a published dataset.

@@ -37,15 +37,10 @@ from dataset_script.build.report import (
 )
 from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
-from dataset_script.sources.base import (
-    FileCounts,
-    SourceError,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    id_part,
-)
+from dataset_script.sources.base import FileCounts, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import SourceError
 from dataset_script.sources.published import PublishedDataset
+from dataset_script.sources.values import id_part
 from dataset_script.task_selection import MetadataTask, draw_dev_tasks
 from dataset_script.tasks import load_tasks
 

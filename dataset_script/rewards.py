@@ -10,16 +10,18 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from arb.core.cli import flags, new_file_option, next_step, stop, write_file
+from arb.core.cli import flags, next_step, stop, write_file
 from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
-from dataset_script.commands import AllowOption, one_line_errors
+from dataset_script.commands import one_line_errors
+from dataset_script.options import AllowOption, option
 
 with lazy_imports():
     from dataset_script import sources
     from dataset_script.build import rewards as files
-    from dataset_script.sources import base, released_files
+    from dataset_script.sources import files as source_files
+    from dataset_script.sources import released_files
 
 if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
@@ -30,10 +32,8 @@ def rewards(
         Path,
         typer.Argument(exists=True, help="A folder of runs or a log file (see README for formats)."),
     ],
-    out: Annotated[Path, new_file_option(help="Write to this CSV file.")] = Path("rewards.csv"),
-    score: Annotated[
-        str | None, typer.Option(help="Take the score of this name, if the logs have several.")
-    ] = None,
+    out: Annotated[Path, option("rewards_out")] = Path("rewards.csv"),
+    score: Annotated[str | None, option("score")] = None,
     allow_class: AllowOption = None,
 ) -> None:
     """Write the rewards that recorded runs contain.
@@ -66,7 +66,7 @@ def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, floa
     """Return the scores of a run by name; none if the run cannot be read."""
     try:
         return source.scores(file)
-    except base.UnusableFileError:
+    except source_files.UnusableFileError:
         return {}
 
 

@@ -61,7 +61,7 @@ class Configuration:
     row: str
     purpose: str
     key: tuple[str, ...]
-    """The columns that identify a row."""
+    """The columns that identify a row, as far as the table has them."""
     columns: tuple[Column, ...]
     splits: tuple[str, ...] = SPLITS
     groups_by_trajectory: bool = False
@@ -134,14 +134,23 @@ CONFIGURATIONS: Final = MappingProxyType(
 )
 """Every configuration by name, the default one first."""
 
+_ITEM_COLUMNS: Final = _columns("item", {})
 STEP_FIELDS: Final = _columns("observation", {})
 LABEL_COLUMNS: Final = tuple(column["name"] for column in _DECLARED["columns"]["answers"])
 
 
 def columns_of(configuration: str, questions: Sequence[Target] = ()) -> tuple[Column, ...]:
-    """Return a configuration's columns; for `annotations`, also one for each of the suite's own questions."""
-    own = questions if configuration == ANNOTATIONS else ()
-    return (*CONFIGURATIONS[configuration].columns, *(_own_column(each) for each in own if each.is_own))
+    """Return a configuration's columns.
+
+    For `annotations`, these include a column for each of the suite's own questions, and the columns ``step``
+    and ``part`` if there are questions about steps or other parts of runs.
+    """
+    columns = CONFIGURATIONS[configuration].columns
+    if configuration != ANNOTATIONS:
+        return columns
+    levels = {question.level for question in questions}
+    items = [column for column in _ITEM_COLUMNS if column.name in levels]
+    return (*columns, *items, *(_own_column(each) for each in questions if each.is_own))
 
 
 def _own_column(question: Target) -> Column:

@@ -186,7 +186,8 @@ def test_a_source_is_recognised_and_read(copy):
         from typing import ClassVar
 
         from arb.core.trajectory import Recording, Step
-        from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource, file_stamp
+        from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource
+        from dataset_script.sources.files import file_stamp
 
 
         @dataclass(frozen=True, slots=True)

@@ -134,7 +134,8 @@ class _Build:
                 report.notes.append(finding("allowed_missing", trajectory.trajectory_id))
             else:
                 report.left_out.append(finding("missing", trajectory.trajectory_id))
-        primary = {each.trajectory_id: each for each in self.labels if each.is_primary}
+        of_runs = (each for each in self.labels if each.is_primary and each.level == "run")
+        primary = {each.trajectory_id: each for each in of_runs}
         options = self.options
         task_of = partial(
             PartTask, self.work.parts, self.source, blinding=options.blinding, for_judges=options.for_judges
@@ -211,7 +212,7 @@ class _Build:
         staged, blinding, questions = self.work.staged, self.options.blinding, self.suite.targets
         order = {trajectory.trajectory_id: place for place, (trajectory, _) in enumerate(parts)}
         labels = [each for each in self.labels if each.trajectory_id in order]
-        labels.sort(key=lambda each: (order[each.trajectory_id], each.annotation))
+        labels.sort(key=lambda each: order[each.trajectory_id])
         written = []
         if labels:
             rows = [annotation_row(each, questions) for each in labels]

@@ -9,7 +9,8 @@ from typing import Any, Final
 from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
-from dataset_script.sources.base import FileCounts, SourceListing, valid_text
+from dataset_script.sources.base import FileCounts, SourceListing
+from dataset_script.sources.values import valid_text
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
 """The text for each finding code of `build` and `verify`, by group."""

@@ -13,8 +13,9 @@ from arb.core.suites.targets import RELEASED_YES_NO, Target
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
-from dataset_script.sources.base import Note, RecordedJudgment
+from dataset_script.sources.base import RecordedJudgment
 from dataset_script.sources.released_files import SUCCESS_ABOVE
+from dataset_script.sources.steps import Note
 from dataset_script.tasks import Task
 
 Row = dict[str, Any]
@@ -160,13 +161,16 @@ def judgment_row(trajectory: Trajectory, judgment: RecordedJudgment) -> Row:
 
 
 def annotation_row(labels: Annotation, questions: Iterable[Target] = ()) -> Row:
-    """Return a row of `annotations`, with a column for each of ``questions`` that is the suite's own."""
+    """Return a row of `annotations`, with the columns that ``questions`` need (see `columns_of`)."""
     own = {question.name: labels.answers.get(question.name) for question in questions if question.is_own}
+    items = {"step": labels.of_step, "part": labels.of_part}
+    levels = {question.level for question in questions}
     return {
         "trajectory_id": labels.trajectory_id,
         "annotation": labels.annotation,
         "annotator": labels.annotator,
         **_label_cells(labels),
+        **{level: name for level, name in items.items() if level in levels},
         **own,
     }
 

@@ -4,13 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from arb.core.plugins import leave_out, load_plugins
-from dataset_script.sources.base import (
-    SourceError,
-    TrajectorySource,
-    find_links_out,
-    link_names,
-    no_runs,
-)
+from dataset_script.sources.base import TrajectorySource
+from dataset_script.sources.files import SourceError, find_links_out, link_names, no_runs
 from dataset_script.sources.mixed import MixedSource
 from dataset_script.sources.nearest import nearest_format
 

@@ -18,27 +18,23 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
+from dataset_script.sources.agents import AgentFacts, settings_in
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
+from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import (
     UnusableFileError,
-    data_image,
     file_stamp,
     files_in,
     find_links_out,
     is_behind,
     is_inside,
-    mapping,
-    missing_screenshots,
-    valid_text,
+    json_problems,
 )
 from dataset_script.sources.pickle_values import field
 from dataset_script.sources.pickles import read_pickle
 from dataset_script.sources.released_files import state_in, usage_in
+from dataset_script.sources.steps import Note, missing_screenshots
+from dataset_script.sources.values import data_image, mapping, valid_text
 
 
 def goal_text(goal: Any) -> str:
@@ -77,13 +73,14 @@ class AgentLabSource(TrajectorySource):
 
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "agentlab"
+    expected: ClassVar[str] = f"contains no folder with {ARGUMENTS}; name AgentLab's results folder"
 
     @classmethod
     def open(cls, folder: Path, also_allowed: tuple[str, ...]) -> "AgentLabSource":
         return cls(folder, also_allowed)
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
         return folder.is_dir() and any(path.name == ARGUMENTS for path in files_in(folder))
 
     def list_runs(self) -> SourceListing:
@@ -97,16 +94,8 @@ class AgentLabSource(TrajectorySource):
         runs = sorted(path.parent for path in files_in(self.folder) if path.name == ARGUMENTS)
         runs = [run for run in runs if run not in incomplete and not is_behind(run, links)]
         aside = [run for run in runs if any(part[0] in "_." for part in run.relative_to(self.folder).parts)]
-        found = {run: self._facts_and_order(run) for run in runs if run not in aside}
-        evaluations = [(task, facts) for facts, task, _ in found.values()]
-        agents, notes = name_agents(evaluations, self.agent_from)
-        listed = {
-            run: (f"{task.split('.')[0]}/{agent}/{task}", order)
-            for (run, (_, task, order)), agent in zip(found.items(), agents, strict=True)
-        }
-        problem = f"contains no folder with {ARGUMENTS}; name AgentLab's results folder"
-        facts_known = frozenset[str]().union(*(facts.known for _, facts in evaluations))
-        return self.listing(listed, links, problem, aside, notes, facts_known)
+        found = [self._found(run) for run in runs if run not in aside]
+        return self.listing(found, links, aside)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run, a step at a time. Raises UnusableFileError if the run cannot be used."""
@@ -139,11 +128,8 @@ class AgentLabSource(TrajectorySource):
         files = (path for path in sorted(file.path.iterdir()) if path.is_file())
         return "\n".join((*map(file_stamp, files), *self.also_allowed))
 
-    def _facts_and_order(self, run: Path) -> tuple[AgentFacts, str, tuple[bool, int, str]]:
-        """Return a run's agent and task, from its arguments or else its folder's name, and its sort key.
-
-        The key sorts the runs of an agent on a task.
-        """
+    def _found(self, run: Path) -> FoundRun:
+        """Return a run with the agent and task from its arguments, or else from its folder's name."""
         seed = None
         facts = {"folder": run.absolute().parent.name}
         try:
@@ -163,7 +149,7 @@ class AgentLabSource(TrajectorySource):
             name, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
             agent = AgentFacts(name, facts)
         order = not _has_ended(run), seed if type(seed) is int else 0, run.name
-        return agent, task, order
+        return FoundRun(run, task.split(".")[0], agent, task, order)
 
     def _step(self, run: Path, number: int) -> Step:
         recorded = read_pickle(run / f"step_{number}.pkl.gz", self.also_allowed)
@@ -212,9 +198,10 @@ def _summary(run: Path) -> Mapping[str, Any]:
     if not _has_ended(run):
         raise UnusableFileError("crashed", "summary_info.json is missing, so the run was cut off")
     try:
-        return mapping(json.loads((run / SUMMARY).read_bytes()))
-    except (OSError, ValueError, RecursionError) as error:
-        raise UnusableFileError("not_json", f"summary_info.json: {error}"[:200]) from error
+        with json_problems():
+            return mapping(json.loads((run / SUMMARY).read_bytes()))
+    except UnusableFileError as error:
+        raise UnusableFileError("not_json", f"{SUMMARY}: {error}"[:200]) from error
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import PurePath
 from typing import Any, Final
 
-from dataset_script.sources.base import Note, id_part, valid_text
 from dataset_script.sources.pickle_values import PickledObject
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import id_part, valid_text
 
 _LONGEST_VALUE: Final = 40
 _LONGEST_NAME: Final = 120

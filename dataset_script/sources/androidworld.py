@@ -18,23 +18,12 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    UnusableFileError,
-    call_text,
-    content_of,
-    file_inside,
-    finite,
-    id_part,
-    mapping,
-    missing_screenshots,
-    objects,
-    valid_text,
-)
-from dataset_script.sources.json_values import JsonSource, PlacedRun, as_utf8, json_files, json_values
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
+from dataset_script.sources.files import UnusableFileError, content_of, file_inside, json_files
+from dataset_script.sources.json_values import as_utf8, json_values
+from dataset_script.sources.steps import Note, missing_screenshots
+from dataset_script.sources.values import call_text, finite, mapping, objects, valid_text
 
-BENCHMARK: Final = "androidworld"
 _LINE: Final = re.compile(
     rb'\s*\[?\s*\{(?=[^\[]*"(?:task_name|task_template)"\s*:)[^\[]*"trajectory"\s*:\s*\['
 )
@@ -42,19 +31,20 @@ _ENDS: Final = frozenset({"answer", "terminate", "status"})
 
 
 @dataclass(frozen=True, slots=True)
-class AndroidWorldSource(JsonSource):
+class AndroidWorldSource(TrajectorySource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "androidworld"
-    expected: ClassVar[str] = "results of AndroidWorld in JSON Lines"
+    expected: ClassVar[str] = "contains no results of AndroidWorld in JSON Lines"
+    candidates = staticmethod(json_files)
 
     @staticmethod
-    def recognises(folder: Path) -> bool:
-        return any(_LINE.match(content_of(path, 1 << 16)) for path in json_files(folder))
+    def holds_runs(path: Path) -> bool:
+        return _LINE.match(content_of(path, 1 << 16)) is not None
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no step."""
-        record = mapping(self.value_of(file))
+        record = mapping(value_of(file))
         written = objects(record.get("trajectory"))
         if not written:
             raise UnusableFileError("no_steps")
@@ -81,23 +71,22 @@ class AndroidWorldSource(JsonSource):
     def files_of(self, file: SourceFile) -> Iterator[Path]:
         yield file.path
         with suppress(UnusableFileError):
-            for each in objects(mapping(self.value_of(file)).get("trajectory")):
+            for each in objects(mapping(value_of(file)).get("trajectory")):
                 if (picture := self._picture(each.get("screenshot_path"), file.path)) is not None:
                     yield picture
 
-    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
         for number, (value, place) in enumerate(json_values(path), start=1):
             record, problem = mapping(value), None
             if isinstance(value, Exception):
                 problem = "not_json", str(value)[:200]
             elif not isinstance(record.get("trajectory"), list):
                 problem = "not_a_trajectory", "has no list trajectory"
-            folder = (
-                as_utf8(str(record.get("save_dir") or "")).replace("\\", "/").strip("/").partition("/")[0]
-            )
-            task = record.get("task_name") or record.get("task_template") or number
-            own = "/".join(map(id_part, (BENCHMARK, folder or path.stem, as_utf8(str(task)))))
-            yield PlacedRun(path, f"{self.name_of(path)}#{number}", own, place, problem=problem)
+            folder = as_utf8(str(record.get("save_dir") or "")).replace("\\", "/").strip("/")
+            agent = folder.partition("/")[0] or path.stem
+            task = as_utf8(str(record.get("task_name") or record.get("task_template") or number))
+            name = f"{self.name_of(path)}#{number}"
+            yield FoundRun(path, self.kind, agent, task, (path, number), name, place, problem)
 
     def _step(self, num: int, written: Mapping[str, Any], path: Path) -> Step:
         name, arguments = _call(written)

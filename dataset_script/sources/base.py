@@ -1,4 +1,4 @@
-"""The interface of a source of recorded runs, and helpers that several sources use.
+"""The interface of a source of recorded runs.
 
 A source lists its runs and reads one at a time. `released` reads the layout of the release, `published` our
 own Parquet, and `agentlab` the results of AgentLab and browsergym-experiments. Each other module reads the
@@ -6,67 +6,79 @@ format it is named after. Targets and judgements are ignored. So are scores and 
 reward of benchmarks; `TrajectorySource.scores` has them for a user who asks for them.
 """
 
-import base64
-import binascii
 import hashlib
 import json
-import math
-import os
-import re
-import struct
-import zlib
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from pathlib import Path, PurePosixPath
-from stat import S_ISREG
-from typing import Any, ClassVar, Final, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from arb.core.replies import Verdict
-from arb.core.trajectory import Recording, Step
-
-
-class SourceError(ValueError):
-    """Raised for a folder that is not a usable source of runs; the message says what was expected."""
-
-
-class UnusableFileError(ValueError):
-    """Raised for a file without a usable run; ``code`` is one of `build.report.LEFT_OUT`."""
-
-    def __init__(self, code: str, detail: str = ""):
-        super().__init__(code, detail)
-        self.code, self.detail = code, detail
-
-    def __str__(self) -> str:
-        return self.detail
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A remark on something odd in a file that is used anyway; ``code`` is one of `build.report.NOTES`."""
-
-    code: str
-    detail: str = ""
+from arb.core.trajectory import Recording
+from dataset_script.sources.agents import AgentFacts, name_agents
+from dataset_script.sources.files import (
+    LINES,
+    SourceError,
+    UnusableFileError,
+    file_stamp,
+    files_in,
+    find_links_out,
+    json_problems,
+    link_names,
+    no_runs,
+    read_bytes,
+)
+from dataset_script.sources.json_values import JsonPlace, json_values, read_json_at
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import finite, id_part
 
 
 @dataclass(frozen=True, slots=True)
 class SourceFile:
-    """A run of a source: its path, its name inside the source, and its id."""
+    """A run of a source: its path, its name inside the source, and its id.
+
+    ``place`` is the run's place in a file that has several, and ``problem`` the code and the detail of why it
+    cannot be read. ``details`` are what else its own source needs to read it.
+    """
 
     path: Path
     name: str
     trajectory_id: str
+    place: JsonPlace | None = None
+    problem: tuple[str, str] | None = None
+    details: Any = None
 
     @property
     def size(self) -> int:
         """The approximate number of bytes that have to be read for this run."""
+        if self.place is not None:
+            return self.place.size
         try:
             if self.path.is_dir():
                 return sum(path.stat().st_size for path in self.path.iterdir())
             return self.path.stat().st_size
         except OSError:
             return 0
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRun:
+    """A run before it has an id: its file, and the parts of the id. ``order`` sorts the repeats of an id.
+
+    ``agent`` is the agent's name, or the facts by which the agents of a source are told apart. ``name`` is
+    the path inside the source if it is empty. The other fields are those of `SourceFile`.
+    """
+
+    path: Path
+    benchmark: str
+    agent: str | AgentFacts
+    task: str
+    order: Any = 0
+    name: str = ""
+    place: JsonPlace | None = None
+    problem: tuple[str, str] | None = None
+    details: Any = None
 
 
 Amount = Literal["none", "last", "all"]
@@ -133,159 +145,6 @@ class RecordedJudgment(Verdict):
     reply: str | None
 
 
-MOST_JSON_BYTES: Final = 1_000_000_000
-"""The largest JSON file that is read. It is limited because the whole file is read into memory."""
-
-MOST_IMAGE_BYTES: Final = 50_000_000
-"""The largest picture in a log that is read."""
-
-_DATA_IMAGE: Final = re.compile(r"data:image/[^,]{0,80};base64,")
-_NOT_IN_IDS: Final = re.compile(r"[/\s\x00-\x1f\x7f]+")
-
-
-def valid_text(value: Any) -> str | None:
-    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is not a text."""
-    if not isinstance(value, str):
-        return None
-    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-
-
-def mapping(value: Any) -> Mapping[str, Any]:
-    """Return the value if it is a JSON object, else an empty object."""
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> Sequence[Any]:
-    """Return the value if it is a JSON array, else an empty array."""
-    return value if isinstance(value, list) else ()
-
-
-def finite(value: Any) -> float | None:
-    """Return a JSON number or boolean as a float, or None if it is anything else, infinite or too large."""
-    try:
-        number = float(value) if isinstance(value, int | float) else math.nan
-    except OverflowError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def add_up(values: Iterable[Any]) -> float | None:
-    """Return the sum of the numbers of at least 0 among the values, or None if there is none."""
-    numbers = [
-        value
-        for value in values
-        if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e15
-    ]
-    return sum(numbers) if numbers else None
-
-
-def id_part(name: str) -> str:
-    """Return a name as a part of a trajectory id: without slashes, spaces and control characters."""
-    return _NOT_IN_IDS.sub("_", (valid_text(name) or "").strip()).strip("_") or "unknown"
-
-
-def call_text(name: str, arguments: Any) -> str:
-    """Return a tool call as ``name(key=value, …)``, with values in JSON."""
-    if isinstance(arguments, dict):
-        written = ", ".join(f"{key}={_json_text(value)}" for key, value in arguments.items())
-    else:
-        written = "" if arguments is None else _json_text(arguments)
-    return valid_text(f"{name}({written})") or ""
-
-
-def _json_text(value: Any) -> str:
-    try:
-        return json.dumps(value, ensure_ascii=False)
-    except RecursionError:  # nested almost too deep to be read
-        return "…"
-
-
-def text_of_literal(literal: bytes) -> str:
-    """Return the text of a JSON string literal, or an empty text if it is anything else."""
-    try:
-        value = json.loads(literal)
-    except ValueError:
-        return ""
-    return value if isinstance(value, str) else ""
-
-
-def objects(value: Any) -> list[Mapping[str, Any]]:
-    """Return the objects in a JSON array, without its other elements."""
-    return [each for each in sequence(value) if isinstance(each, dict)]
-
-
-def files_in(source: Path, *, whole: bool = False) -> Iterator[Path]:
-    """Yield every file under a folder, in order, or the file itself. Links to folders are not followed.
-
-    The folders of the released layout are left out, unless ``whole`` is set.
-    """
-    if source.is_file():
-        yield source
-        return
-    for place, folders, names in os.walk(source):
-        skipped = frozenset() if whole else released_folders(Path(place), source)
-        folders[:] = sorted(set(folders) - skipped)
-        yield from (Path(place, name) for name in sorted(names))
-
-
-def released_folders(place: Path, source: Path) -> frozenset[str]:
-    """Return the folders of the released layout in a place, which only its own reader searches."""
-    is_released = place in (source, source / "trajectories") and (place / "cleaned").is_dir()
-    return frozenset({"cleaned", "judgments", "screenshots"} if is_released else ())
-
-
-def content_of(path: Path, size: int = -1) -> bytes:
-    """Return a file's bytes, or its first ``size`` bytes; empty if it is too large or cannot be read."""
-    try:
-        state = path.stat()
-        if not S_ISREG(state.st_mode) or (size < 0 and state.st_size > MOST_JSON_BYTES):
-            return b""  # reading a pipe would block
-        with path.open("rb") as file:
-            return file.read(size)
-    except (OSError, ValueError):
-        return b""
-
-
-def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether a path is inside a source's folder after following all links, even broken ones."""
-    try:
-        return Path(os.path.realpath(path)).is_relative_to(_boundary(folder))
-    except (OSError, ValueError):  # a name that is too long, or has a null character
-        return False
-
-
-def find_links_out(folder: Path) -> frozenset[Path]:
-    """Return the links under a source's folder that lead out of it."""
-    found = []
-    for place, folders, names in os.walk(folder):
-        paths = (Path(place, name) for name in (*folders, *names))
-        found += [path for path in paths if path.is_symlink() and not is_inside(path, folder)]
-    return frozenset(found)
-
-
-def is_behind(path: Path, links: frozenset[Path]) -> bool:
-    """Return whether a path is one of the links, or goes through one."""
-    return bool(links) and not links.isdisjoint((path, *path.parents))
-
-
-def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
-    return tuple(sorted(link.relative_to(folder).as_posix() for link in links))
-
-
-def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
-    """Return the error for a source without runs. It names the links, since the runs may be behind them."""
-    return SourceError(
-        f"{folder}: {problem}" + "".join(f"; {name} is a link out of the source" for name in links)
-    )
-
-
-def _boundary(folder: Path) -> Path:
-    """Return the folder that links must not leave. In the Hub's cache, snapshots link to ``blobs``."""
-    place = Path(os.path.realpath(folder))
-    repository = place.parent.parent
-    return repository if place.parent.name == "snapshots" and (repository / "blobs").is_dir() else place
-
-
 def numbered_ids(runs: Sequence[tuple[str, Any]]) -> list[str]:
     """Return the ids of runs, in the order given. Repeats of an id get ``~2``, ``~3`` and so on.
 
@@ -304,27 +163,51 @@ class TrajectorySource:
     """Recorded runs of one kind. It must be small and picklable, since worker processes get a copy per file.
 
     ``folder`` is a folder, or a file if the runs are in one log. ``kind`` is one word for the manifest, such
-    as ``released``. Subclasses implement `recognises`, `list_runs`, `read` and `identity`, and the methods
-    for judgments if the format has any.
+    as ``released``. Subclasses implement `candidates`, `holds_runs` and `runs_in`, or else `recognises` and
+    `list_runs`. They implement `read`, and the methods for judgments if the format has any.
     """
 
     folder: Path
     agent_from: tuple[str, ...] = field(default=(), kw_only=True)
     kind: ClassVar[str]
+    expected: ClassVar[str] = "contains no runs of this kind"
+    """The error if there is no run."""
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
         """Return whether a folder or log file holds runs of this kind. This must be cheap."""
-        raise NotImplementedError
+        return any(map(cls.holds_runs, cls.candidates(folder)))
 
     @classmethod
     def open(cls, folder: Path, also_allowed: tuple[str, ...]) -> "TrajectorySource":
         """Return the source of a folder; ``also_allowed`` are classes that its pickles may contain."""
         return cls(folder)
 
-    def list_runs(self) -> SourceListing:
-        """List the runs without reading them. Raises SourceError if there are no runs of this kind."""
+    @staticmethod
+    def candidates(folder: Path) -> Iterator[Path]:
+        """Yield the files under a folder that may hold runs, or the file itself."""
         raise NotImplementedError
+
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        """Return whether a candidate holds runs, from its beginning."""
+        raise NotImplementedError
+
+    def runs_in(self, path: Path) -> Iterable[FoundRun]:
+        """Return the runs in a file, and an unusable run for each other value in it."""
+        raise NotImplementedError
+
+    def list_runs(self) -> SourceListing:
+        """List the runs, by file. Raises SourceError if there are no runs of this kind."""
+        links = find_links_out(self.folder)
+        runs: list[FoundRun] = []
+        others = []
+        for path in sorted(set(self.candidates(self.folder)) - links):
+            if self.holds_runs(path):
+                runs += self.runs_in(path)
+            else:
+                others.append(path)
+        return self.listing(runs, links, others)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no trajectory."""
@@ -409,7 +292,7 @@ class TrajectorySource:
 
     def identity(self, file: SourceFile) -> str:
         """Return a text that changes if the run may have changed. It must be cheap: names, sizes, times."""
-        raise NotImplementedError
+        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def list_judgments(self) -> SourceListing:
         """List the judgment files; a trajectory may have several. By default, there are none."""
@@ -433,245 +316,46 @@ class TrajectorySource:
 
     def listing(
         self,
-        runs: Mapping[Path, tuple[str, Any]],
+        runs: Sequence[FoundRun],
         links: Iterable[Path],
-        problem: str,
         others: Iterable[Path] = (),
-        notes: tuple[Note, ...] = (),
+        notes: Iterable[Note] = (),
         facts: Iterable[str] = (),
     ) -> SourceListing:
-        """Return the listing of ``runs``: by path, each run's id and the key that sorts its repeats.
+        """Return the listing of runs, with their ids. Raises SourceError if there is none.
 
-        Raises SourceError with the message ``problem`` if ``runs`` is empty.
+        ``facts`` are those that may name an agent, besides those of the runs.
         """
         names = link_names(links, self.root)
         if not runs:
-            raise no_runs(self.folder, problem, names)
-        ids = zip(runs, numbered_ids(list(runs.values())), strict=True)
-        files = tuple(SourceFile(path, self.name_of(path), each) for path, each in ids)
-        return SourceListing(files, tuple(map(self.name_of, others)), notes, names, frozenset(facts))
+            raise no_runs(self.folder, self.expected, names)
+        told = [
+            (f"{run.benchmark}/{run.task}", run.agent) for run in runs if isinstance(run.agent, AgentFacts)
+        ]
+        agents, same = name_agents(told, self.agent_from)
+        named = iter(agents)
+        ids = []
+        for run in runs:
+            agent = run.agent if isinstance(run.agent, str) else next(named)
+            ids.append(("/".join(map(id_part, (run.benchmark, agent, run.task))), run.order))
+        files = [
+            SourceFile(run.path, run.name or self.name_of(run.path), own, run.place, run.problem, run.details)
+            for run, own in zip(runs, numbered_ids(ids), strict=True)
+        ]
+        known = frozenset(facts).union(*(each.known for _, each in told))
+        return SourceListing(tuple(files), tuple(map(self.name_of, others)), (*notes, *same), names, known)
 
 
-def missing_screenshots(steps: Sequence[Step]) -> list[Note]:
-    """Return a list with a note that names the steps without a screenshot; empty if all have one."""
-    missing = [str(step.num) for step in steps if step.screenshot is None]
-    return [Note("missing_screenshot", f"steps {', '.join(missing)} of {len(steps)}")] if missing else []
+def value_of(file: SourceFile) -> Any:
+    """Return the JSON value of a run, or the list of all values if it is a file of JSON Lines.
 
-
-Item = TypeVar("Item")
-
-
-def in_order(items: Sequence[Item], number: Callable[[Item], Any]) -> tuple[Sequence[Item], list[Note]]:
-    """Return the items in the order of their numbers, without repeats, and notes on what changed.
-
-    An item that equals the one before with the same number is a repeat. If items with the same number differ,
-    or if some have no number, all remain in their recorded order.
+    Raises UnusableFileError if the value cannot be read.
     """
-    numbers = [number(item) for item in items]
-    if not all(type(each) is int for each in numbers) or numbers == sorted({*numbers}):
-        return items, []
-    kept: dict[int, list[Item]] = {}
-    for each, item in zip(numbers, items, strict=True):
-        if item not in kept.setdefault(each, []):
-            kept[each].append(item)
-    repeats = sorted({each for each in numbers if numbers.count(each) > len(kept[each])})
-    notes = [Note("repeated_steps", ", ".join(map(str, repeats))[:80])] if repeats else []
-    if any(len(group) > 1 for group in kept.values()):
-        twice = [each for each, group in kept.items() if len(group) > 1]
-        return items, [Note("unordered_steps", ", ".join(map(str, twice))[:80])]
-    left = [item for (item,) in kept.values()]
-    ordered = [item for _, (item,) in sorted(kept.items())]
-    if ordered != left:
-        notes.append(Note("reordered", str(numbers)[:80]))
-    return ordered, notes
-
-
-def ordered_steps(steps: tuple[Step, ...]) -> tuple[tuple[Step, ...], list[Note]]:
-    """Return the steps with increasing numbers, and notes on what changed.
-
-    Steps whose numbers cannot order them are numbered from 0 in their recorded order.
-    """
-    ordered, notes = in_order(steps, lambda step: step.num)
-    numbers = [step.num for step in ordered]
-    if numbers != sorted({*numbers}):
-        notes.append(Note("renumbered", f"written: {str(numbers)[:80]}"))
-        ordered = [replace(step, num=num) for num, step in enumerate(ordered)]
-    return tuple(ordered), notes
-
-
-def file_inside(name: str, folder: Path, root: Path) -> Path:
-    """Return the file that a log in ``folder`` names. Raises UnusableFileError unless it is inside ``root``.
-
-    Addresses, absolute paths, paths with ``..`` and links that leave the source are refused.
-    """
-    shortened = name[:200]
-    if "://" in name[:30] or name.startswith("data:"):
-        raise UnusableFileError("unreadable", f"{shortened} is an address, not a file of the source")
-    pure = PurePosixPath(name.replace("\\", "/"))
-    if pure.is_absolute() or ".." in pure.parts or re.match(r"[A-Za-z]:", name):
-        raise UnusableFileError("unreadable", f"{shortened} is outside the source")
-    path = folder.joinpath(*pure.parts)
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):  # a name too long for the system
-        is_file = False
-    if not is_file:
-        raise UnusableFileError("unreadable", f"{shortened} is missing")
-    if not is_inside(path, root):
-        raise UnusableFileError("unreadable", f"{shortened} is a link that leaves the source")
-    return path
-
-
-def file_stamp(path: Path) -> str:
-    try:
-        found = path.stat()
-    except (OSError, ValueError):
-        return f"{path.name} absent"
-    return f"{path.name} {found.st_size} {found.st_mtime_ns}"
-
-
-def texts_in(path: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...]:
-    """Return the JSON texts that a pattern finds in a file, without repeats. A file is read only once."""
-    return _texts_in(path, pattern, file_stamp(path))
-
-
-@lru_cache(maxsize=10_000)
-def _texts_in(path: Path, pattern: re.Pattern[bytes], _stamp: str) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(map(text_of_literal, pattern.findall(content_of(path)))))
-
-
-def data_image(address: Any) -> bytes | None:
-    """Return the picture in a ``data:`` URL as bytes, or None if it is too large or something else."""
-    found = _DATA_IMAGE.match(address) if isinstance(address, str) else None
-    if found is None or 3 * (len(address) - found.end()) / 4 > MOST_IMAGE_BYTES:
-        return None
-    try:
-        return base64.b64decode(address[found.end() :], validate=True)
-    except (binascii.Error, ValueError):  # ValueError: characters beyond ASCII
-        return None
-
-
-def read_json_object(path: Path) -> Mapping[str, Any]:
-    """Return the JSON object in a file. Raises UnusableFileError for anything else."""
-    try:
-        state = path.stat()
-        if not S_ISREG(state.st_mode):  # reading a pipe would block
-            raise UnusableFileError("unreadable", "is not a regular file")
-        if state.st_size > MOST_JSON_BYTES:
-            raise UnusableFileError("not_json", f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
-        content = json.loads(path.read_bytes())
-    except OSError as error:
-        raise UnusableFileError("unreadable", error.strerror or str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise UnusableFileError("not_json", str(error)[:200]) from error
-    if not isinstance(content, dict):
-        raise UnusableFileError("not_a_trajectory", "is not a JSON object")
-    return content
-
-
-@dataclass(frozen=True, slots=True)
-class JsonPlace:
-    """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
-
-    In a zip file it starts at the member's header, ``method`` is the compression (0: none, 8: Deflate, 93:
-    Zstandard), and ``size`` and ``crc`` are those of the unpacked text. In other files ``method`` is None.
-    """
-
-    start: int
-    stored: int
-    size: int
-    method: int | None = None
-    crc: int = 0
-
-
-def read_json_at(path: Path, place: JsonPlace) -> Any:
-    """Return the JSON value at a place. Raises UnusableFileError if it is too large or cannot be read."""
-    if max(place.size, place.stored) > MOST_JSON_BYTES:
-        raise UnusableFileError("not_json", f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
-    try:
-        with path.open("rb") as file:
-            file.seek(place.start)
-            if place.method is not None:
-                head = file.read(30)
-                if not head.startswith(b"PK\x03\x04") or len(head) < 30:
-                    raise ValueError("its place in the zip file is wrong")
-                file.seek(sum(struct.unpack("<HH", head[26:])), os.SEEK_CUR)
-            packed = file.read(min(place.stored, os.fstat(file.fileno()).st_size))
-        return json.loads(packed if place.method is None else _unpacked(packed, place))
-    except OSError as error:
-        raise UnusableFileError("unreadable", error.strerror or str(error)) from error
-    except (ValueError, RecursionError, OverflowError) as error:
-        raise UnusableFileError("not_json", str(error)[:200]) from error
-
-
-_SPACE: Final = re.compile(r"[ \t\r\n]*")
-
-
-def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
-    """Yield (key, value, place) for the values of the JSON object in a file, one at a time.
-
-    The array with the key ``array`` is yielded as one item per element. Texts are decoded as Latin-1, in
-    which each character is one byte, so text offsets are file offsets. Use `read_json_at` to decode a value
-    properly. Raises OSError. If the object is incomplete, yields the values before the fault and then raises
-    ValueError or RecursionError.
-    """
-    if path.stat().st_size > MOST_JSON_BYTES:
-        raise ValueError(f"is larger than {MOST_JSON_BYTES / 1e9:g} GB")
-    text = path.read_bytes().decode("latin-1")
-    decode = json.JSONDecoder().raw_decode
-    at = _after(text, 3 if text.startswith("\xef\xbb\xbf") else 0, "{")
-    while not text.startswith("}", at):
-        key, at = decode(text, at)
-        at = _after(text, at, ":")
-        if key == array and text.startswith("[", at):
-            at = _after(text, at, "[")
-            while not text.startswith("]", at):
-                value, end = decode(text, at)
-                yield key, value, JsonPlace(at, end - at, end - at)
-                at = _comma(text, end)
-            at += 1
-        else:
-            value, end = decode(text, at)
-            yield key, value, JsonPlace(at, end - at, end - at)
-            at = end
-        at = _comma(text, at)
-
-
-def _after(text: str, at: int, mark: str) -> int:
-    """Return the place after a mark and spaces. Raises ValueError if the mark is missing."""
-    at = _skip_space(text, at)
-    if not text.startswith(mark, at):
-        raise ValueError(f"byte {at}: {mark!r} is missing")
-    return _skip_space(text, at + len(mark))
-
-
-def _comma(text: str, at: int) -> int:
-    """Return the place after a comma, or after spaces if the comma is missing."""
-    at = _skip_space(text, at)
-    return _after(text, at, ",") if text.startswith(",", at) else at
-
-
-def _skip_space(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
-    return found.end() if found else at
-
-
-def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
-    """Return a member's content. Raises ValueError unless its size and checksum are as recorded."""
-    try:
-        match place.method:
-            case 0:
-                content = packed
-            case 8:
-                content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, place.size + 1)
-            case 93:  # Zstandard, which Python's own zipfile reads only from 3.14 on
-                import pyarrow as pa  # noqa: PLC0415 - heavy, only for Zstandard
-
-                content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)
-            case _:
-                raise ValueError(f"uses an unsupported compression (method {place.method})")
-    except (zlib.error, OSError) as error:
-        raise ValueError(f"cannot be unpacked ({error})") from error
-    if len(content) != place.size or zlib.crc32(content) != place.crc:
-        raise ValueError("is damaged: its size or checksum differs from the zip file's directory")
-    return content
+    if file.problem:
+        raise UnusableFileError(*file.problem)
+    if file.place is not None:
+        return read_json_at(file.path, file.place)
+    if file.path.suffix.lower() in LINES:
+        return [read_json_at(file.path, place) for _, place in json_values(file.path)]
+    with json_problems():
+        return json.loads(read_bytes(file.path))

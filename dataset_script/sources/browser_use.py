@@ -23,7 +23,6 @@ import json
 import os
 import re
 import tempfile
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -32,33 +31,20 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, RunUsage, Step
-from dataset_script.sources.agents import AgentFacts, name_agents
-from dataset_script.sources.base import (
-    Note,
+from dataset_script.sources.agents import AgentFacts
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
+from dataset_script.sources.files import (
     SourceError,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
     UnusableFileError,
-    add_up,
-    call_text,
     content_of,
-    data_image,
     file_inside,
-    file_stamp,
     files_in,
-    find_links_out,
-    id_part,
-    in_order,
-    mapping,
-    missing_screenshots,
     read_json_object,
-    sequence,
     texts_in,
-    valid_text,
 )
+from dataset_script.sources.steps import Note, in_order, missing_screenshots
+from dataset_script.sources.values import add_up, call_text, data_image, mapping, sequence, valid_text
 
-BENCHMARK: Final = "browser-use"
 TASKS: Final = "tasks.json"
 """The file with goals by task id, for runs that record no task."""
 
@@ -85,34 +71,29 @@ class BrowserUseSource(TrajectorySource):
     """The histories under a folder, or a single history file."""
 
     kind: ClassVar[str] = "browser-use"
+    expected: ClassVar[str] = (
+        "contains no history of browser-use; name the folder of the files that save_to_file wrote"
+    )
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
-        beginnings = map(_begins, _json_files(folder))
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
+        beginnings = map(_begins, cls.candidates(folder))
         return any(found is not None and found[1] for found in beginnings)
 
-    def list_runs(self) -> SourceListing:
-        """List the runs by name, repeats by when their last step ended. Raises SourceError without runs."""
-        links = find_links_out(self.folder)
-        paths = sorted(set(_json_files(self.folder)) - links)
-        tasks = {path: _task_folder(path) for path in paths if _begins(path)}
-        evaluations = [
-            (task.name, AgentFacts(task.parent.name, {"folder": task.parent.parent.name}))
-            for task in tasks.values()
-        ]
-        agents, same = name_agents(evaluations, self.agent_from)
-        ids = {
-            path: "/".join(map(id_part, (BENCHMARK, agent, task.name)))
-            for (path, task), agent in zip(tasks.items(), agents, strict=True)
-        }
-        times = Counter(ids.values())
-        runs = {path: (each, (_ended(path) if times[each] > 1 else 0.0, path)) for path, each in ids.items()}
-        of_goals = {goals_file(path, self.root) for path in runs}
-        for path in of_goals:  # report a tasks.json that cannot be read before any run is read
-            goals_of(path)
-        others = [path for path in paths if path not in runs and path not in of_goals]
-        problem = "contains no history of browser-use; name the folder of the files that save_to_file wrote"
-        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
+    @staticmethod
+    def candidates(folder: Path) -> Iterator[Path]:
+        files = (path for path in files_in(folder) if path == folder or path.name.lower().endswith(".json"))
+        return (path for path in files if path.name != TASKS)
+
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        return _begins(path) is not None
+
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
+        goals_of(goals_file(path, self.root))  # report one that cannot be read before any run is read
+        task = _task_folder(path)
+        agent = AgentFacts(task.parent.name, {"folder": task.parent.parent.name})
+        yield FoundRun(path, self.kind, agent, task.name, (_ended(path), path))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError, or SourceError if tasks.json cannot be read."""
@@ -145,9 +126,6 @@ class BrowserUseSource(TrajectorySource):
         yield goals_file(file.path, self.root)
         names = sorted(texts_in(file.path, _SCREENSHOT_PATH))
         yield from filter(None, (self._find_picture(file.path, name) for name in names))
-
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
         """Return a step for each state that the agent saw, and one for the results of its last actions.
@@ -386,10 +364,6 @@ def _task_folder(path: Path) -> Path:
     """Return a path named after the task: the file without its ending, or its folder (see `_OWN_FOLDER`)."""
     place = path.parent.resolve() / path.stem
     return place.parent if re.sub(r"[^a-z]", "", path.stem.lower()) in _OWN_FOLDER else place
-
-
-def _json_files(source: Path) -> Iterator[Path]:
-    return (path for path in files_in(source) if path == source or path.name.lower().endswith(".json"))
 
 
 def _begins(path: Path) -> re.Match[bytes] | None:

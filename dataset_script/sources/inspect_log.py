@@ -21,7 +21,7 @@ import re
 import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
@@ -29,31 +29,18 @@ from zipfile import BadZipFile, ZipFile
 
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
-from dataset_script.sources.base import (
-    JsonPlace,
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
+from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource, value_of
+from dataset_script.sources.files import (
     UnusableFileError,
-    add_up,
-    call_text,
     content_of,
-    data_image,
-    file_stamp,
     files_in,
     find_links_out,
-    finite,
-    id_part,
-    json_parts,
-    link_names,
-    no_runs,
-    numbered_ids,
-    objects,
-    read_json_at,
-    valid_text,
+    json_problems,
 )
+from dataset_script.sources.json_values import JsonPlace, json_parts, read_json_at
 from dataset_script.sources.pickle_values import field
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import add_up, call_text, data_image, finite, objects, valid_text
 
 _JSON_LOG: Final = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{'
@@ -97,91 +84,77 @@ class _Log:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggedSample(SourceFile):
-    """A sample and its place in the log, or an unreadable log with the code and detail of its problem."""
-
-    place: JsonPlace | None = None
-    evaluation: _Evaluation | None = None
-    problem: tuple[str, str] = ("unreadable", "")
-
-    @property
-    def size(self) -> int:
-        return self.place.size if self.place else 0
-
-
-@dataclass(frozen=True, slots=True)
 class InspectSource(TrajectorySource):
     """A log, or a folder with logs anywhere in it."""
 
     kind: ClassVar[str] = "inspect"
+    expected: ClassVar[str] = "no sample in a log of Inspect (a .eval or .json file)"
 
     @staticmethod
-    def recognises(path: Path) -> bool:
-        return next(_logs_in(path), None) is not None
+    def candidates(folder: Path) -> Iterator[Path]:
+        """Yield the logs: `.eval`, and `.json` that begins like a log."""
+        for each in files_in(folder):
+            if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
+                continue
+            if each.suffix == ".eval" or _JSON_LOG.match(content_of(each, 400)):
+                yield each
+
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        return True
 
     def list_runs(self) -> SourceListing:
         """List the samples of each log. Raises SourceError if there is no sample."""
         links = find_links_out(self.folder)
-        names = link_names(links, self.root)
-        paths = sorted(set(_logs_in(self.folder)) - links)
-        logs = [_read_log(path, self.name_of(path)) for path in paths]
+        logs = [
+            _read_log(path, self.name_of(path)) for path in sorted(set(self.candidates(self.folder)) - links)
+        ]
         read = [(log, log.evaluation) for log in logs if log.evaluation is not None]
         begun: dict[Any, str] = {}
         latest: dict[Any, _Log] = {}
         for log, of in sorted(read, key=lambda each: (each[1].created, each[0].name)):
             begun.setdefault(of.key, of.created)
             latest |= {(of.key, *sample): log for sample in log.samples}
-        notes, samples, runs = [], [], []
-        evaluations = [(of.task, of.facts) for _, of in read]
-        agents, same = name_agents(evaluations, self.agent_from)
+        notes, runs = [], []
+        agents, same = name_agents([(of.task, of.facts) for _, of in read], self.agent_from)
         for (log, of), agent in zip(read, agents, strict=True):
             left = 0
-            for (sample_id, epoch), place in log.samples.items():
-                if latest[of.key, sample_id, epoch] is not log:
+            for (sample, epoch), place in log.samples.items():
+                if latest[of.key, sample, epoch] is not log:
                     left += 1
                     continue
-                task = "/".join(map(id_part, (of.task, agent, sample_id)))
-                runs.append((task, (of.seed, begun[of.key], of.task_id, epoch)))
-                name = f"{log.name}#{sample_id}_epoch_{epoch}"
-                samples.append(LoggedSample(log.path, name, task, place, of))
+                order, name = (
+                    (of.seed, begun[of.key], of.task_id, epoch),
+                    f"{log.name}#{sample}_epoch_{epoch}",
+                )
+                details = of.model, of.submit_tools
+                runs.append(FoundRun(log.path, of.task, agent, sample, order, name, place, None, details))
             if of.status != "success":
                 notes.append(Note("unfinished_log", f"{log.name}: {of.status}"))
             if left:
                 notes.append(Note("earlier_attempt", f"{log.name}: {left} of {len(log.samples)} samples"))
-        ids = numbered_ids(runs)
-        files = [replace(each, trajectory_id=own) for each, own in zip(samples, ids, strict=True)]
         for log in logs:
             if log.problem:
-                unknown = f"unknown/unknown/{id_part(log.path.stem)}"
-                files.append(LoggedSample(log.path, log.name, unknown, problem=log.problem))
-        if not files:
-            raise no_runs(self.folder, "no sample in a log of Inspect (a .eval or .json file)", names)
+                unknown = (0, "", "", 0)
+                runs.append(FoundRun(log.path, "", "", log.path.stem, unknown, problem=log.problem))
         facts = frozenset[str]().union(*(of.facts.known for _, of in read))
-        return SourceListing(tuple(files), (), (*notes, *same), names, facts)
+        return self.listing(runs, links, (), (*notes, *same), facts)
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one sample. Raises UnusableFileError if it has no run."""
-        if not isinstance(file, LoggedSample):
-            raise UnusableFileError("not_a_trajectory", "it was not listed from a log of Inspect")
-        if file.place is None or file.evaluation is None:
-            raise UnusableFileError(*file.problem)
-        sample = read_json_at(file.path, file.place)
+        sample = value_of(file)
         if not isinstance(sample, dict):
             raise UnusableFileError("not_a_trajectory", "the sample is not a JSON object")
         if isinstance(sample.get("invalidation"), dict):
             raise UnusableFileError("invalid")
         try:
-            return read_sample(
-                sample, file.trajectory_id, file.evaluation.model, file.evaluation.submit_tools
-            )
+            return read_sample(sample, file.trajectory_id, *file.details)
         except RecursionError as error:
             raise UnusableFileError("not_a_trajectory", "is nested too deeply") from error
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
         """Return a sample's scores by scorer; a scorer with several values gives ``scorer.value``."""
-        if not isinstance(file, LoggedSample) or file.place is None:
-            return {}
-        sample = read_json_at(file.path, file.place)
+        sample = value_of(file)
         scorers = field(sample, "scores") or {"score": field(sample, "score")}
         found: dict[str, float] = {}
         for scorer, score in scorers.items() if isinstance(scorers, dict) else ():
@@ -197,31 +170,16 @@ class InspectSource(TrajectorySource):
 
     def own_files(self) -> Iterator[Path]:
         """Return every log, because a log that was retried has no run of its own."""
-        return _logs_in(self.folder)
-
-    def identity(self, file: SourceFile) -> str:
-        return f"{file.name} {file_stamp(file.path)}"
-
-
-def _logs_in(path: Path) -> Iterator[Path]:
-    """Yield the logs under a folder, or the file itself: `.eval`, and `.json` that begins like a log."""
-    for each in files_in(path):
-        if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
-            continue
-        if each.suffix == ".eval" or _JSON_LOG.match(content_of(each, 400)):
-            yield each
+        return self.candidates(self.folder)
 
 
 def _read_log(path: Path, name: str) -> _Log:
     log = _Log(path, name, {})
     try:
-        (_read_directory if path.suffix == ".eval" else _read_places)(log)
+        with json_problems():
+            (_read_directory if path.suffix == ".eval" else _read_places)(log)
     except UnusableFileError as problem:
         log.problem = problem.code, problem.detail
-    except OSError as error:
-        log.problem = "unreadable", error.strerror or str(error)
-    except (ValueError, RecursionError) as error:
-        log.problem = "not_json", str(error)[:200]
     return log
 
 

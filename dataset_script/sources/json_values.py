@@ -1,98 +1,71 @@
-"""Runs that are JSON values in a file: a whole file, the elements of an array, or the lines of JSON Lines."""
+"""Read single JSON values of a file: the elements of an array, the lines of JSON Lines, or parts of a log."""
 
 import json
+import os
 import re
+import struct
+import zlib
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
-from dataset_script.sources.base import (
-    JsonPlace,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    UnusableFileError,
-    content_of,
-    file_stamp,
-    files_in,
-    find_links_out,
-    link_names,
-    no_runs,
-    numbered_ids,
-    read_json_at,
-)
-
-LINES: Final = frozenset({".jsonl", ".ndjson"})
-_SPACE: Final = re.compile(r"[\s,]*")
-_NOWHERE: Final = JsonPlace(0, 0, 0)
-_UTF8_MARK: Final = "\xef\xbb\xbf"
+from dataset_script.sources.files import LINES, check_size, content_of, json_problems, read_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class PlacedRun(SourceFile):
-    """A run at a place in a file, or the code and detail of why it cannot be read.
+class JsonPlace:
+    """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
 
-    If ``is_lines``, the run is all the values of a file.
+    In a zip file it starts at the member's header, ``method`` is the compression (0: none, 8: Deflate, 93:
+    Zstandard), and ``size`` and ``crc`` are those of the unpacked text. In other files ``method`` is None.
     """
 
-    place: JsonPlace = _NOWHERE
-    is_lines: bool = False
-    problem: tuple[str, str] | None = None
-
-    @property
-    def size(self) -> int:
-        return self.place.size
+    start: int
+    stored: int
+    size: int
+    method: int | None = None
+    crc: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class JsonSource(TrajectorySource):
-    """Runs that are JSON values. A subclass says which files hold them, and yields the runs of a file."""
-
-    expected: ClassVar[str]
-    """What the source contains, for the error if it does not."""
-
-    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
-        """Yield the runs of a file, and an unusable run for each other value."""
-        raise NotImplementedError
-
-    def list_runs(self) -> SourceListing:
-        """List the runs, repeats in the order of the files. Raises SourceError if there is no run."""
-        links = find_links_out(self.folder)
-        names, found, others = link_names(links, self.root), list[PlacedRun](), []
-        for path in sorted(set(json_files(self.folder)) - links):
-            if self.recognises(path):
-                found += self.runs_in(path)
-            else:
-                others.append(self.name_of(path))
-        if not any(run.problem is None for run in found):
-            raise no_runs(self.folder, f"contains no {self.expected}", names)
-        ids = numbered_ids([(run.trajectory_id, place) for place, run in enumerate(found)])
-        files = tuple(replace(run, trajectory_id=own) for run, own in zip(found, ids, strict=True))
-        return SourceListing(files, tuple(others), (), names)
-
-    def value_of(self, file: SourceFile) -> Any:
-        """Return the JSON value of a run. Raises UnusableFileError if it cannot be read."""
-        if not isinstance(file, PlacedRun):
-            raise UnusableFileError("not_a_trajectory", "was not listed from this source")
-        if file.problem:
-            raise UnusableFileError(*file.problem)
-        if file.is_lines:
-            return [read_json_at(file.path, place) for _, place in json_values(file.path)]
-        return read_json_at(file.path, file.place)
-
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join((file.name, *map(file_stamp, self.files_of(file))))
-
-    def files_of(self, file: SourceFile) -> Iterator[Path]:
-        """Yield the file of a run and its pictures."""
-        raise NotImplementedError
+def read_json_at(path: Path, place: JsonPlace) -> Any:
+    """Return the JSON value at a place. Raises UnusableFileError if it is too large or cannot be read."""
+    check_size(max(place.size, place.stored))
+    with json_problems(), path.open("rb") as file:
+        file.seek(place.start)
+        if place.method is not None:
+            head = file.read(30)
+            if not head.startswith(b"PK\x03\x04") or len(head) < 30:
+                raise ValueError("its place in the zip file is wrong")
+            file.seek(sum(struct.unpack("<HH", head[26:])), os.SEEK_CUR)
+        packed = file.read(min(place.stored, os.fstat(file.fileno()).st_size))
+        return json.loads(packed if place.method is None else _unpacked(packed, place))
 
 
-def json_files(source: Path) -> Iterator[Path]:
-    """Yield the JSON and JSON Lines files under a folder, or the file itself."""
-    suffixes = (".json", *LINES)
-    return (path for path in files_in(source) if path == source or path.suffix.lower() in suffixes)
+def _unpacked(packed: bytes, place: JsonPlace) -> bytes:
+    """Return a member's content. Raises ValueError unless its size and checksum are as recorded."""
+    try:
+        match place.method:
+            case 0:
+                content = packed
+            case 8:
+                content = zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, place.size + 1)
+            case 93:  # Zstandard, which Python's own zipfile reads only from 3.14 on
+                import pyarrow as pa  # noqa: PLC0415 - heavy, only for Zstandard
+
+                content = pa.Codec("zstd").decompress(packed, decompressed_size=place.size, asbytes=True)
+            case _:
+                raise ValueError(f"uses an unsupported compression (method {place.method})")
+    except (zlib.error, OSError) as error:
+        raise ValueError(f"cannot be unpacked ({error})") from error
+    if len(content) != place.size or zlib.crc32(content) != place.crc:
+        raise ValueError("is damaged: its size or checksum differs from the zip file's directory")
+    return content
+
+
+_UTF8_MARK: Final = "\xef\xbb\xbf"
+_SPACE: Final = re.compile(r"[ \t\r\n]*")
+_SPACE_AND_COMMAS: Final = re.compile(r"[\s,]*")
 
 
 def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
@@ -103,9 +76,9 @@ def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
     that line, other files are not.
     """
     text, is_lines = content_of(path).decode("latin-1"), path.suffix.lower() in LINES
-    at, end = _skip(text, len(_UTF8_MARK) if text.startswith(_UTF8_MARK) else 0), len(text)
+    at, end = _skip(text, 3 if text.startswith(_UTF8_MARK) else 0, _SPACE_AND_COMMAS), len(text)
     if text.startswith("[", at) and not is_lines:
-        at, end = _skip(text, at + 1), len(text.rstrip().removesuffix("]"))
+        at, end = _skip(text, at + 1, _SPACE_AND_COMMAS), len(text.rstrip().removesuffix("]"))
     decode = json.JSONDecoder().raw_decode
     while at < end:
         try:
@@ -114,7 +87,7 @@ def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
             line_end = text.find("\n", at, end) if is_lines else end
             value, after = error, line_end if line_end >= 0 else end
         yield value, JsonPlace(at, after - at, after - at)
-        at = _skip(text, after)
+        at = _skip(text, after, _SPACE_AND_COMMAS)
 
 
 def as_utf8(text: str) -> str:
@@ -122,6 +95,48 @@ def as_utf8(text: str) -> str:
     return text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 
-def _skip(text: str, at: int) -> int:
-    found = _SPACE.match(text, at)
+def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
+    """Yield (key, value, place) for the values of the JSON object in a file, one at a time.
+
+    The array with the key ``array`` is yielded as one item per element. Texts are decoded as Latin-1, in
+    which each character is one byte, so text offsets are file offsets. Use `read_json_at` to decode a value
+    properly. Raises UnusableFileError if the file cannot be read. If the object is incomplete, yields the
+    values before the fault and then raises ValueError or RecursionError.
+    """
+    text = read_bytes(path).decode("latin-1")
+    decode = json.JSONDecoder().raw_decode
+    at = _after(text, 3 if text.startswith(_UTF8_MARK) else 0, "{")
+    while not text.startswith("}", at):
+        key, at = decode(text, at)
+        at = _after(text, at, ":")
+        if key == array and text.startswith("[", at):
+            at = _after(text, at, "[")
+            while not text.startswith("]", at):
+                value, end = decode(text, at)
+                yield key, value, JsonPlace(at, end - at, end - at)
+                at = _comma(text, end)
+            at += 1
+        else:
+            value, end = decode(text, at)
+            yield key, value, JsonPlace(at, end - at, end - at)
+            at = end
+        at = _comma(text, at)
+
+
+def _after(text: str, at: int, mark: str) -> int:
+    """Return the place after a mark and spaces. Raises ValueError if the mark is missing."""
+    at = _skip(text, at)
+    if not text.startswith(mark, at):
+        raise ValueError(f"byte {at}: {mark!r} is missing")
+    return _skip(text, at + len(mark))
+
+
+def _comma(text: str, at: int) -> int:
+    """Return the place after a comma, or after spaces if the comma is missing."""
+    at = _skip(text, at)
+    return _after(text, at, ",") if text.startswith(",", at) else at
+
+
+def _skip(text: str, at: int, skipped: re.Pattern[str] = _SPACE) -> int:
+    found = skipped.match(text, at)
     return found.end() if found else at

@@ -6,40 +6,24 @@ from pathlib import Path
 from typing import ClassVar
 
 from arb.core.trajectory import Recording
-from dataset_script.sources.base import (
-    Amount,
-    Note,
-    RecordedJudgment,
-    SourceError,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    UnusableFileError,
-)
-
-
-@dataclass(frozen=True, slots=True)
-class MixedRun(SourceFile):
-    """A run with its format, ``kind``, and its id among the runs of that format."""
-
-    kind: str
-    own: SourceFile
-
-    @property
-    def size(self) -> int:
-        return self.own.size
+from dataset_script.sources.base import Amount, RecordedJudgment, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import SourceError
+from dataset_script.sources.steps import Note
 
 
 @dataclass(frozen=True, slots=True)
 class MixedSource(TrajectorySource):
-    """The runs of several formats in a folder. ``parts`` has one source per format."""
+    """The runs of several formats in a folder. ``parts`` has one source per format.
+
+    The details of a run are its format, and the run as that source listed it.
+    """
 
     parts: tuple[TrajectorySource, ...] = ()
 
     kind: ClassVar[str] = "mixed"
 
     def kind_of(self, file: SourceFile) -> str:
-        return file.kind if isinstance(file, MixedRun) else self.kind
+        return self._of(file)[0].kind
 
     def list_runs(self) -> SourceListing:
         """List the runs of all formats.
@@ -68,7 +52,7 @@ class MixedSource(TrajectorySource):
                 if file.path in new and all(path == file.path for path in outer):
                     own_id = _free(file.trajectory_id, taken)
                     taken.add(own_id)
-                    runs.append(MixedRun(file.path, file.name, own_id, part.kind, file))
+                    runs.append(replace(file, trajectory_id=own_id, details=(part.kind, file)))
             paths |= new
         if not runs:
             raise SourceError(f"{self.folder}: contains no run that can be listed")
@@ -114,12 +98,8 @@ class MixedSource(TrajectorySource):
     def list_judgments(self) -> SourceListing:
         """List the judgments of the released layout, the only one that has any next to other formats."""
         listings = [(part.kind, part.list_judgments()) for part in self.parts]
-        files = tuple(
-            MixedRun(file.path, file.name, file.trajectory_id, kind, file)
-            for kind, listing in listings
-            for file in listing.files
-        )
-        return SourceListing(files, tuple(name for _, listing in listings for name in listing.others))
+        files = [replace(file, details=(kind, file)) for kind, listing in listings for file in listing.files]
+        return SourceListing(tuple(files), tuple(name for _, listing in listings for name in listing.others))
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         part, own = self._of(file)
@@ -131,9 +111,8 @@ class MixedSource(TrajectorySource):
 
     def _of(self, file: SourceFile) -> tuple[TrajectorySource, SourceFile]:
         """Return the source of a run, and the run as that source listed it."""
-        if not isinstance(file, MixedRun):
-            raise UnusableFileError("not_a_trajectory", "it was not listed from this folder")
-        return next(part for part in self.parts if part.kind == file.kind), file.own
+        kind, own = file.details
+        return next(part for part in self.parts if part.kind == kind), own
 
 
 def _free(trajectory_id: str, taken: set[str]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from arb.core.console import printable
-from dataset_script.sources.base import content_of, files_in
+from dataset_script.sources.files import content_of, files_in
 
 _KNOWN: Final = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 _MOST_FILES: Final = 200

@@ -22,27 +22,18 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources.agents import AgentFacts, name_agents
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
+from dataset_script.sources.agents import AgentFacts
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
+from dataset_script.sources.files import (
     UnusableFileError,
     content_of,
     file_inside,
-    file_stamp,
     files_in,
-    find_links_out,
-    id_part,
-    in_order,
-    missing_screenshots,
     read_json_object,
-    sequence,
-    valid_text,
 )
+from dataset_script.sources.steps import Note, in_order, missing_screenshots
+from dataset_script.sources.values import id_part, sequence, valid_text
 
-BENCHMARK: Final = "online-mind2web"
 RESULT: Final = "result.json"
 PICTURES: Final = "trajectory"
 VERSION_2: Final = "online-mind2web-v2"
@@ -60,34 +51,27 @@ class OnlineMind2WebSource(TrajectorySource):
     """The runs under a folder, or the single run of a result.json."""
 
     kind: ClassVar[str] = "online-mind2web"
+    expected: ClassVar[str] = (
+        f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
+    )
+
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
+        return any(map(_is_result, cls.candidates(folder)))
 
     @staticmethod
-    def recognises(folder: Path) -> bool:
-        return any(_is_result(path) for path in _results(folder))
+    def candidates(folder: Path) -> Iterator[Path]:
+        return (path for path in files_in(folder) if path.name == RESULT)
 
-    def list_runs(self) -> SourceListing:
-        """List the runs by name, without reading them. Raises SourceError if there is no run.
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        """Return whether a file is a result. A broken one next to a ``trajectory/`` is reported when read."""
+        return (path.parent / PICTURES).is_dir() or _is_result(path)
 
-        A result.json next to a ``trajectory/`` is always listed. If it is broken, `read` raises an exception.
-        """
-        links = find_links_out(self.folder)
-        found, others = {}, []
-        for path in sorted(set(_results(self.folder)) - links):
-            if (path.parent / PICTURES).is_dir() or _is_result(path):
-                found[path] = path.parent.resolve()  # because a folder may be given as ``.`` or ``..``
-            else:
-                others.append(path)
-        evaluations = [
-            (run.name, AgentFacts(run.parent.name, {"folder": run.parent.parent.name}))
-            for run in found.values()
-        ]
-        agents, same = name_agents(evaluations, self.agent_from)
-        runs = {
-            path: ("/".join(map(id_part, (BENCHMARK, agent, run.name))), _by_number(self.name_of(path)))
-            for (path, run), agent in zip(found.items(), agents, strict=True)
-        }
-        problem = f"contains no {RESULT} of Online-Mind2Web; name the folder with <agent>/<task_id>/{RESULT}"
-        return self.listing(runs, links, problem, others, same, ("agent", "folder"))
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
+        run = path.parent.resolve()  # because a folder may be given as ``.`` or ``..``
+        agent = AgentFacts(run.parent.name, {"folder": run.parent.parent.name})
+        yield FoundRun(path, self.kind, agent, run.name, _by_number(self.name_of(path)))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))
@@ -119,9 +103,6 @@ class OnlineMind2WebSource(TrajectorySource):
     def files_of(self, file: SourceFile) -> Iterator[Path]:
         yield file.path
         yield from _pictures(file.path.parent)
-
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join(map(file_stamp, self.files_of(file)))
 
     def _written_in_version_2(
         self, run: Path, content: Mapping[str, Any], notes: list[Note]
@@ -229,10 +210,6 @@ def _by_number(name: str) -> list[tuple[int, str]]:
     """Return a sort key in which run-10 comes after run-9."""
     parts = re.split(r"([0-9]{1,18})", name)
     return [(int(part), "") if part.isdecimal() and part.isascii() else (-1, part) for part in parts if part]
-
-
-def _results(source: Path) -> Iterator[Path]:
-    return (path for path in files_in(source) if path.name == RESULT)
 
 
 def _is_result(path: Path) -> bool:

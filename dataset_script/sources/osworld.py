@@ -19,28 +19,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    UnusableFileError,
-    call_text,
-    content_of,
-    file_inside,
-    file_stamp,
-    files_in,
-    find_links_out,
-    finite,
-    id_part,
-    mapping,
-    read_json_at,
-    valid_text,
-)
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
 from dataset_script.sources.browser_use import TASKS, goals_file, goals_of
-from dataset_script.sources.json_values import json_values
+from dataset_script.sources.files import UnusableFileError, content_of, file_inside, files_in
+from dataset_script.sources.json_values import json_values, read_json_at
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import call_text, finite, mapping, valid_text
 
-BENCHMARK: Final = "osworld"
 TRAJECTORY: Final = "traj.jsonl"
 _LINE: Final = re.compile(rb'"(?:step_num|action_timestamp|screenshot_file)"\s*:')
 _INSTRUCTION: Final = re.compile(
@@ -56,23 +41,22 @@ class OSWorldSource(TrajectorySource):
     """The runs under a folder, or the single run of a traj.jsonl."""
 
     kind: ClassVar[str] = "osworld"
+    expected: ClassVar[str] = (
+        f"contains no {TRAJECTORY} of OSWorld; name the folder with <agent>/<domain>/<task_id>"
+    )
 
     @staticmethod
-    def recognises(folder: Path) -> bool:
-        return any(True for _ in _trajectories(folder))
+    def candidates(folder: Path) -> Iterator[Path]:
+        return (path for path in files_in(folder) if path.name == TRAJECTORY)
 
-    def list_runs(self) -> SourceListing:
-        """List the runs by name, without reading them. Raises SourceError if there is no run."""
-        links = find_links_out(self.folder)
-        runs = {}
-        for path in sorted(set(_trajectories(self.folder)) - links):
-            task = path.parent.resolve()
-            own_id = f"{BENCHMARK}/{id_part(task.parent.parent.name)}/{id_part(task.name)}"
-            runs[path] = own_id, self.name_of(path)
-        for path in runs:  # report a tasks.json that cannot be read before any run is read
-            goals_of(goals_file(path, self.root))
-        problem = f"contains no {TRAJECTORY} of OSWorld; name the folder with <agent>/<domain>/<task_id>"
-        return self.listing(runs, links, problem)
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        return _LINE.search(content_of(path, 1 << 16)) is not None
+
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
+        goals_of(goals_file(path, self.root))  # report one that cannot be read before any run is read
+        task = path.parent.resolve()
+        yield FoundRun(path, self.kind, task.parent.parent.name, task.name, self.name_of(path))
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no step, or a line that is not JSON."""
@@ -121,9 +105,6 @@ class OSWorldSource(TrajectorySource):
         yield goals_file(file.path, self.root)
         yield from files_in(file.path.parent)
 
-    def identity(self, file: SourceFile) -> str:
-        return "\n".join(map(file_stamp, self.files_of(file)))
-
     def _goal(self, folder: Path, lines: Sequence[Mapping[str, Any]]) -> str:
         for line in lines:
             if goal := valid_text(line.get("instruction")):
@@ -138,12 +119,6 @@ class OSWorldSource(TrajectorySource):
             return file_inside(name, folder, self.root) if isinstance(name, str) and name else None
         except UnusableFileError:
             return None
-
-
-def _trajectories(source: Path) -> Iterator[Path]:
-    for path in files_in(source):
-        if path.name == TRAJECTORY and _LINE.search(content_of(path, 1 << 16)):
-            yield path
 
 
 def _literal(value: Any) -> Any:

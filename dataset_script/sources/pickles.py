@@ -22,7 +22,7 @@ from pathlib import Path
 from pickletools import genops
 from typing import Any, Final
 
-from dataset_script.sources.base import UnusableFileError
+from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.pickle_values import (
     VALUE_MAKERS,
     Dtype,

@@ -25,18 +25,20 @@ from dataset_script.by_id import TrajectoryReader, id_statistics, reader_of_fold
 from dataset_script.schema import CONFIGURATIONS
 from dataset_script.sources.base import (
     Amount,
-    Note,
     Observed,
     RecordedJudgment,
-    SourceError,
     SourceFile,
     SourceListing,
     TrajectorySource,
+)
+from dataset_script.sources.files import (
+    SourceError,
     UnusableFileError,
     file_stamp,
     find_links_out,
     link_names,
 )
+from dataset_script.sources.steps import Note
 
 with lazy_imports():  # without it, judging recorded files takes half the memory
     import pyarrow as pa
@@ -181,9 +183,7 @@ _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory in a published folder, or its judgment by ``judge``."""
-
-    judge: str | None = None
+    """A trajectory in a published folder, or its judgment; ``details`` are then the judge's name."""
 
     @property
     def size(self) -> int:
@@ -196,8 +196,8 @@ class PublishedSource(TrajectorySource):
 
     kind: ClassVar[str] = "published"
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
@@ -295,8 +295,7 @@ class PublishedSource(TrajectorySource):
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
         """Read one judgment. Raises UnusableFileError if it is not in the dataset."""
         rows = self._rows(file, "judgments")
-        judge = file.judge if isinstance(file, PublishedRun) else None
-        row = next((row for row in rows if row["judge"] == judge), None)
+        row = next((row for row in rows if row["judge"] == file.details), None)
         if row is None:
             raise UnusableFileError("not_a_judgment", "the dataset has no such judgment")
         same = ("judge", "has_screenshot", "has_axtree", "state", "optimality", "reply")
@@ -310,7 +309,9 @@ class PublishedSource(TrajectorySource):
         for path in PublishedDataset(self.folder).files(configuration):
             shard = path.relative_to(self.folder).as_posix()
             names = (pq.read_table(path, columns=[name])[name].to_pylist() for name in columns)
-            found += [PublishedRun(path, "#".join((shard, *own)), *own) for own in zip(*names, strict=True)]
+            for trajectory_id, *judge in zip(*names, strict=True):
+                name = "#".join((shard, trajectory_id, *judge))
+                found.append(PublishedRun(path, name, trajectory_id, details=judge[0] if judge else None))
         return tuple(found)
 
     def _row(self, file: SourceFile, configuration: str, columns: Sequence[str]) -> dict[str, Any] | None:
@@ -319,8 +320,6 @@ class PublishedSource(TrajectorySource):
     def _rows(
         self, file: SourceFile, configuration: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        if not isinstance(file, PublishedRun):
-            raise UnusableFileError("not_a_trajectory", "it was not listed from a published folder")
         with _unreadable_when_changed():
             return _opened(self.folder).rows_of(configuration, file.trajectory_id, columns)
 

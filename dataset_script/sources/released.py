@@ -17,23 +17,16 @@ from typing import ClassVar, Final
 from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
-from dataset_script.sources.base import (
-    Note,
-    RecordedJudgment,
+from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import (
     SourceError,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
     UnusableFileError,
-    file_stamp,
     files_in,
     find_links_out,
     is_behind,
     is_inside,
     link_names,
-    missing_screenshots,
     no_runs,
-    ordered_steps,
 )
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
@@ -44,6 +37,7 @@ from dataset_script.sources.released_files import (
     state_in,
     usage_in,
 )
+from dataset_script.sources.steps import Note, missing_screenshots, ordered_steps
 
 LARGE_FILE_BYTES: Final = 100_000_000
 
@@ -59,8 +53,8 @@ class ReleasedSource(TrajectorySource):
 
     kind: ClassVar[str] = "released"
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
+    @classmethod
+    def recognises(cls, folder: Path) -> bool:
         """Return whether there is a ``cleaned/`` in the folder, or in its ``trajectories/``."""
         return any((place / "cleaned").is_dir() for place in (folder, folder / "trajectories"))
 
@@ -118,15 +112,6 @@ class ReleasedSource(TrajectorySource):
             state="error" if summary.get("err_msg") else state_in(summary),
             usage=usage_in(summary),
         ), notes
-
-    def identity(self, file: SourceFile) -> str:
-        place = TrajectoryId.parse(file.trajectory_id)
-        screenshots = _folder_of(self.root / "screenshots", place)
-        try:
-            pictures = sorted(screenshots.iterdir())
-        except OSError:
-            pictures = []
-        return "\n".join(map(file_stamp, (file.path, *pictures)))
 
     def files_of(self, file: SourceFile) -> Iterable[Path]:
         try:

@@ -18,7 +18,9 @@ import msgspec.structs
 
 from arb.core.replies import Verdict, read_reply
 from arb.core.trajectory import RunUsage
-from dataset_script.sources.base import RecordedJudgment, UnusableFileError, add_up, valid_text
+from dataset_script.sources.base import RecordedJudgment
+from dataset_script.sources.files import UnusableFileError, json_problems, read_bytes
+from dataset_script.sources.values import add_up, valid_text
 
 
 def repair_json(data: bytes) -> str:
@@ -121,20 +123,14 @@ def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
 
     Raises UnusableFileError: "unreadable", "not_json", or ``wrong`` if it is of another form.
     """
-    try:
-        if path.exists() and not path.is_file():  # reading a pipe would block
-            raise UnusableFileError("unreadable", "is not a regular file")
-        data = path.read_bytes()
-    except OSError as error:
-        raise UnusableFileError("unreadable", error.strerror or "") from error
-    try:
-        return _decode(data, kind)
-    except msgspec.ValidationError as error:
-        raise UnusableFileError(wrong, str(error)) from error
-    except UnicodeDecodeError as error:
-        raise UnusableFileError("not_json", "not UTF-8") from error
-    except (ValueError, RecursionError) as error:
-        raise UnusableFileError("not_json", str(error)) from error
+    with json_problems():
+        data = read_bytes(path)
+        try:
+            return _decode(data, kind)
+        except msgspec.ValidationError as error:
+            raise UnusableFileError(wrong, str(error)) from error
+        except UnicodeDecodeError as error:
+            raise UnusableFileError("not_json", "not UTF-8") from error
 
 
 def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:

@@ -52,9 +52,8 @@ class ShardFacts:
     ends: dict[str, dict[str, Any]] = field(default_factory=lambda: defaultdict(dict))
 
     def take(self, batch: pa.RecordBatch, digests: Digests, findings: Findings) -> None:
-        key_columns = [
-            batch.column(name).to_pylist() for name in CONFIGURATIONS[self.shard.configuration].key
-        ]
+        names = CONFIGURATIONS[self.shard.configuration].key
+        key_columns = [batch.column(name).to_pylist() for name in names if name in batch.schema.names]
         self.keys += (" ".join(map(str, key)) for key in zip(*key_columns, strict=True))
         if self.shard.configuration == "tasks":
             self._take_tasks(batch, findings)

@@ -7,22 +7,15 @@
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
 from arb.core.trajectory import Recording, Step
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
-    UnusableFileError,
-    file_stamp,
-    find_links_out,
-    id_part,
-)
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
+from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.steps import Note
 
 _ENDING = ".run.md"
 _STEP = re.compile(r"\d+\. `(?P<action>.+?)`\s*(?P<reasoning>.*)")
@@ -34,18 +27,19 @@ class MarkdownSource(TrajectorySource):
 
     kind: ClassVar[str] = "markdown"
 
-    @staticmethod
-    def recognises(folder: Path) -> bool:
-        return next(folder.glob(f"*/*/*{_ENDING}"), None) is not None
+    expected: ClassVar[str] = f"has no <benchmark>/<agent>/<task>{_ENDING}"
 
-    def list_runs(self) -> SourceListing:
-        links = find_links_out(self.folder)
-        runs = {}
-        for path in sorted(set(self.folder.glob(f"*/*/*{_ENDING}")) - links):
-            benchmark, agent = path.parent.parent.name, path.parent.name
-            task = path.name.removesuffix(_ENDING)
-            runs[path] = "/".join(map(id_part, (benchmark, agent, task))), path.name
-        return self.listing(runs, links, f"has no <benchmark>/<agent>/<task>{_ENDING}")
+    @staticmethod
+    def candidates(folder: Path) -> Iterator[Path]:
+        return folder.glob(f"*/*/*{_ENDING}")
+
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        return path.is_file()
+
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
+        benchmark, agent = path.parent.parent.name, path.parent.name
+        yield FoundRun(path, benchmark, agent, path.name.removesuffix(_ENDING), order=path.name)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         goal, answer, steps = "", None, []
@@ -61,6 +55,3 @@ class MarkdownSource(TrajectorySource):
         if not steps:
             raise UnusableFileError("no_steps")
         return Recording(file.trajectory_id, goal=goal, steps=tuple(steps), answer=answer), []
-
-    def identity(self, file: SourceFile) -> str:
-        return file_stamp(file.path)

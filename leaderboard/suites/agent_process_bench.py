@@ -11,7 +11,7 @@ from typing import Any, Final
 from arb.core.annotation import Annotation
 from arb.core.ids import Trajectory
 from arb.core.predictions.findings import counted
-from dataset_script.sources.base import id_part
+from dataset_script.sources.values import id_part
 from leaderboard.suites.imported import ImportedSuite, ImportProblem, json_lines, keys_of
 
 SUITE_TOML: Final = """# Written by `arb data import-suite agent-process-bench`.

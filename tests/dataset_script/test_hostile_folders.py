@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from dataset_script.__main__ import app
-from dataset_script.sources import base
+from dataset_script.sources import files
 
 SECRET = "CANARY-6f1d"
 ATIF = {"schema_version": "ATIF-v1.8", "agent": {"name": "a", "version": "1"}, "session_id": "s"}
@@ -174,7 +174,7 @@ def test_a_hostile_folder_is_one_message_that_names_what_is_wrong(tmp_path, monk
     make, says = FOLDERS[name]
     make(folder)
     monkeypatch.chdir(outside)
-    monkeypatch.setattr(base, "MOST_JSON_BYTES", 2_000_000)  # a gigabyte in use
+    monkeypatch.setattr(files, "MOST_JSON_BYTES", 2_000_000)  # a gigabyte in use
     done = CliRunner().invoke(app, ["inspect-source", str(folder), "--json"])
     assert says in done.output, done.output[:2000]
     assert "Traceback" not in done.output and SECRET not in done.output

@@ -7,7 +7,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from dataset_script.sources.base import SourceFile, TrajectorySource, UnusableFileError
+from dataset_script.sources.base import SourceFile, TrajectorySource
+from dataset_script.sources.files import UnusableFileError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from arb.core.trajectory import Recording
 from dataset_script.sources import open_source
-from dataset_script.sources.base import Note, TrajectorySource
+from dataset_script.sources.base import TrajectorySource
+from dataset_script.sources.steps import Note
 
 
 def write_json(folder: Path, content: Any, name: str = "run.json") -> Path:

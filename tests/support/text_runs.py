@@ -13,7 +13,8 @@ import pytest
 from arb.core.plugins import load_plugins
 from arb.core.trajectory import Recording, Step
 from dataset_script import sources
-from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource, read_json_object
+from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import read_json_object
 from tests.support.judges import picture
 
 READING = "coding/solver/fix-parser"

@@ -316,7 +316,7 @@ def _unpack(answer: dict[str, Any]) -> ReadResult:
         columns[name] = tuple(packed["distinct"][place] for place in packed["index"])
     for name, numbers in answer["numbers"].items():
         columns[name] = np.array(numbers, NUMBER_COLUMNS[name])
-    targets = {
+    targets: dict[str, Any] = {
         name: np.array(codes, np.float64 if is_score else np.int8)
         for name, (is_score, codes) in answer["targets"].items()
     }

@@ -82,6 +82,7 @@ def _write_pictures(
     of the suite.
     """
     configuration = run["configuration"]
+    problems: tuple[type[Exception], ...] = (views.NoViewError, *user_errors())
     images = ImageOptions(**configuration["images"])
     try:
         if source is not None and "source" in run:
@@ -90,7 +91,7 @@ def _write_pictures(
             suite = suites.load_suite(configuration["suite"])
             recorded = views.Views(selection.source_folder(source, suite), suite, images)
         view = recorded.view(trajectory_id, Wants(screenshots="all", goal_images=True))
-    except (views.NoViewError, *user_errors()) as problem:
+    except problems as problem:
         stop(f"--pictures: {problem}")
     folder.mkdir(parents=True, exist_ok=True)
     pictures = (*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot is not None))

@@ -38,7 +38,8 @@ from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, ImageOptions, OptionsError, Reply, View, Wants, is_reward_judge, traits_of
 from arb.judges.views import missing_inputs, view_of
 from dataset_script.new_suite import SOURCE_SPLIT
-from dataset_script.sources.base import Observed, UnusableFileError
+from dataset_script.sources.base import Observed
+from dataset_script.sources.files import UnusableFileError
 
 _SUITE: Final = Suite("live", (), Path(), Path())
 """The suite of runs that are judged live: it has neither labels nor a list of trajectories."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, RunUsage
-from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
+from dataset_script.sources.agents import AgentFacts, settings_in
 from dataset_script.sources.atif.trajectory import (
     RunReader,
     files_named,
@@ -21,26 +21,19 @@ from dataset_script.sources.atif.trajectory import (
     seconds_of,
     usage_in,
 )
-from dataset_script.sources.base import (
-    Note,
-    SourceFile,
-    SourceListing,
-    TrajectorySource,
+from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
+from dataset_script.sources.files import (
     UnusableFileError,
-    add_up,
     content_of,
     file_stamp,
     files_in,
-    finite,
-    id_part,
     is_inside,
-    mapping,
-    objects,
     read_json_object,
     released_folders,
     texts_in,
-    valid_text,
 )
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 _HEAD_BYTES: Final = 1 << 18
 """The part of a file that is read to recognise it. The version and the agent usually come first."""
@@ -87,10 +80,26 @@ class AtifSource(TrajectorySource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "atif"
+    expected: ClassVar[str] = "contains no ATIF trajectory; name Harbor's jobs folder, or a file"
 
     @staticmethod
-    def recognises(folder: Path) -> bool:
-        return any(_head(path) is not None for path in _candidates(folder))
+    def candidates(folder: Path) -> Iterator[Path]:
+        """Yield trials' trajectories, even if absent, and other JSON files."""
+        if folder.is_file():
+            yield folder
+        for top, folders, names in os.walk(folder):
+            place = Path(top)
+            folders[:] = set(folders) - released_folders(place, folder)
+            if "result.json" in names and not {"agent", "steps"}.isdisjoint(folders) and _is_trial(place):
+                steps = list(place.glob("steps/*/agent/trajectory.json"))
+                yield from steps or [place / "agent" / "trajectory.json"]
+                folders.clear()
+            else:
+                yield from (place / name for name in names if name.endswith(".json"))
+
+    @staticmethod
+    def holds_runs(path: Path) -> bool:
+        return _head(path) is not None
 
     def list_runs(self) -> SourceListing:
         """List the runs, from each trial's result.json and the beginning of other files.
@@ -98,9 +107,9 @@ class AtifSource(TrajectorySource):
         Files that continue a run or belong to its subagents are not listed; the other files are searched for
         references to them. Raises SourceError if there is no run.
         """
-        candidates = sorted(_candidates(self.folder))
+        candidates = sorted(self.candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
-        runs: dict[Path, tuple[str, AgentFacts, str, tuple[Any, ...]]] = {}
+        runs: list[FoundRun] = []
         parts: set[Path] = set()
         trials: dict[Path, _Trial] = {}
         for path in candidates:
@@ -108,26 +117,16 @@ class AtifSource(TrajectorySource):
                 continue
             if trial := self._trial(path):
                 trials[path] = trial
-                runs[path] = trial.benchmark, trial.agent, trial.task, (trial.seed, trial.started)
+                order = not path.exists(), trial.seed, trial.started, path.as_posix()
+                runs.append(FoundRun(path, trial.benchmark, trial.agent, trial.task, order))
             elif head := _head(path):
-                runs[path] = "atif", head[0], _task_of(path), (0, head[1])
+                order = False, 0, head[1], path.as_posix()
+                runs.append(FoundRun(path, self.kind, head[0], _task_of(path), order))
                 parts.update(self._parts(path))
         known = frozenset[str]().union(*(trial.names for trial in trials.values()))
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
-        used = {path: run for path, run in runs.items() if path not in parts | again}
-        evaluations = [(f"{benchmark}/{task}", facts) for benchmark, facts, task, _ in used.values()]
-        agents, same = name_agents(evaluations, self.agent_from)
-        listed = {
-            path: (
-                "/".join(map(id_part, (benchmark, agent, task))),
-                (not path.exists(), *order, path.as_posix()),
-            )
-            for (path, (benchmark, _, task, order)), agent in zip(used.items(), agents, strict=True)
-        }
-        notes = (*(Note("regraded", self.name_of(path)) for path in sorted(again)), *same)
-        problem = "contains no ATIF trajectory; name Harbor's jobs folder, or a file"
-        facts_known = frozenset[str]().union(*(facts.known for _, facts in evaluations))
-        return self.listing(listed, outside, problem, notes=notes, facts=facts_known)
+        notes = [Note("regraded", self.name_of(path)) for path in sorted(again)]
+        return self.listing([run for run in runs if run.path not in parts | again], outside, (), notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run, with its continuations and the files that it refers to. Raises UnusableFileError."""
@@ -179,7 +178,7 @@ class AtifSource(TrajectorySource):
 
     def own_files(self) -> Iterator[Path]:
         """Return the files of trials that grade an earlier run again, and those that Harbor writes."""
-        for path in _candidates(self.folder):
+        for path in self.candidates(self.folder):
             if self._trial(path):
                 folder = _trial_folder(path)
                 yield from files_in(folder)
@@ -226,21 +225,6 @@ class AtifSource(TrajectorySource):
             except UnusableFileError:  # reported when the run is read
                 return
             yield from (part for part in files_named(names, path, self.root) if part != path)
-
-
-def _candidates(folder: Path) -> Iterator[Path]:
-    """Yield files that may contain a run: trials' trajectories, even if absent, and other JSON files."""
-    if folder.is_file():
-        yield folder
-    for top, folders, names in os.walk(folder):
-        place = Path(top)
-        folders[:] = set(folders) - released_folders(place, folder)
-        if "result.json" in names and not {"agent", "steps"}.isdisjoint(folders) and _is_trial(place):
-            steps = list(place.glob("steps/*/agent/trajectory.json"))
-            yield from steps or [place / "agent" / "trajectory.json"]
-            folders.clear()
-        else:
-            yield from (place / name for name in names if name.endswith(".json"))
 
 
 def _trial_folder(path: Path) -> Path:

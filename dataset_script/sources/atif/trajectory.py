@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.trajectory import RunUsage, Step
-from dataset_script.sources.base import (
+from dataset_script.sources.files import UnusableFileError, content_of, file_inside, read_json_object
+from dataset_script.sources.steps import Note, in_order
+from dataset_script.sources.values import (
     MOST_IMAGE_BYTES,
-    Note,
-    UnusableFileError,
     add_up,
     call_text,
-    content_of,
-    file_inside,
-    in_order,
     mapping,
     objects,
-    read_json_object,
     valid_text,
 )
 

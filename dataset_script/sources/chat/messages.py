@@ -9,14 +9,12 @@ from typing import Any, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.atif.trajectory import FINAL_CALLS, answer_in
-from dataset_script.sources.base import (
+from dataset_script.sources.files import UnusableFileError, content_of, file_inside
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import (
     MOST_IMAGE_BYTES,
-    Note,
-    UnusableFileError,
     call_text,
-    content_of,
     data_image,
-    file_inside,
     finite,
     mapping,
     objects,

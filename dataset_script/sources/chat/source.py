@@ -9,20 +9,13 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording
-from dataset_script.sources.base import (
-    JsonPlace,
-    Note,
-    SourceFile,
-    UnusableFileError,
-    content_of,
-    file_inside,
-    id_part,
-    mapping,
-)
+from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
 from dataset_script.sources.chat.messages import has_messages, is_message, read_run
-from dataset_script.sources.json_values import LINES, JsonSource, PlacedRun, as_utf8, json_files, json_values
+from dataset_script.sources.files import LINES, UnusableFileError, content_of, file_inside, json_files
+from dataset_script.sources.json_values import as_utf8, json_values
+from dataset_script.sources.steps import Note
+from dataset_script.sources.values import mapping
 
-BENCHMARK: Final = "chat"
 _HEAD_BYTES: Final = 65_536
 _LIKE_CHAT: Final = re.compile(
     rb'"role"\s*:\s*"(?:user|system|developer|assistant|tool)"|"messages"\s*:\s*\['
@@ -36,19 +29,27 @@ _PICTURE: Final = re.compile(rb'"(?:file://)?([^":\\]{1,300}\.(?:png|jpe?g|webp|
 
 
 @dataclass(frozen=True, slots=True)
-class ChatSource(JsonSource):
+class ChatSource(TrajectorySource):
     """The runs under a folder, or in one file."""
 
     kind: ClassVar[str] = "chat"
-    expected: ClassVar[str] = "chat messages; name the folder of files with messages (roles and contents)"
+    expected: ClassVar[str] = (
+        "contains no chat messages; name the folder of files with messages (roles and contents)"
+    )
+    candidates = staticmethod(json_files)
 
     @staticmethod
-    def recognises(folder: Path) -> bool:
-        return any(_holds_chat(path) for path in json_files(folder))
+    def holds_runs(path: Path) -> bool:
+        """Return whether a file begins with chat messages. The beginning tells most other files apart."""
+        head = content_of(path, _HEAD_BYTES)
+        if not _LIKE_CHAT.search(head) or _NOT_CHAT.match(head):
+            return False
+        first = next((value for value, _ in json_values(path)), None)
+        return is_message(first) or has_messages(first)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no message of the agent."""
-        value = self.value_of(file)
+        value = value_of(file)
         record = value if isinstance(value, dict) else {"messages": value}
         return read_run(record, file.trajectory_id, file.path.parent, self.root)
 
@@ -60,16 +61,12 @@ class ChatSource(JsonSource):
             with suppress(UnusableFileError):
                 yield file_inside(name, file.path.parent, self.root)
 
-    def runs_in(self, path: Path) -> Iterator[PlacedRun]:
+    def runs_in(self, path: Path) -> Iterator[FoundRun]:
         name, values = self.name_of(path), list(json_values(path))
         own = path.parent.resolve() / path.stem
         own = own.parent if path.stem.lower() in _OWN_FOLDER else own
-        of_file = f"{BENCHMARK}/{id_part(own.parent.name)}/{id_part(own.name)}"
-        if not values or any(is_message(value) for value, _ in values[:1]):
-            size = path.stat().st_size
-            problem = None if values else ("not_json", "is larger than 1 GB; split it into several files")
-            is_lines = path.suffix.lower() in LINES
-            yield PlacedRun(path, name, of_file, JsonPlace(0, size, size), is_lines, problem)
+        if any(is_message(value) for value, _ in values[:1]):
+            yield FoundRun(path, self.kind, own.parent.name, own.name, (path, 0))
             return
         is_one = len(values) == 1 and path.suffix.lower() not in LINES
         agent, task = (own.parent.name, own.name) if is_one else (path.stem, "")
@@ -79,22 +76,16 @@ class ChatSource(JsonSource):
                 problem = "not_json", str(value)[:200]
             elif not has_messages(value):
                 problem = "not_a_trajectory", "has no messages with roles under messages, input or traj"
-            parts = (
-                _named(record, ("benchmark",)) or BENCHMARK,
+            yield FoundRun(
+                path,
+                _named(record, ("benchmark",)) or self.kind,
                 _named(record, ("agent", "agent_name")) or agent,
                 _named(record, ("task_id", "id", "custom_id")) or task or str(number),
+                order=(path, number),
+                name=name if is_one else f"{name}#{number}",
+                place=place,
+                problem=problem,
             )
-            named = name if is_one else f"{name}#{number}"
-            yield PlacedRun(path, named, "/".join(map(id_part, parts)), place, problem=problem)
-
-
-def _holds_chat(path: Path) -> bool:
-    """Return whether a file begins with chat messages. Most other files are told apart by their beginning."""
-    head = content_of(path, _HEAD_BYTES)
-    if not _LIKE_CHAT.search(head) or _NOT_CHAT.match(head):
-        return False
-    first = next((value for value, _ in json_values(path)), None)
-    return is_message(first) or has_messages(first)
 
 
 @lru_cache(maxsize=8)

@@ -21,7 +21,8 @@ from arb.judges.views import VIEW_VERSION, NoViewError, Views, missing_inputs, v
 from dataset_script import sample
 from dataset_script.build.build import build
 from dataset_script.new_suite import build_source
-from dataset_script.sources.base import Observed, SourceError
+from dataset_script.sources.base import Observed
+from dataset_script.sources.files import SourceError
 from tests.support.released_layout import SourceFolder
 from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, RUNS
 

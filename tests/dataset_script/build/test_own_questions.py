@@ -111,3 +111,79 @@ def test_own_answers_of_test_are_labels_that_nothing_publishes(built, own, confi
 def test_the_paper_s_suite_has_no_own_column():
     for name in CONFIGURATIONS:
         assert arrow_schema(name, questions=OWN_QUESTIONS[:3]) == arrow_schema(name)
+
+
+TARGETS = """labels = "private"
+[[targets]]
+name = "success"
+text = "Did the agent reach the goal?"
+answers = [{ value = "yes" }, { value = "no" }]
+metrics = ["accuracy"]
+
+[[targets]]
+name = "wrong"
+text = "Was this step wrong?"
+level = "step"
+answers = [{ value = "yes" }, { value = "no" }]
+metrics = []
+
+[[targets]]
+name = "met"
+text = "Was this requirement met?"
+level = "part"
+answers = [{ value = "yes" }, { value = "no" }]
+metrics = []
+"""
+ITEM_LABELS = f"""trajectory_id,step,part,annotation,success,wrong,met
+{DEV_1},,,1,true,,
+{DEV_1},1,,1,,no,
+{DEV_1},1,,2,,yes,
+{DEV_1},,price,1,,,yes
+{DEV_2},,price,1,,,no
+"""
+
+
+@pytest.fixture
+def of_items(suite_folder):
+    (suite_folder / "suite.toml").write_text(TARGETS)
+    (suite_folder / "dev_labels.csv").write_text(ITEM_LABELS)
+    (suite_folder / "items.csv").write_text(
+        f"trajectory_id,step,part\n{DEV_1},1,\n{DEV_1},,price\n{DEV_2},,price\n"
+    )
+    return load_suite(suite_folder)
+
+
+def test_annotations_of_steps_and_parts_name_the_item(full_source, out, of_items, table):
+    assert build(full_source.path, out, of_items, BuildOptions(workers=1)).published
+    rows = table(out, "dev", "annotations")
+    names = ("trajectory_id", "step", "part", "annotation", "success", "wrong", "met")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (DEV_1, None, None, 1, 1, None, None),
+        (DEV_1, None, "price", 1, None, None, "yes"),
+        (DEV_1, "1", None, 1, None, "no", None),
+        (DEV_1, "1", None, 2, None, "yes", None),
+        (DEV_2, None, "price", 1, None, None, "no"),
+    ]
+    of_runs = {row["trajectory_id"]: row["success"] for row in table(out, "dev", "trajectories")}
+    assert (of_runs[DEV_1], of_runs[DEV_2]) == (1, None)  # never the label of a step or part
+    assert codes(out, of_items) == set()
+    assert "`step`" in (out / "README.md").read_text()
+
+
+def test_a_suite_without_targets_about_parts_has_no_column_for_them(of_items):
+    no_parts = arrow_schema("annotations", questions=of_items.targets[:2])
+    assert "step" in no_parts.names and "part" not in no_parts.names
+    assert "step" not in arrow_schema("annotations", questions=of_items.targets[:1]).names
+
+
+def test_the_loading_script_names_the_item_too(full_source, out, of_items, suite_folder, tmp_path):
+    build(full_source.path, out, of_items, BuildOptions(workers=1))
+    rows = []
+    for number, how in enumerate(
+        ({"data_dir": str(full_source.path), "suite": str(suite_folder)}, {"data_dir": str(out)})
+    ):
+        cache = str(tmp_path / f"cache-{number}")
+        builder = AgentRewardBench(cache_dir=cache, config_name="annotations", **how)
+        builder.download_and_prepare()
+        rows.append(builder.as_dataset(split="dev").to_list())
+    assert rows[0] == rows[1] and [row["step"] for row in rows[0]] == [None, None, "1", "1", None]

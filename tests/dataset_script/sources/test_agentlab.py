@@ -12,7 +12,7 @@ import pytest
 from arb.core.trajectory import Recording
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.axtree import axtree_text
-from dataset_script.sources.base import SourceError, UnusableFileError
+from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.pickles import read_pickle
 
 GENUINE = Path(__file__).parent / "recorded_by_browsergym"

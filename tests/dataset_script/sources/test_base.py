@@ -13,25 +13,23 @@ from arb.core.ids import TrajectoryId
 from dataset_script.sources import open_source
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.atif.source import AtifSource
-from dataset_script.sources.base import (
+from dataset_script.sources.base import numbered_ids
+from dataset_script.sources.browser_use import BrowserUseSource
+from dataset_script.sources.files import (
     SourceError,
     UnusableFileError,
-    call_text,
     file_inside,
     find_links_out,
-    id_part,
     is_behind,
     is_inside,
     link_names,
-    numbered_ids,
     read_json_object,
-    valid_text,
 )
-from dataset_script.sources.browser_use import BrowserUseSource
 from dataset_script.sources.inspect_log import InspectSource
 from dataset_script.sources.online_mind2web import OnlineMind2WebSource
 from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
+from dataset_script.sources.values import call_text, id_part, valid_text
 
 RUNS = st.lists(st.tuples(st.sampled_from(["web/a/1", "web/a/2", "web/b/1"]), st.integers(0, 5)), max_size=12)
 

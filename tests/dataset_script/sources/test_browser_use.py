@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset_script.sources import open_source
-from dataset_script.sources.base import SourceError, UnusableFileError
 from dataset_script.sources.browser_use import BrowserUseSource
+from dataset_script.sources.files import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 
@@ -251,7 +251,7 @@ def test_a_picture_that_is_no_base64_is_noted(write, data):
 def test_a_picture_in_base64_is_read_up_to_a_bound(write, monkeypatch):
     folder = write({**DONE, "state": {"url": "", "screenshot": base64.b64encode(PICTURE).decode()}})
     assert read(folder)[0].steps[0].screenshot == PICTURE
-    monkeypatch.setattr("dataset_script.sources.base.MOST_IMAGE_BYTES", len(PICTURE) - 1)
+    monkeypatch.setattr("dataset_script.sources.values.MOST_IMAGE_BYTES", len(PICTURE) - 1)
     assert read(folder)[0].steps[0].screenshot is None
 
 

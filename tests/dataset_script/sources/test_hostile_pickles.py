@@ -18,7 +18,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dataset_script.sources.base import UnusableFileError
+from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.pickle_values import PickledObject, RefusedPickle
 from dataset_script.sources.pickles import BrokenPickle, Limits, Machine, read_pickle
 from tests.conftest import examples

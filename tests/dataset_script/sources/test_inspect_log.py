@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from dataset_script.sources import base, inspect_log, open_source
-from dataset_script.sources.base import SourceError, UnusableFileError
+from dataset_script.sources import files, inspect_log, json_values, open_source, values
+from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.inspect_log import InspectSource
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
@@ -59,7 +59,7 @@ def test_goal_actions_results_and_answer_are_what_inspect_ai_reads(version):
         identity, _, epoch = name.rpartition("_epoch_")
         expected = own[log, identity, int(epoch)]
         assert recording.goal.startswith(expected["input"])
-        calls = [base.call_text(*call) for turn in expected["turns"] for call in turn["calls"]]
+        calls = [values.call_text(*call) for turn in expected["turns"] for call in turn["calls"]]
         results = [text for text in expected["results"] if text]
         if expected["error"] or expected["limit"]:
             assert recording.answer is None
@@ -201,7 +201,7 @@ def test_of_several_pictures_the_last_is_kept_and_that_is_noted(tmp_path):
 
 
 def test_a_huge_picture_is_not_decoded(tmp_path, monkeypatch):
-    monkeypatch.setattr(base, "MOST_IMAGE_BYTES", 10)
+    monkeypatch.setattr(values, "MOST_IMAGE_BYTES", 10)
     path = write_json(
         tmp_path,
         log_of(sample(assistant("", ("look", {})), result([{"type": "image", "image": PICTURE}, "x"]))),
@@ -274,7 +274,7 @@ def test_a_listing_reads_no_sample_of_a_zip_file(monkeypatch):
 
     def counted(path, place):
         read.append(path)
-        return base.read_json_at(path, place)
+        return json_values.read_json_at(path, place)
 
     monkeypatch.setattr(inspect_log, "read_json_at", counted)
     source = InspectSource(LOGS / "0.3.285" / "trouble")
@@ -333,7 +333,7 @@ def test_zip_files_that_climb_lie_about_sizes_or_are_damaged_are_refused_by_name
     lies.write_bytes(content)
     whole = (LOGS / "0.3.285" / "towns").glob("*.eval").__next__().read_bytes()
     (tmp_path / "cut.eval").write_bytes(whole[:-400])
-    monkeypatch.setattr(base, "MOST_JSON_BYTES", 1_000_000)
+    monkeypatch.setattr(files, "MOST_JSON_BYTES", 1_000_000)
     found = refused(tmp_path)
     assert {name: code for name, (code, _) in found.items()} == {
         "climbs.eval": "unreadable",

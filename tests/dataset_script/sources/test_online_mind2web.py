@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset_script.sources import open_source
-from dataset_script.sources.base import SourceError, UnusableFileError
+from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.online_mind2web import OnlineMind2WebSource
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from dataset_script.sources import open_source
 from dataset_script.sources.androidworld import AndroidWorldSource
-from dataset_script.sources.base import UnusableFileError
+from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.osworld import OSWorldSource
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 from tests.support.sources import ids, read_one

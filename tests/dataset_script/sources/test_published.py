@@ -4,9 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset_script.build.build import build
-from dataset_script.sources.base import SourceError, UnusableFileError
+from dataset_script.sources.files import SourceError
 from dataset_script.sources.published import PublishedDataset, PublishedSource
-from dataset_script.sources.released import ReleasedSource
 from tests.support.released_layout import step as make_step
 
 DEV_1, TEST_1 = "shop/GenericAgent-a/shop.1", "shop/GenericAgent-a/shop.2"
@@ -89,9 +88,3 @@ def test_a_folder_of_text_alone_still_gives_runs(built):
     recording, _ = published.read(next(file for file in listed.files if file.trajectory_id == DEV_1))
     assert [step.axtree for step in recording.steps] == [None, "tree 1 in full"]
     assert recording.cum_reward is None
-
-
-def test_a_file_listed_elsewhere_is_refused(built, full_source):
-    file = next(iter(ReleasedSource(full_source.path).list_runs().files))
-    with pytest.raises(UnusableFileError):
-        PublishedSource(built).read(file)
