@@ -67,6 +67,9 @@ def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
     found: list[list[float] | None] = []
+    if not np.isnan(samples).any():  # all columns at once are faster
+        found += np.quantile(samples, ends, axis=0).T.tolist()
+        return found
     for column in samples.T:
         defined = column[~np.isnan(column)]
         found.append(np.quantile(defined, ends).tolist() if len(defined) else None)
