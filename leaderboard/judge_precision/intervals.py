@@ -115,10 +115,11 @@ def approximate_interval(hits: int, total: int, design_effect: float) -> list[fl
     Use it for published rows, for which only counts are known. The sample size is divided by the design
     effect of clustering: the variance over tasks relative to that of as many independent rows (Kish 1965).
     """
-    if not total:
-        return None
-    n = total / design_effect
-    share = hits / total
+    return wilson(hits / total, total / design_effect) if total else None
+
+
+def wilson(share: float, n: float) -> list[float]:
+    """Return Wilson's 95 % interval of a share of ``n`` independent rows, which need not be whole."""
     z2 = NORMAL_QUANTILE**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = NORMAL_QUANTILE * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)
