@@ -31,7 +31,7 @@ def resampling_weights(n_clusters: int, n_resamples: int, seed: int) -> Iterator
         yield from _draw_blocks(n_clusters, n_resamples, seed)
 
 
-@lru_cache(maxsize=2)
+@lru_cache(maxsize=8)
 def _only_block(n_clusters: int, n_resamples: int, seed: int) -> np.ndarray:
     """Return all weights as one cached block, since all labels and judges of a split share it."""
     (weights,) = _draw_blocks(n_clusters, n_resamples, seed)
