@@ -1,9 +1,9 @@
 """Measure the page of all suites against the leaderboard: ``python -m bench.suites`` (``--quick``: smaller).
 
 Made-up suites with public labels have the same judges, whose verdicts are files in the suites' folders. The
-Space serves all suites. Printed are the seconds until all boards are built, those of the first view of the
-leaderboard and of ``/suites``, those of later views (the median), and the ratio. It fails if a later view of
-``/suites`` takes more than 1.5 times as long as the leaderboard's.
+Space serves all suites. Printed are the seconds until all boards are built, and those of views of the
+leaderboard and of ``/suites``: the first ones, those after one board has changed, and later ones (the median).
+It fails if the first or a later view of ``/suites`` takes more than 1.5 times as long as the leaderboard's.
 """
 
 import argparse
@@ -12,6 +12,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -80,13 +81,18 @@ def main() -> None:
             for services in app.state.services_by_suite.values():
                 services.submissions.records.board()
             built = time.perf_counter() - began
-            first, later = seconds(client), seconds(client, times=101)
-    ratio = later["/suites"] / later["/"]
+            views = {"first view": seconds(client)}
+            records = next(iter(app.state.services_by_suite.values())).submissions.records
+            changed = replace(records.board(), rows=records.board().rows[:-1])
+            records.board = lambda: changed
+            views |= {"after a change": seconds(client), "later views": seconds(client, times=101)}
     print(f"{n_suites} suites with {n_judges} judges each; all boards built in {built:.1f} s")
-    print(f"first view: leaderboard {first['/']:.2f} s, suites {first['/suites']:.2f} s")
-    print(f"later views: leaderboard {1000 * later['/']:.1f} ms, suites {1000 * later['/suites']:.1f} ms")
-    print(f"ratio {ratio:.2f} (at most {MOST})")
-    sys.exit(ratio > MOST)
+    ratios = {}
+    for name, found in views.items():
+        ratios[name] = found["/suites"] / found["/"]
+        durations = f"leaderboard {1000 * found['/']:.1f} ms, suites {1000 * found['/suites']:.1f} ms"
+        print(f"{name}: {durations}, ratio {ratios[name]:.2f} (at most {MOST})")
+    sys.exit(max(ratios["first view"], ratios["later views"]) > MOST)
 
 
 if __name__ == "__main__":

@@ -7,14 +7,14 @@ fail, a judge that always says yes would lead.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, cast
 
 import numpy as np
 
-from leaderboard.board.ranks import DESIGN_EFFECTS
+from arb.core.suites.targets import NO_ANSWER
 from leaderboard.compare import vote
-from leaderboard.judge_precision.intervals import approximate_interval
+from leaderboard.judge_precision.confusion import confusion_counts, figures
+from leaderboard.score import Cell
 
 FAMILIES: Final = ("AER-C", "NNetNav", "Rule-based", "WebJudge")
 """The families that vote. A judge belongs to a family if its name begins with that of the family."""
@@ -49,44 +49,11 @@ def hard_for(family: str, votes: Mapping[str, np.ndarray], truth: np.ndarray) ->
     return (wrong >= LEAST_WRONG) & (truth >= 0)
 
 
-@dataclass(frozen=True)
-class Recall:
-    """How many of ``n`` trajectories with the same label a judge gets right."""
+def score_on(verdicts: np.ndarray, truth: np.ndarray, subset: np.ndarray) -> Cell:
+    """Score verdicts on a subset (bool of shape (n,)). No verdict counts as no, as on the whole split.
 
-    right: int
-    n: int
-
-    @property
-    def share(self) -> float | None:
-        return self.right / self.n if self.n else None
-
-
-@dataclass(frozen=True)
-class HardScore:
-    """A judge's recall on the successes and on the failures of a subset."""
-
-    successes: Recall
-    failures: Recall
-
-    @property
-    def mean(self) -> float | None:
-        """The mean of both recalls; None if the subset has only successes or only failures."""
-        ends = self.successes.share, self.failures.share
-        return None if ends[0] is None or ends[1] is None else (ends[0] + ends[1]) / 2
-
-    def intervals(self) -> tuple[list[float] | None, list[float] | None]:
-        """Return approximate 95 % intervals of both recalls."""
-        return (
-            approximate_interval(self.successes.right, self.successes.n, DESIGN_EFFECTS["recall"]),
-            approximate_interval(self.failures.right, self.failures.n, DESIGN_EFFECTS["tnr"]),
-        )
-
-
-def score_on(verdicts: np.ndarray, truth: np.ndarray, subset: np.ndarray) -> HardScore:
-    """Score verdicts on a subset (bool of shape (n,)). No verdict counts as no, as on the whole split."""
-    said_yes = verdicts == 1
-    successes, failures = subset & (truth == 1), subset & (truth == 0)
-    return HardScore(
-        Recall(int((said_yes & successes).sum()), int(successes.sum())),
-        Recall(int((~said_yes & failures).sum()), int(failures.sum())),
-    )
+    Judges are ordered by the balanced accuracy, the mean of the recalls on successes and on failures.
+    """
+    one_group = np.zeros(len(truth), dtype=np.int64)
+    counts = confusion_counts(verdicts, np.where(subset, truth, NO_ANSWER), one_group, 1)[0]
+    return cast(Cell, figures(*counts))

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.predictions.table import is_answered
 from arb.core.suites.targets import NO_ANSWER, STEP_METRICS, Target
 from arb.core.vocabulary import LOWER_IS_BETTER, METRIC_TITLES
 from leaderboard.judge_precision.confusion import FORMULAS
@@ -39,7 +40,10 @@ class LabelledAnswers:
 
     @property
     def has_verdict(self) -> np.ndarray:
-        return ~np.isnan(self.verdicts) if self.verdicts.dtype.kind == "f" else self.verdicts != NO_ANSWER
+        return is_answered(self.verdicts)
+
+
+SumsFunction = Callable[[LabelledAnswers], np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -59,7 +63,7 @@ class TargetMetric:
 
     title: str
     formula: str
-    sums: Callable[[LabelledAnswers], np.ndarray]
+    sums: SumsFunction
     value: Callable[[np.ndarray], np.ndarray]
     is_lower_better: bool = False
     is_share: bool = False
@@ -166,20 +170,18 @@ def _first_errors(answers: LabelledAnswers) -> np.ndarray:
 
     A run without an error is right if the judge names none.
     """
-    values = answers.target.values
-    if answers.target.type == "binary":
-        codes = {answers.target.code(value) for value in answers.target.errors}
-    else:
-        codes = {values.index(value) for value in answers.target.errors}
+    codes = [answers.target.code(value) for value in answers.target.errors]
     found = np.zeros((len(answers.labels), 2), dtype=np.int64)
     if not len(found):
         return found
     starts = np.flatnonzero(np.r_[True, answers.runs[1:] != answers.runs[:-1]])
-    ends = [*starts[1:], len(found)]
-    is_error = [np.isin(column, list(codes)) for column in (answers.labels, answers.verdicts)]
-    for start, end in zip(starts, ends, strict=True):
-        first = [int(np.argmax(errors[start:end])) if errors[start:end].any() else -1 for errors in is_error]
-        found[start] = (first[0] == first[1], 1)
+    places = np.arange(len(found))
+    firsts = []  # the place of each run's first error by labels and by verdicts; the end if it has none
+    for column in (answers.labels, answers.verdicts):
+        of_errors = np.where(np.isin(column, codes), places, len(found))
+        firsts.append(np.minimum.reduceat(of_errors, starts))
+    found[starts, 0] = firsts[0] == firsts[1]
+    found[starts, 1] = 1
     return found
 
 
@@ -280,15 +282,24 @@ def measure(
     """Return each metric as a fraction and its interval, as ``name`` and ``name_ci``; None if undefined."""
     found: dict[str, Any] = {}
     n_clusters = int(answers.clusters.max(initial=-1)) + 1
+    sums_of: dict[SumsFunction, np.ndarray] = {}
+    drawn: dict[SumsFunction, np.ndarray] = {}  # metrics of the same sums share their resamples
     for name, metric in metrics.items():
-        sums = by_cluster(metric.sums(answers), answers.clusters, n_clusters)
+        found[name], found[f"{name}_ci"] = None, None
+        if not len(answers.labels):
+            continue
+        if metric.sums not in sums_of:
+            sums_of[metric.sums] = by_cluster(metric.sums(answers), answers.clusters, n_clusters)
+        sums = sums_of[metric.sums]
         with np.errstate(invalid="ignore", divide="ignore"):
-            value = float(metric.value(sums.sum(axis=0))) if len(answers.labels) else float("nan")
-            found[name] = None if np.isnan(value) else value
-            found[f"{name}_ci"] = None
-            if found[name] is not None and n_clusters > 1 and n_resamples:
-                samples = metric.value(resampled_counts(sums, n_resamples, seed))
-                found[f"{name}_ci"] = percentile_intervals(samples[:, None])[0]
+            value = float(metric.value(sums.sum(axis=0)))
+            if np.isnan(value):
+                continue
+            found[name] = value
+            if n_clusters > 1 and n_resamples:
+                if metric.sums not in drawn:
+                    drawn[metric.sums] = resampled_counts(sums, n_resamples, seed)
+                found[f"{name}_ci"] = percentile_intervals(metric.value(drawn[metric.sums])[:, None])[0]
     return found
 
 
@@ -310,10 +321,10 @@ def answers_of(
 
     If missing answers are left out of the target, so are their items.
     """
-    kept = ~np.isnan(labels) if labels.dtype.kind == "f" else labels != NO_ANSWER
+    kept = is_answered(labels)
     if chosen is not None:
         kept &= chosen
     if target.missing == "left out":
-        kept &= ~np.isnan(verdicts) if verdicts.dtype.kind == "f" else verdicts != NO_ANSWER
+        kept &= is_answered(verdicts)
     _, numbers = np.unique(np.asarray(runs)[kept], return_inverse=True)
     return LabelledAnswers(target, labels[kept], verdicts[kept], clusters[kept], numbers)

@@ -32,7 +32,7 @@ power of two. It too may separate too few pairs, but not too many.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from math import ceil, erf, hypot, log, sqrt
 from types import MappingProxyType
 from typing import Any, Final
@@ -442,11 +442,17 @@ class RankingData:
     def all_counts(self, row_id: str, target: str) -> np.ndarray | None:
         """Return a row's TP, FP, FN and TN of every task, (tasks, 4), or None if they are not known."""
         found = self.counts_by_task.get(row_id, {}).get(target)
-        labelled = self.labels_by_task.get(target)
-        if found is None or not labelled:
+        labelled = self._labels.get(target)
+        if found is None or labelled is None:
             return None
         # Under the policy `strict`, no verdict counts as no: FN = positives - TP, TN = negatives - FP.
-        return np.concatenate([found, np.subtract(labelled, found)], axis=1)
+        counts = np.asarray(found)
+        return np.concatenate([counts, labelled - counts], axis=1)
+
+    @cached_property
+    def _labels(self) -> dict[str, np.ndarray]:
+        """The labels as arrays, (tasks, 2), since every row needs them."""
+        return {target: np.array(found) for target, found in self.labels_by_task.items() if len(found)}
 
 
 def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:

@@ -4,20 +4,16 @@
 empty.
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
+from typing import Any, Final, Literal
 
-from pydantic import BeforeValidator, NonNegativeFloat, PositiveInt, TypeAdapter, ValidationError
+from pydantic import NonNegativeFloat, PositiveInt
 
-from leaderboard.paper.published_files import PUBLISHED, PublishedDataError
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
+from leaderboard.paper.published_files import PUBLISHED, Line, Names, PublishedDataError, read_lines
 
 Weights = Literal["open", "closed", "open and closed", ""]
 WEIGHTS: Final[Mapping[str, str]] = {
@@ -32,7 +28,7 @@ class Model:
     """A line of ``models.csv``: a model, its other names, and who made it under which licence."""
 
     model: str
-    aliases: Annotated[tuple[str, ...], BeforeValidator(lambda text: tuple(filter(None, text.split(";"))))]
+    aliases: Names
     maker: str
     weights: Weights
     licence: str
@@ -76,24 +72,13 @@ class PublishedCost:
         }
 
 
-Line = TypeVar("Line", bound="DataclassInstance")
-
-
 def _read(path: Path, line_type: type[Line]) -> list[Line]:
-    """Return the lines of a CSV file. Raises PublishedDataError, which names file, row and field."""
-    found = []
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, restkey="more", restval="")
-        for values in reader:
-            try:
-                if "more" in values:
-                    raise PublishedDataError(f"{path.name} row {reader.line_num}: quote fields with commas")
-                found.append(TypeAdapter(line_type).validate_python(values))
-            except ValidationError as invalid:
-                wrong = invalid.errors()[0]
-                where = f"{path.name} row {reader.line_num}, {wrong['loc'][0]}"
-                raise PublishedDataError(f"{where} {str(wrong['input'])[:60]!r}: {wrong['msg']}") from None
-    return found
+    """Return the lines of a CSV file. Raises PublishedDataError with every problem."""
+    problems: list[str] = []
+    lines = [line for _, line in read_lines(path, line_type, problems)]
+    if problems:
+        raise PublishedDataError("; ".join(problems))
+    return lines
 
 
 @lru_cache(maxsize=2)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, NonNegativeInt, TypeAdapter, ValidationError
 from pydantic_core import PydanticCustomError
@@ -45,10 +45,10 @@ def _choice(*choices: str) -> AfterValidator:
 
 
 _NONE_IF_EMPTY: Final = BeforeValidator(lambda value: value or None)
-_SEPARATED: Final = BeforeValidator(lambda value: tuple(filter(None, value.split(";"))))
 
 Label = Annotated[str, _choice(*LABELS)]
 CellName = Annotated[str, _choice(*CELLS)]
+Names = Annotated[tuple[str, ...], BeforeValidator(lambda value: tuple(filter(None, value.split(";"))))]
 OptionalText = Annotated[str | None, _NONE_IF_EMPTY]
 Percentage = Annotated[int | None, BeforeValidator(read_tenths)]
 """A percentage as printed, in tenths of a percent."""
@@ -118,7 +118,7 @@ class PublishedRow:
     test_labels_used: Annotated[bool | None, _NONE_IF_EMPTY]
     source: str
     source_url: str
-    aliases: Annotated[tuple[str, ...], _SEPARATED]
+    aliases: Names
     note: str
     has_verdicts: bool = False
     """Whether `VERDICTS` has the judge's verdicts. Not a column of the file."""
@@ -142,12 +142,22 @@ class PublishedRow:
         return {0: "no counts", 1: "unique counts"}.get(found.fits, "several counts")
 
 
-class Reading(NamedTuple):
+@dataclass(frozen=True)
+class Reading:
     """Counts of a judge's verdicts on test, which somebody determined from the released judgments."""
 
-    counts: Counts
+    row_id: str
+    label: Label
+    tp: NonNegativeInt
+    fp: NonNegativeInt
+    fn: NonNegativeInt
+    tn: NonNegativeInt
     source: str
     source_url: str
+
+    @property
+    def counts(self) -> Counts:
+        return Counts(self.tp, self.fp, self.fn, self.tn)
 
 
 @dataclass(frozen=True)
@@ -246,18 +256,6 @@ class _CountsLine:
     tn: NonNegativeInt
 
 
-@dataclass(frozen=True)
-class _ReadingLine:
-    row_id: str
-    label: Label
-    tp: NonNegativeInt
-    fp: NonNegativeInt
-    fn: NonNegativeInt
-    tn: NonNegativeInt
-    source: str
-    source_url: str
-
-
 def _figures(path: Path, row_ids: set[str], problems: list[str]) -> dict[str, dict[str, dict[str, Figures]]]:
     figures: dict[str, dict[str, dict[str, Figures]]] = {}
     for where, line in read_lines(path, _FiguresLine, problems):
@@ -294,12 +292,13 @@ def _readings(
 ) -> dict[str, dict[str, Reading]]:
     """Return readings by row id and label. Reports counts that do not give the row's overall figures."""
     readings: dict[str, dict[str, Reading]] = {}
-    for where, line in read_lines(path, _ReadingLine, problems):
-        counts = Counts(line.tp, line.fp, line.fn, line.tn)
+    for where, line in read_lines(path, Reading, problems):
         printed = figures.get(line.row_id, {}).get(line.label, {}).get(OVERALL)
-        if printed is None or not prints(counts, printed):
-            problems.append(f"{where}, row_id {line.row_id!r}: {counts} does not give the printed figures")
-        readings.setdefault(line.row_id, {})[line.label] = Reading(counts, line.source, line.source_url)
+        if printed is None or not prints(line.counts, printed):
+            problems.append(
+                f"{where}, row_id {line.row_id!r}: {line.counts} does not give the printed figures"
+            )
+        readings.setdefault(line.row_id, {})[line.label] = line
     return readings
 
 

@@ -14,32 +14,7 @@ from arb.core.predictions.findings import counted
 from dataset_script.sources.values import id_part
 from leaderboard.suites.imported import ImportedSuite, ImportProblem, json_lines, keys_of
 
-SUITE_TOML: Final = """# Written by `arb data import-suite agent-process-bench`.
-title = "AgentProcessBench"
-description = "Runs of agents that use tools, with a label of the outcome and of each step."
-labels = "public"
-
-[links]
-paper = "https://arxiv.org/abs/2603.14465"
-code = "https://github.com/RUCBM/AgentProcessBench"
-
-[[targets]]
-name = "final"
-title = "Final outcome"
-text = "Did the agent reach the goal?"
-values = ["1", "0", "-1"]
-positive = ["1"]
-main = "balanced_accuracy"
-
-[[targets]]
-name = "step_label"
-title = "Step"
-text = "Does the step help?"
-level = "step"
-values = ["1", "0", "-1"]
-errors = ["-1"]
-metrics = ["accuracy", "macro_f1", "kappa", "first_error_accuracy"]
-"""
+SUITE_TOML: Final = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 AGENT: Final = "unnamed"
 """The repository does not say which agents made the runs."""
 VALUES: Final = ("1", "0", "-1")
@@ -128,31 +103,19 @@ def _judged(
     runs: list[Mapping[str, object]] = []
     steps: list[Mapping[str, object]] = []
     for record, (place, answer) in latest.items():
-        trajectory_id = ids[record]
+        run = {"trajectory_id": ids[record]}
         explanations = answer.get("explanations") or {}
         failed = str(answer.get("comment") or "").startswith(_FAILED)
         final = None if failed else _value(answer.get("final_label"), place, "final_label")
-        runs.append(
-            {
-                "trajectory_id": trajectory_id,
-                "final": final,
-                "state": "error" if failed else "ok",
-                "reasoning": explanations.get("final") or None,
-            }
-        )
+        state = "error" if failed else "ok"
+        runs.append({**run, "final": final, "state": state, "reasoning": explanations.get("final") or None})
         reasons = explanations.get("steps") or {}
         for step, label in _steps(answer, place).items():
-            if (trajectory_id, step, None) not in known:
+            if (ids[record], step, None) in known:
+                reason = reasons.get(step) or None
+                steps.append({**run, "step": step, "step_label": label, "reasoning": reason})
+            else:
                 unknown += 1
-                continue
-            steps.append(
-                {
-                    "trajectory_id": trajectory_id,
-                    "step": step,
-                    "step_label": label,
-                    "reasoning": reasons.get(step) or None,
-                }
-            )
     if unknown:
         answers = counted(unknown, "answer")
         notes.append(f"{folder.name.strip()}: {answers} about runs or steps without a label left out")

@@ -1,7 +1,7 @@
 """What an importer returns, and the folder that is written from it: a suite, its labels and verdicts."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -35,9 +35,6 @@ class ImportedSuite:
     labels: Sequence[Annotation]
     verdicts: Mapping[str, Sequence[Mapping[str, object]]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-
-
-Importer = Callable[[Path], ImportedSuite]
 
 
 def write_suite(found: ImportedSuite, out: Path) -> None:

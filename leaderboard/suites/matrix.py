@@ -10,10 +10,11 @@ binomial distributions. The ceiling of a suite is the mean tau between two halve
 """
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import combinations
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -35,9 +36,9 @@ REFERENCES: Final = {"Always successful": "Always yes", "Never successful": "Nev
 SOURCES: Final = {"scored": "scored here", "self-reported": "reported"}
 """The source of a cell by the provenance of its row, if it has another name."""
 _ENDINGS: Final = re.compile(r"-(instruct|preview|latest|20\d{6}|20\d\d-\d\d-\d\d)$")
-_AT_ONCE: Final = 100
 
 
+@lru_cache(maxsize=1024)
 def model_key(name: str) -> str:
     """Return a key that is equal for the usual spellings of a model's name; empty without a name.
 
@@ -124,17 +125,19 @@ class SuiteMatrix:
     agreements: tuple[OrderAgreement, ...]
 
 
-class SuiteColumn(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class SuiteColumn:
     """A suite's rows with a metric in the order of its board.
 
     ``cells``, ``counts`` (tasks, 4) and ``pooled`` (4,) are by row id; counts are TP, FP, FN and TN.
     """
 
     suite: SuiteBoard
+    metric: str
     rows: tuple[BoardRow, ...]
-    cells: Mapping[str, MatrixCell]
-    counts: Mapping[str, np.ndarray]
-    pooled: Mapping[str, np.ndarray]
+    cells: dict[str, MatrixCell]
+    counts: dict[str, np.ndarray]
+    pooled: dict[str, np.ndarray]
 
 
 Line = dict[str, tuple[BoardRow, MatrixCell]]
@@ -155,7 +158,7 @@ def column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
     """
     target = suite.target
     if target is None:
-        return SuiteColumn(suite, (), {}, {}, {})
+        return SuiteColumn(suite, metric, (), {}, {}, {})
     overall: dict[str, Cell] = {}
     rows, counts = [], {}
     for row in suite.board.rows:
@@ -168,22 +171,20 @@ def column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
             by_task = suite.board.counts_by_task(row.id, target.name) if suite.labels_are_public else None
             if by_task is not None:
                 counts[row.id] = by_task
+    column = SuiteColumn(suite, metric, tuple(rows), {}, counts, {})
     drawn: dict[str, Ends] = {}
     if counts:
-        stacked = np.stack(list(counts.values()), axis=1)
-        totals = resampled_counts(stacked.reshape(len(stacked), -1), RESAMPLES_OF_LARGE_BOARDS, seed=0)
-        samples = _metric(metric, totals.reshape(len(totals), -1, 4))
+        samples = np.stack(list(_resampled_tasks(column, seed=0).values()), axis=1)
         drawn = dict(zip(counts, percentile_intervals(samples), strict=True))
-    cells, pooled = {}, {}
     for row in rows:
         known = _pooled(overall[row.id])
         if known is not None and known.sum():
-            pooled[row.id] = known
+            column.pooled[row.id] = known
         value = metric_of(overall[row.id], metric) or 0.0
         interval = _interval(overall[row.id], metric, drawn.get(row.id)) if row.is_comparable else None
         source = SOURCES.get(row.provenance, row.provenance)
-        cells[row.id] = MatrixCell(row.id, row.judge, value, interval, source)
-    return SuiteColumn(suite, tuple(rows), cells, counts, pooled)
+        column.cells[row.id] = MatrixCell(row.id, row.judge, value, interval, source)
+    return column
 
 
 def _interval(cell: Cell, metric: str, drawn: Ends) -> Ends:
@@ -224,7 +225,7 @@ def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
         left_out=tuple(column.suite.title for column in columns if column.suite.target is None),
         rows=tuple(map(_row_of, lines)),
         references=tuple(MatrixRow(name, "", "", cells) for name, cells in references.items()),
-        agreements=tuple(_agreement(a, b, lines, metric) for a, b in combinations(comparable, 2)),
+        agreements=tuple(_agreement(a, b, lines) for a, b in combinations(comparable, 2)),
     )
 
 
@@ -282,106 +283,112 @@ def _is_twin(row: BoardRow, suite: str, line: Line) -> bool:
     return suite not in line and any(other.judge == row.judge for other, _ in line.values())
 
 
-def _agreement(a: SuiteColumn, b: SuiteColumn, lines: Sequence[Line], metric: str) -> OrderAgreement:
+def _agreement(a: SuiteColumn, b: SuiteColumn, lines: Sequence[Line]) -> OrderAgreement:
     names = a.suite.name, b.suite.name
     common = [(line[names[0]], line[names[1]]) for line in lines if set(names) <= line.keys()]
     by_model = sum(any(cell.is_model_match for _, cell in pair) for pair in common)
     if len(common) < FEWEST_COMMON:
         return OrderAgreement(names, len(common), by_model)
-    values = [np.array([pair[side][1].value for pair in common]) for side in (0, 1)]
-    rows = [[pair[side][0] for pair in common] for side in (0, 1)]
+    ids_of_a, ids_of_b = zip(*((first.id, second.id) for (first, _), (second, _) in common), strict=True)
+    return replace(_compared(a, b, ids_of_a, ids_of_b), by_model=by_model)
+
+
+# Results are cached, so that after a change of one suite's board the other suites are not drawn again.
+@lru_cache(maxsize=64)
+def _compared(
+    a: SuiteColumn, b: SuiteColumn, ids_of_a: tuple[str, ...], ids_of_b: tuple[str, ...]
+) -> OrderAgreement:
+    """Return how the order of judges agrees; they are given by the ids of their rows."""
+    sides = (a, ids_of_a), (b, ids_of_b)
+    values = [np.array([column.cells[row_id].value for row_id in ids]) for column, ids in sides]
     tau = float(kendall_tau(*values))
-    drawn = [_resampled(column, rows[side], metric, seed=side) for side, column in enumerate((a, b))]
+    drawn = [_resampled(column, ids, seed) for seed, (column, ids) in enumerate(sides)]
     interval = None
     if drawn[0] is not None and drawn[1] is not None:
         interval = percentile_intervals(kendall_tau(drawn[0], drawn[1])[:, None])[0]
-    from_counts = (
-        column.suite.name
-        for side, column in enumerate((a, b))
-        if any(row.id not in column.counts for row in rows[side])
-    )
-    ceilings = _ceiling(a, rows[0], metric), _ceiling(b, rows[1], metric)
     return OrderAgreement(
-        names, len(common), by_model, None if np.isnan(tau) else tau, interval, tuple(from_counts), ceilings
+        suites=(a.suite.name, b.suite.name),
+        judges=len(ids_of_a),
+        by_model=0,
+        tau=None if np.isnan(tau) else tau,
+        interval=interval,
+        from_counts=tuple(column.suite.name for column, ids in sides if not set(ids) <= column.counts.keys()),
+        ceilings=tuple(_ceiling(column, ids) for column, ids in sides),
     )
 
 
 def _metric(metric: str, counts: np.ndarray) -> np.ndarray:
     """Return a metric of counts (..., 4)."""
-    return metric_values(metric, *np.moveaxis(counts.astype(np.float64), -1, 0))
+    return metric_values(metric, *np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0))
 
 
-def _resampled(column: SuiteColumn, rows: Sequence[BoardRow], metric: str, seed: int) -> np.ndarray | None:
+@lru_cache(maxsize=32)
+def _resampled_tasks(column: SuiteColumn, seed: int) -> dict[str, np.ndarray]:
+    """Return the metric of each judge with verdicts on resamples of tasks: (resamples,)."""
+    by_task = np.concatenate([*column.counts.values()], axis=1)
+    drawn = resampled_counts(by_task, RESAMPLES_OF_LARGE_BOARDS, seed)
+    return {
+        row_id: _metric(column.metric, drawn[:, 4 * place : 4 * place + 4])
+        for place, row_id in enumerate(column.counts)
+    }
+
+
+def _resampled(column: SuiteColumn, ids: Sequence[str], seed: int) -> np.ndarray | None:
     """Return the metric on resamples: (resamples, judges); None if the counts of a judge are not known."""
-    size, generator = RESAMPLES_OF_LARGE_BOARDS, np.random.default_rng(seed)
-    counts = _counts(
-        column,
-        rows,
-        lambda by_task: resampled_counts(by_task, size, seed),
-        lambda pooled: generator.multinomial(pooled.sum(), pooled / pooled.sum(), size),
-    )
-    return None if counts is None else _metric(metric, counts)
+    generator = np.random.default_rng(seed)
+    of_tasks = _resampled_tasks(column, seed) if column.counts else {}
+    found = []
+    for row_id in ids:
+        pooled = column.pooled.get(row_id)
+        if row_id in of_tasks:
+            found.append(of_tasks[row_id])
+        elif pooled is None:
+            return None
+        else:
+            drawn = generator.multinomial(pooled.sum(), pooled / pooled.sum(), RESAMPLES_OF_LARGE_BOARDS)
+            found.append(_metric(column.metric, drawn))
+    return np.stack(found, axis=1)
 
 
-def _ceiling(column: SuiteColumn, rows: Sequence[BoardRow], metric: str) -> float | None:
+@lru_cache(maxsize=64)
+def _ceiling(column: SuiteColumn, ids: tuple[str, ...]) -> float | None:
     """Return the mean tau between random halves of the tasks, or of the runs of judges without verdicts."""
-    generator = np.random.default_rng(0)
-
-    def half_of_tasks(by_task: np.ndarray) -> np.ndarray:
-        is_in_half = np.tile(np.arange(len(by_task)) % 2, (N_HALVES, 1))
-        return generator.permuted(is_in_half, axis=1) @ by_task
-
-    half = _counts(
-        column,
-        rows,
-        half_of_tasks,
-        lambda pooled: generator.multivariate_hypergeometric(pooled, pooled.sum() // 2, N_HALVES),
-    )
-    whole = _counts(column, rows, lambda by_task: by_task.sum(axis=0), lambda pooled: pooled)
-    if half is None or whole is None:
+    if not set(ids) <= {*column.counts, *column.pooled}:
         return None
-    taus = kendall_tau(_metric(metric, half), _metric(metric, whole - half))
+    generator = np.random.default_rng(0)
+    with_verdicts = [row_id for row_id in ids if row_id in column.counts]
+    halves: dict[str, np.ndarray] = {}
+    if with_verdicts:
+        by_task = np.concatenate([column.counts[row_id] for row_id in with_verdicts], axis=1)
+        is_in_half = generator.permuted(np.tile(np.arange(len(by_task)) % 2, (N_HALVES, 1)), axis=1)
+        drawn = is_in_half.astype(np.float64) @ by_task  # exact, and faster than with whole numbers
+        halves = dict(zip(with_verdicts, np.split(drawn, len(with_verdicts), axis=1), strict=True))
+    of_halves = []
+    for row_id in ids:
+        if row_id in halves:
+            half, whole = halves[row_id], column.counts[row_id].sum(axis=0)
+        else:
+            whole = column.pooled[row_id]
+            half = generator.multivariate_hypergeometric(whole, whole.sum() // 2, N_HALVES)
+        of_halves.append([_metric(column.metric, counts) for counts in (half, whole - half)])
+    taus = kendall_tau(*np.moveaxis(np.array(of_halves), 0, 2))
     return None if np.isnan(taus).all() else float(np.nanmean(taus))
-
-
-def _counts(
-    column: SuiteColumn,
-    rows: Sequence[BoardRow],
-    of_tasks: Callable[[np.ndarray], np.ndarray],
-    of_pooled: Callable[[np.ndarray], np.ndarray],
-) -> np.ndarray | None:
-    """Return counts (..., judges, 4) that the two functions draw by task (tasks, columns) or pooled (4,).
-
-    All judges with verdicts are drawn together. The result is None if nothing is known of a judge's counts.
-    """
-    known = [place for place, row in enumerate(rows) if row.id in column.counts]
-    found: dict[int, np.ndarray] = {}
-    if known:
-        stacked = np.concatenate([column.counts[rows[place].id] for place in known], axis=1)
-        drawn = of_tasks(stacked)
-        found = {place: drawn[..., 4 * i : 4 * i + 4] for i, place in enumerate(known)}
-    for place, row in enumerate(rows):
-        if place not in found:
-            if row.id not in column.pooled:
-                return None
-            found[place] = of_pooled(column.pooled[row.id])
-    return np.stack([found[place] for place in range(len(rows))], axis=-2)
 
 
 def kendall_tau(x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Return Kendall's tau-b along the last axis; NaN if all values of x or of y are equal."""
-    found = []
-    for start in range(0, int(np.prod(x.shape[:-1])), _AT_ONCE):  # all pairs of judges at once need memory
-        a, b = (each.reshape(-1, x.shape[-1])[start : start + _AT_ONCE] for each in (x, y))
-        is_above, is_above_in_y, is_below_in_y = (
-            a[:, :, None] > a[:, None, :],
-            b[:, :, None] > b[:, None, :],
-            b[:, :, None] < b[:, None, :],
-        )
-        same, opposite, untied, untied_in_y = (
-            np.count_nonzero(pairs, axis=(1, 2))
-            for pairs in (is_above & is_above_in_y, is_above & is_below_in_y, is_above, is_above_in_y)
-        )
-        with np.errstate(invalid="ignore"):
-            found.append((same - opposite) / np.sqrt(untied * untied_in_y))
-    return np.concatenate(found).reshape(x.shape[:-1])
+    *shape, judges = x.shape
+    x, y = (np.ascontiguousarray(each.reshape(-1, judges).T) for each in (x, y))
+    same, untied, untied_in_y = np.zeros((3, x.shape[1]), dtype=np.int64)
+    for apart in range(1, judges):  # sums over thousands of judges fit into int16
+        signs = [_signs(each[apart:], each[:-apart]) for each in (x, y)]
+        same += (signs[0] * signs[1]).sum(axis=0, dtype=np.int16)
+        untied += np.abs(signs[0]).sum(axis=0, dtype=np.int16)
+        untied_in_y += np.abs(signs[1]).sum(axis=0, dtype=np.int16)
+    with np.errstate(invalid="ignore"):
+        return (same / np.sqrt(untied * untied_in_y)).reshape(shape)
+
+
+def _signs(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """Return the sign of a - b as int8, with 0 if one of them is NaN."""
+    return (a > b).view(np.int8) - (a < b).view(np.int8)

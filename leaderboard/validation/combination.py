@@ -11,7 +11,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from leaderboard.validation.metrics import FORMULAS, counts_by_group
+from leaderboard.validation.metrics import counts_by_group, value_of
 from leaderboard.validation.tables import JudgeAnswers, ValidationTable
 
 FOLDS: Final = 5
@@ -110,7 +110,7 @@ def search(
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
         one_group = np.zeros(int(rows.sum()), dtype=np.int64)
         counts = counts_by_group(verdicts[rows], table.truth[rows], one_group, table.weights[rows])
-        return FORMULAS["f1"](counts.sum(axis=0))
+        return value_of("f1", counts.sum(axis=0))
 
     def best(rows: np.ndarray) -> int | None:
         values = [f1(each, rows) for each in votes]
@@ -175,4 +175,4 @@ def _f1_at(
     yes, labels, weights = (scores >= threshold)[rows], table.truth[rows], table.weights[rows]
     tp, fp = (float(weights[yes & (labels == answer)].sum()) for answer in (1, 0))
     fn = float(weights[~yes & (labels == 1)].sum())
-    return FORMULAS["f1"](np.array([tp, fp, fn, 0.0]))
+    return value_of("f1", (tp, fp, fn, 0.0))

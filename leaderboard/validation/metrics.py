@@ -7,15 +7,16 @@ with a t quantile for few groups (Korn and Graubard 1998, Survey Methodology 24)
 of 4 covers only 91 %.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
+from math import isfinite, sqrt
 from types import MappingProxyType
 from typing import Final
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import ratio
+from leaderboard.judge_precision.confusion import metric_values
+from leaderboard.judge_precision.intervals import wilson
 from leaderboard.success_rates.estimate import NORMAL_QUANTILE, t_quantile
 
 METRICS: Final = ("precision", "recall", "f1", "accuracy", "balanced_accuracy", "kappa")
@@ -36,52 +37,14 @@ class Metric:
         return {"value": self.value, "ci": None if self.interval is None else list(self.interval)}
 
 
-def _share(hits: int, *others: int) -> Callable[[np.ndarray], float | None]:
-    """Return a function of the counts (TP, FP, FN, TN) that gives the share of one count among several."""
-
-    def value(counts: np.ndarray) -> float | None:
-        return ratio(counts[hits], counts[hits] + sum(counts[other] for other in others))
-
-    return value
+def value_of(metric: str, counts: Sequence[float] | np.ndarray) -> float | None:
+    """Return a metric of counts (TP, FP, FN, TN), or None if it is undefined."""
+    value = float(metric_values(metric, *np.asarray(counts, dtype=np.float64)))
+    return value if isfinite(value) else None
 
 
-def _f1(counts: np.ndarray) -> float | None:
-    tp, fp, fn, _ = counts
-    return ratio(2 * tp, 2 * tp + fp + fn)
-
-
-def _accuracy(counts: np.ndarray) -> float | None:
-    return ratio(counts[0] + counts[3], counts.sum())
-
-
-def _balanced_accuracy(counts: np.ndarray) -> float | None:
-    recall, specificity = _share(0, 2)(counts), _share(3, 1)(counts)
-    return None if recall is None or specificity is None else (recall + specificity) / 2
-
-
-def _kappa(counts: np.ndarray) -> float | None:
-    tp, fp, fn, tn = counts
-    n = counts.sum()
-    by_chance = (tp + fp) * (tp + fn) + (fn + tn) * (fp + tn)
-    return ratio(n * (tp + tn) - by_chance, n * n - by_chance)
-
-
-FORMULAS: Final[Mapping[str, Callable[[np.ndarray], float | None]]] = MappingProxyType(
-    {
-        "precision": _share(0, 1),
-        "recall": _share(0, 2),
-        "f1": _f1,
-        "accuracy": _accuracy,
-        "balanced_accuracy": _balanced_accuracy,
-        "kappa": _kappa,
-    }
-)
-"""The metrics as functions of counts (TP, FP, FN, TN), float64 of shape (4,); None if undefined."""
-
-_RESTS_ON: Final = MappingProxyType(
-    {"precision": [0, 1], "recall": [0, 2], "f1": [0, 1, 2], "accuracy": [0, 1, 2, 3],
-     "balanced_accuracy": [0, 1, 2, 3], "kappa": [0, 1, 2, 3]}
-)  # fmt: skip
+_RESTS_ON: Final = MappingProxyType({"precision": [0, 1], "recall": [0, 2], "f1": [0, 1, 2]})
+"""The counts that a metric depends on; others depend on all."""
 
 
 def counts_by_group(
@@ -103,18 +66,16 @@ def counts_by_group(
 
 
 def influence(metric: str, by_group: np.ndarray) -> np.ndarray | None:
-    """Return the effect of each group on a metric, of shape (groups,), or None if it is undefined.
+    """Return the effect of each group on a metric, of shape (groups,), or None if it is undefined nearby.
 
     The sum of their squares, times G / (G - 1), is the variance of the metric.
     """
-    formula, totals = FORMULAS[metric], by_group.sum(axis=0)
-    if formula(totals) is None:
-        return None
+    totals = by_group.sum(axis=0)
     gradient = np.zeros(4)
     for place in range(4):
         step = np.zeros(4)
         step[place] = 1e-5 * totals.sum()
-        above, below = formula(totals + step), formula(totals - step)
+        above, below = value_of(metric, totals + step), value_of(metric, totals - step)
         if above is None or below is None:
             return None
         gradient[place] = (above - below) / (2 * step[place])
@@ -129,14 +90,12 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
         by_group: The weighted counts TP, FP, FN, TN of each group, (groups, 4).
         rows: The same counts without weights, (groups, 4).
     """
-    value = FORMULAS[metric](by_group.sum(axis=0))
-    if value is None:
-        return Metric(None)
-    rests_on = by_group[:, _RESTS_ON[metric]].sum(axis=1) > 0
-    groups = int(rests_on.sum())
-    effects = influence(metric, by_group)
-    if groups < LEAST_GROUPS:
+    value = value_of(metric, by_group.sum(axis=0))
+    rests_on = _RESTS_ON.get(metric, slice(None))
+    groups = int((by_group[:, rests_on].sum(axis=1) > 0).sum())
+    if value is None or groups < LEAST_GROUPS:
         return Metric(value)
+    effects = influence(metric, by_group)
     variance = 0.0 if effects is None else groups / (groups - 1) * float(effects @ effects)
     if metric == "kappa":
         if not variance:
@@ -148,7 +107,7 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
         variance *= (2 / (2 - value) ** 2) ** 2  # the derivative of J by F1, squared
     # If the share is 0 or 1, the groups that it rests on are the sample.
     size = share * (1 - share) / variance if variance > 1e-12 else float(groups)
-    size = min(size, float(rows[:, _RESTS_ON[metric]].sum())) * (NORMAL_QUANTILE / quantile(groups - 1)) ** 2
+    size = min(size, float(rows[:, rests_on].sum())) * (NORMAL_QUANTILE / quantile(groups - 1)) ** 2
     low, high = wilson(share, size)
     if metric == "f1":
         low, high = 2 * low / (1 + low), 2 * high / (1 + high)
@@ -157,15 +116,14 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
 
 def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
     """Return first - second of two judges on the same groups, paired. Arguments: counts (groups, 4)."""
-    values = [FORMULAS[metric](counts.sum(axis=0)) for counts in (first, second)]
-    effects = [influence(metric, counts) for counts in (first, second)]
-    if values[0] is None or values[1] is None:
+    one, other = (value_of(metric, counts.sum(axis=0)) for counts in (first, second))
+    if one is None or other is None:
         return Metric(None)
-    apart = values[0] - values[1]
-    groups = int((first.sum(axis=1) > 0).sum())
-    if effects[0] is None or effects[1] is None or groups < LEAST_GROUPS:
+    apart, groups = one - other, int((first.sum(axis=1) > 0).sum())
+    effects, other_effects = influence(metric, first), influence(metric, second)
+    if effects is None or other_effects is None or groups < LEAST_GROUPS:
         return Metric(apart)
-    together = effects[0] - effects[1]
+    together = effects - other_effects
     variance = groups / (groups - 1) * float(together @ together)
     if variance <= 1e-12:
         return Metric(apart)
@@ -176,14 +134,6 @@ def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
 def quantile(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t; that of the normal distribution from 200 degrees on."""
     return NORMAL_QUANTILE if degrees >= 200 else t_quantile(degrees)
-
-
-def wilson(share: float, size: float) -> Interval:
-    """Return Wilson's 95 % interval of a share of ``size`` independent rows, which need not be whole."""
-    z2 = NORMAL_QUANTILE**2
-    middle = (share + z2 / (2 * size)) / (1 + z2 / size)
-    half = NORMAL_QUANTILE * sqrt(share * (1 - share) / size + z2 / (4 * size * size)) / (1 + z2 / size)
-    return max(0.0, middle - half), min(1.0, middle + half)
 
 
 def labels_needed(measured: Metric, labelled: int, half_width: float) -> int | None:

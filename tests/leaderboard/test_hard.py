@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leaderboard.hard import HardScore, Recall, family_of, family_votes, hard_for, score_on
+from leaderboard.hard import family_of, family_votes, hard_for, score_on
 
 # Six trajectories: two successes, three failures, one that the annotator was unsure of.
 TRUTH = np.array([1, 1, 0, 0, 0, -1])
@@ -50,14 +50,14 @@ def test_no_verdict_on_a_success_is_wrong():
 def test_recall_is_counted_on_successes_and_failures_of_the_subset_only():
     subset = np.array([True, True, True, False, True, True])
     score = score_on(codes("+-+--+"), TRUTH, subset)
-    assert score == HardScore(Recall(1, 2), Recall(1, 2))
-    assert score.mean == 0.5
+    assert (score["tp"], score["fn"], score["tn"], score["fp"]) == (1, 1, 1, 1)
+    assert score["balanced_accuracy"] == 0.5
     silent = score_on(codes("??????"), TRUTH, subset)
-    assert silent == HardScore(Recall(0, 2), Recall(2, 2))
+    assert (silent["tp"], silent["fn"], silent["tn"], silent["fp"]) == (0, 2, 2, 0)
 
 
 def test_a_judge_that_always_says_yes_does_not_lead():
     subset = np.array([True] * 6)
-    assert score_on(codes("++++++"), TRUTH, subset).mean == 0.5
+    assert score_on(codes("++++++"), TRUTH, subset)["balanced_accuracy"] == 0.5
     nothing = score_on(codes("++++++"), TRUTH, TRUTH == 1)
-    assert (nothing.failures.share, nothing.mean, nothing.intervals()[1]) == (None, None, None)
+    assert (nothing["tnr"], nothing["balanced_accuracy"]) == (None, None)

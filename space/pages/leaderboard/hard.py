@@ -8,9 +8,12 @@ import numpy as np
 from arb.core.console import interval, percent
 from arb.core.predictions.table import Codes
 from leaderboard.board.board import Board, BoardRow
-from leaderboard.hard import FAMILIES, HardScore, Recall, family_of, family_votes, hard_for, score_on
+from leaderboard.board.ranks import DESIGN_EFFECTS
+from leaderboard.hard import FAMILIES, family_of, family_votes, hard_for, score_on
+from leaderboard.judge_precision.intervals import approximate_interval
 from leaderboard.labels.labels import LabelSet
 from leaderboard.paper.published import SECOND_ANNOTATOR
+from leaderboard.score import Cell, metric_of
 from space.pages.leaderboard.query import PAGE_ROWS, LeaderboardQuery, chosen_rows
 from space.verdicts import JudgeVerdicts
 from space.web.cells import FEW, TableCell
@@ -85,24 +88,21 @@ def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, l
     )
 
 
-def _line(row: BoardRow, family: str, score: HardScore) -> HardLine:
-    of_successes, of_failures = score.intervals()
-    mean = score.mean
+def _line(row: BoardRow, family: str, score: Cell) -> HardLine:
+    mean = score["balanced_accuracy"]
     return HardLine(
         row=row,
         family=family,
         mean=TableCell("–" if mean is None else percent(mean), mean),
-        recalls=(
-            _cell(score.successes, of_successes),
-            _cell(score.failures, of_failures),
-        ),
+        recalls=(_recall(score, "recall", "tp", "fn"), _recall(score, "tnr", "tn", "fp")),
         order=-1.0 if mean is None else mean,
     )
 
 
-def _cell(recall: Recall, ends: list[float] | None) -> TableCell:
-    """Return a recall as a cell; its counts and 95 % interval are in ``hover``."""
-    counts = f"{recall.right} of {recall.n}"
+def _recall(score: Cell, metric: str, *names: str) -> TableCell:
+    """Return a recall as a cell; ``names`` are those of the counts of hits and misses."""
+    hits, misses = (int(score.get(name) or 0) for name in names)
+    share, ends = metric_of(score, metric), approximate_interval(hits, hits + misses, DESIGN_EFFECTS[metric])
+    counts = f"{hits} of {hits + misses}"
     hover = f"{counts} ({interval(ends)})" if ends else counts
-    share = recall.share
-    return TableCell("–" if share is None else percent(share), share, hover, recall.n < FEW)
+    return TableCell("–" if share is None else percent(share), share, hover, hits + misses < FEW)

@@ -53,7 +53,7 @@ def test_models_are_found_by_any_of_their_names_and_never_guessed(rows):
     ("line", "problem"),
     [
         ("a,,Maker,ajar,,https://a.example,s", "models.csv row 2, weights 'ajar'"),
-        ("a,,Maker,open,,https://a.example,s,more", "models.csv row 2: quote fields with commas"),
+        ("a,,Maker,open,,https://a.example,s,more", "models.csv row 2: more fields than columns; quote"),
         ("a,b;A,Maker,open,,https://a.example,s\nb,,M,open,,https://b.example,s", "b names an earlier model"),
     ],
 )

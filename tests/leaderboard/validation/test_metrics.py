@@ -5,6 +5,7 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from leaderboard.judge_precision.intervals import wilson
 from leaderboard.validation.metrics import (
     METRICS,
     Metric,
@@ -12,7 +13,6 @@ from leaderboard.validation.metrics import (
     difference,
     labels_needed,
     measure,
-    wilson,
 )
 
 
