@@ -2,7 +2,7 @@
 
 Made-up suites with public labels have the same judges, whose verdicts are files in the suites' folders. The
 Space serves all suites. Printed are the seconds until all boards are built, and those of views of the
-leaderboard and of ``/suites``: the first ones, those after one board has changed, and later ones (the median).
+leaderboard and of ``/suites``: the first ones, those after a board has changed, and later ones (the median).
 It fails if the first or a later view of ``/suites`` takes more than 1.5 times as long as the leaderboard's.
 """
 

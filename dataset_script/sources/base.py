@@ -329,10 +329,10 @@ class TrajectorySource:
         names = link_names(links, self.root)
         if not runs:
             raise no_runs(self.folder, self.expected, names)
-        told = [
+        facts_of_runs = [
             (f"{run.benchmark}/{run.task}", run.agent) for run in runs if isinstance(run.agent, AgentFacts)
         ]
-        agents, same = name_agents(told, self.agent_from)
+        agents, same = name_agents(facts_of_runs, self.agent_from)
         named = iter(agents)
         ids = []
         for run in runs:
@@ -342,7 +342,7 @@ class TrajectorySource:
             SourceFile(run.path, run.name or self.name_of(run.path), own, run.place, run.problem, run.details)
             for run, own in zip(runs, numbered_ids(ids), strict=True)
         ]
-        known = frozenset(facts).union(*(each.known for _, each in told))
+        known = frozenset(facts).union(*(each.known for _, each in facts_of_runs))
         return SourceListing(tuple(files), tuple(map(self.name_of, others)), (*notes, *same), names, known)
 
 

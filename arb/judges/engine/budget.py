@@ -141,10 +141,10 @@ class Budget:
         low = SHORTENED_TO * self._longest[place]
         low = max(low, LEAST_WITH_EFFORT) if model.reasoning_effort else low
 
-        def spent_with(max_tokens: int) -> float:
+        def spend_with(max_tokens: int) -> float:
             return self.spent_usd + self._most_usd(model, prompt, max_output(model, max_tokens))
 
-        fitting = bisect_right(range(low, max_output_tokens), self._limit_usd, key=spent_with)
+        fitting = bisect_right(range(low, max_output_tokens), self._limit_usd, key=spend_with)
         return low + fitting - 1 if fitting else None
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:

@@ -335,7 +335,7 @@ def test_lines_run_json_summary_and_export_say_which_model_and_wording_judged(tm
     assert written["judge"]["released_folder"] is None
     out = tmp_path / "out"
     done = export_released_layout(tmp_path / "run", out)
-    assert (done.judge, done.files, done.left_out) == ("aer-v-m-own-wording", 2, ())
+    assert (done.judge, done.files, done.left_out) == ("aer-v-m-own-wording", 2, [])
 
 
 def storm(server, folder, judge):
