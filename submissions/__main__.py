@@ -125,8 +125,7 @@ def template_command(
         typer.Option("--format", help="Write this format (default: from the suffix of --out, else jsonl)."),
     ] = None,
     out: Annotated[
-        Path | None,
-        new_file_option("--out", help="Write to this new file (default: standard output)."),
+        Path | None, new_file_option("--out", help="Write to this new file (default: standard output).")
     ] = None,
 ) -> None:
     """Write a prediction file to fill in.

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal
 
 import typer
 
@@ -80,21 +80,18 @@ def verify(as_json: JsonOption = False) -> None:
     raise typer.Exit(1 if found.problems else 0)
 
 
-def rescore(
-    as_json: JsonOption = False,
-    maintainer: MaintainerOption = COMMAND_LINE,
-) -> None:
+def rescore(as_json: JsonOption = False, maintainer: MaintainerOption = COMMAND_LINE) -> None:
     """Score all submissions with the current labels, and show how the ranks change.
 
     Scores from earlier label versions are kept. If the command is interrupted, run it again to continue.
     """
-    with records_to_write() as service:
-        found = rescoring.rescore(service, as_maintainer(maintainer))
+    with records_to_write(maintainer) as (service, actor):
+        found = rescoring.rescore(service, actor)
     if as_json:
         print_json(found.to_json())
-        return
-    print_rescoring(found)
-    next_step("check the records", "submissions", "verify")
+    else:
+        print_rescoring(found)
+        next_step("check the records", "submissions", "verify")
 
 
 def print_rescoring(found: Rescoring) -> None:
@@ -124,18 +121,13 @@ def account(
     Confirmed accounts may also use the part of the leak budget that is reserved for them.
     """
     decision = CHANGES[action]
-    with records_to_write() as service:
-        actor = as_maintainer(maintainer)
+    with records_to_write(maintainer) as (service, actor):
         service.moderation.decide_account(decision, name, actor, reason, even_if_unknown)
-    if as_json:
-        print_json({"account": name, "decision": decision})
-    else:
-        typer.echo(f"the account {name} is {decision}")
+    report(as_json, {"account": name, "decision": decision}, f"the account {name} is {decision}")
 
 
 WithOpenOption = Annotated[
-    bool,
-    typer.Option("--with-open", help="Publish first annotators' answers to open questions."),
+    bool, typer.Option("--with-open", help="Publish first annotators' answers to open questions.")
 ]
 
 
@@ -171,16 +163,20 @@ def publish_labels(
         stop("--preview shows the effect of corrections, not of a file; leave FILE out")
     if file is None and with_open:
         stop("--with-open decides labels of a file; name the file")
-    actor = as_maintainer(maintainer)
     if preview:
         _print_next(as_json)
         return
-    with records_to_write() as service:
+    with records_to_write(maintainer) as (service, actor):
         if file is not None:
             version, scored = rescoring.publish_file(service, file, actor, why, with_open), None
         else:
             version = corrections.publish_corrections(service, actor, why)
             scored = rescoring.rescore(service, actor)
+    print_published(as_json, version, scored, "check the records", "submissions", "verify")
+
+
+def print_published(as_json: bool, version: LabelVersion, scored: Rescoring | None, *following: Any) -> None:
+    """Print a new label version, and the scores under it unless the Space serves other labels."""
     if as_json:
         print_json({**version.to_json(), "rescored": scored and scored.to_json()})
         return
@@ -189,7 +185,7 @@ def publish_labels(
         next_step("set ARB_LABELS=records, then score all submissions", "submissions", "rescore")
     else:
         print_rescoring(scored)
-        next_step("check the records", "submissions", "verify")
+        next_step(*following)
 
 
 def _print_next(as_json: bool) -> None:
@@ -209,7 +205,7 @@ def _print_next(as_json: bool) -> None:
                 change = f"{each['trajectory_id']} {each['question']}: {each['before']} -> {each['answer']}"
             typer.echo(f"{kind}: dispute {each['dispute_id']}, {change}")
     if not found.applied:
-        typer.echo("there is nothing to publish: the current labels contain every accepted correction")
+        typer.echo(corrections.NOTHING_TO_PUBLISH)
         return
     with service.snapshot() as session:
         names = overview.judge_names(session, service.suite.name)
@@ -268,13 +264,12 @@ def receipt(
         stop(f"{file.name!r} is not a JSON receipt ({type(problem).__name__}); download it again", 1)
     if found := receipts.problem_of(fields, key):
         stop(f"{file.name!r}: {found}", code=1)
-    if as_json:
-        print_json(fields)
-        return
-    typer.echo(
+    report(
+        as_json,
+        fields,
         f"the signature is valid for submission {fields['submission_id']}: judge {fields['judge']!r} of "
         f"account {fields['account']!r}, file {fields['file_sha256']}, submitted {fields['submitted_at']}, "
-        f"record {fields['record']}"
+        f"record {fields['record']}",
     )
 
 
@@ -289,18 +284,15 @@ def export(
     """
     service = open_records()
     with ends_on(board_export.FolderTaken, RecordsUnavailable):
-        if not static:
-            found = backup.export_to_folder(service, out)
-        else:
+        if static:
             number = board_export.write_static_site(service.records.board(), out)
-    if not static:
-        _say_backup(found, f"written to {out}", as_json)
-        if not as_json:
-            next_step("restore them into an empty ARB_STATE_DIR", "submissions", "restore", out)
-    elif as_json:
-        print_json({"folder": str(out), "files": number})
-    else:
-        typer.echo(f"{number} files written to {out}; open {out / 'index.html'}, or serve the folder")
+            text = f"{number} files written to {out}; open {out / 'index.html'}, or serve the folder"
+            report(as_json, {"folder": str(out), "files": number}, text)
+            return
+        found = backup.export_to_folder(service, out)
+    _say_backup(found, f"written to {out}", as_json)
+    if not as_json:
+        next_step("restore them into an empty ARB_STATE_DIR", "submissions", "restore", out)
 
 
 def restore(
@@ -326,22 +318,17 @@ def restore(
         next_step("check the records", "submissions", "verify")
 
 
-def accept_charge(
-    maintainer: MaintainerOption = COMMAND_LINE,
-    as_json: JsonOption = False,
-) -> None:
+def accept_charge(maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOption = False) -> None:
     """Show private figures again after the secret was replaced.
 
     Every file is scored with the new secret. Figures that were shown before are charged to the leak budgets
     of their accounts a second time.
     """
-    with records_to_write() as service:
-        found = secret_change.accept_charge(service, as_maintainer(maintainer))
-    if as_json:
-        print_json({"submissions": found.submissions, "rho": found.rho})
-        return
-    typer.echo(f"figures of {len(found.submissions):,} files are shown again (charge: rho = {found.rho:.4f})")
-    next_step("check the records", "submissions", "verify")
+    with records_to_write(maintainer) as (service, actor):
+        again, rho = secret_change.accept_charge(service, actor)
+    text = f"figures of {len(again):,} files are shown again (charge: rho = {rho:.4f})"
+    found = {"submissions": again, "rho": rho}
+    report(as_json, found, text, "check the records", "submissions", "verify")
 
 
 def new_secret() -> None:
@@ -350,16 +337,20 @@ def new_secret() -> None:
 
 
 def _say_backup(found: Backup, where: str, as_json: bool) -> None:
-    if as_json:
-        print_json({"records": found.records, "files": found.files, "missing": found.missing})
-    else:
-        typer.echo(f"{found.records:,} records and {found.files:,} files {where}")
+    numbers = {"records": found.records, "files": found.files, "missing": found.missing}
+    report(as_json, numbers, f"{found.records:,} records and {found.files:,} files {where}")
     for sha256 in found.missing:
         typer.echo(f"missing: the stored file {sha256}; its submissions cannot be scored", err=True)
 
 
-def as_maintainer(name: str) -> Actor:
-    return accounts.Actor(name, is_maintainer=True)
+def report(as_json: bool, found: object, text: str, *following: Any) -> None:
+    """Print the result of a command as JSON, or as a text followed by the next step, if any."""
+    if as_json:
+        print_json(found)
+        return
+    typer.echo(text)
+    if following:
+        next_step(*following)
 
 
 @contextmanager
@@ -391,10 +382,11 @@ def open_records() -> SubmissionsApp:
 
 
 @contextmanager
-def records_to_write() -> Iterator[SubmissionsApp]:
-    """Open the records for a command that adds to them. A SubmissionError ends it with the error's message.
+def records_to_write(maintainer: str) -> Iterator[tuple[SubmissionsApp, Actor]]:
+    """Open the records for a command that adds to them in the name of ``maintainer``.
 
-    If the records are stored on the Hub, the command waits at its end until the new ones are there.
+    A SubmissionError ends the command with its message. If the records are stored on the Hub, the command
+    waits at its end until the new ones are there.
     """
     settings = settings_of_records()
     is_on_hub = bool(settings.records_repo)
@@ -404,7 +396,7 @@ def records_to_write() -> Iterator[SubmissionsApp]:
         if is_on_hub and (reason := service.durability.closed):
             stop(f"nothing was done: {reason}", code=1)
         with ends_on(SubmissionError):
-            yield service
+            yield service, accounts.Actor(maintainer, is_maintainer=True)
             with service.snapshot() as session:
                 last = event_log.number_of_events(session)
         if not service.durability.wait(last, HUB_SECONDS):

@@ -38,9 +38,7 @@ class SpaceAnswer:
 class _Unreachable(Exception):
     """Raised when an attempt failed but may succeed later, in ``retry_after`` seconds if known."""
 
-    def __init__(
-        self, message: str, retry_after: float | None = None, advice: str = "try again later"
-    ) -> None:
+    def __init__(self, message: str, retry_after: float | None, advice: str = "try again later") -> None:
         self.retry_after, self.advice = retry_after, advice
         super().__init__(message)
 
@@ -92,16 +90,23 @@ def send_submission(
     with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         if token is not None:
             opened.headers["Authorization"] = f"Bearer {token}"
+
+        def pause(why: str, seconds: float) -> None:
+            say(f"{why} in {seconds:.0f} s")
+            sleep(seconds)
+
         try:
-            sent = _send_until_answered(lambda: _send(opened, address, path, declared), say, sleep)
-            return _follow(opened, address, sent, say, sleep)
+            sent = _send_until_answered(lambda: _send(opened, address, path, declared), pause)
+            return _follow(opened, address, sent, pause)
         except _Unreachable as problem:
             raise SubmissionNotSent(f"{space} cannot be reached: {problem}; {problem.advice}") from None
 
 
-def _send_until_answered(
-    send: Callable[[], SpaceAnswer], say: Callable[[str], object], sleep: Callable[[float], object]
-) -> SpaceAnswer:
+Pause = Callable[[str, float], object]
+"""Tells the reason for a pause, and waits for some seconds."""
+
+
+def _send_until_answered(send: Callable[[], SpaceAnswer], pause: Pause) -> SpaceAnswer:
     """Call ``send`` until it returns. After ATTEMPTS calls or MOST_WAITED_SECONDS, reraise _Unreachable."""
     attempts, waited = 0, 0.0
     while True:
@@ -109,25 +114,16 @@ def _send_until_answered(
             return send()
         except _Unreachable as problem:
             attempts += 1
-            pause = problem.retry_after
-            if pause is None:
-                if attempts >= ATTEMPTS:
-                    raise
-                pause = FIRST_PAUSE_SECONDS * 2 ** (attempts - 1)
-            elif waited + pause > MOST_WAITED_SECONDS:
+            seconds = problem.retry_after
+            if seconds is None and attempts < ATTEMPTS:
+                seconds = FIRST_PAUSE_SECONDS * 2 ** (attempts - 1)
+            elif seconds is None or waited + seconds > MOST_WAITED_SECONDS:
                 raise
-            say(f"{problem}; trying again in {pause:.0f} s")
-            waited += pause
-            sleep(pause)
+            pause(f"{problem}; trying again", seconds)
+            waited += seconds
 
 
-def _follow(
-    client: httpx.Client,
-    address: str,
-    sent: SpaceAnswer,
-    say: Callable[[str], object],
-    sleep: Callable[[float], object],
-) -> SpaceAnswer:
+def _follow(client: httpx.Client, address: str, sent: SpaceAnswer, pause: Pause) -> SpaceAnswer:
     """Ask for the status of a submission until it is no longer ``waiting``, and return the last response.
 
     Give up after MOST_WAITED_SECONDS, or if the Space refuses to answer because ``client`` sends no token.
@@ -138,8 +134,7 @@ def _follow(
         if waited > MOST_WAITED_SECONDS:
             break
         message = sent.answer.get("message", "The file is not stored permanently yet.")
-        say(f"{message} Asking again in {sent.retry_after:.0f} s")
-        sleep(max(sent.retry_after, 1.0))
+        pause(f"{message} Asking again", max(sent.retry_after, 1.0))
         try:
             answer = client.get(f"{address}/{sent.answer['submission_id']}")
             found = answer.json()
@@ -160,7 +155,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
             answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
     except httpx.TransportError as error:
         advice = "check the address, and whether the Space is running"
-        raise _Unreachable(str(error) or type(error).__name__, advice=advice) from None
+        raise _Unreachable(str(error) or type(error).__name__, None, advice) from None
     except httpx.InvalidURL as error:
         raise SubmissionNotSent(f"{address} is not a valid address: {error}") from None
     try:
@@ -172,9 +167,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         why = found.get("error") or found.get("detail") or ""
     is_busy = answer.status_code == 429 and retry_after is not None and "next_at" not in (found or ())
     if answer.status_code >= 500 or is_busy:
-        raise _Unreachable(
-            f"the Space answered {answer.status_code}" + (f": {why}" if why else ""), retry_after
-        )
+        raise _Unreachable(f"the Space answered {answer.status_code}{why and ': '}{why}", retry_after)
     if not isinstance(found, dict):
         raise SubmissionNotSent(
             f"{address} answered {answer.status_code} and is not a Space of this project; check the address"

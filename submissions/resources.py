@@ -14,7 +14,7 @@ from arb.core.settings import Settings
 from arb.core.suite import Suite, load_suite
 from leaderboard.labels.labels import LabelSet
 from submissions.intake.receipts import Signer
-from submissions.labels.versions import LabelStore, label_origin
+from submissions.labels.versions import LabelStore
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
 from submissions.records.database import open_database, snapshot, transaction
@@ -115,12 +115,7 @@ class Resources:
 
     @cached_property
     def labels(self) -> LabelStore:
-        return LabelStore(
-            self.suite,
-            self.settings,
-            lambda: label_origin(self.suite, self.settings, self.engine, self.files),
-            lambda: self.secret,
-        )
+        return LabelStore(self.suite, self.settings, self.engine, self.files, lambda: self.secret)
 
     def snapshot(self) -> AbstractContextManager[Session]:
         return snapshot(self.engine)

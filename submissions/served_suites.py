@@ -53,10 +53,8 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
         main = next(iter(found.values())).settings if found else None
         own = settings.model_copy(update={"suite": place})
         found[suite.name] = _further(main, place, suite) if main else ServedSuite(suite, own)
-    if problems and not settings.suite_places:
-        raise SuiteError("; ".join(problems))
     if problems:
-        raise SuiteError(f"ARB_SUITES: {'; '.join(problems)}")
+        raise SuiteError(("ARB_SUITES: " if settings.suite_places else "") + "; ".join(problems))
     return found
 
 

@@ -24,10 +24,6 @@ logger = logging.getLogger(__name__)
 STARTUP_WAIT_SECONDS: Final = 30.0
 
 
-class InvalidRepositoryName(RecordsUnavailable):
-    """Raised if ARB_RECORDS_REPO or ARB_BOARD_REPO is not the name of a repository."""
-
-
 def open_service(
     settings: Settings,
     limiter: CommitRateLimiter | None = None,
@@ -43,9 +39,7 @@ def open_service(
     """
     for field in ("records_repo", "board_repo"):
         if (name := getattr(settings, field)) and not is_repo_name(name):
-            raise InvalidRepositoryName(
-                f"{variable_of(field)}: write a repository as OWNER/NAME, not {name!r}"
-            )
+            raise RecordsUnavailable(f"{variable_of(field)}: write a repository as OWNER/NAME, not {name!r}")
     service = SubmissionsApp(settings, main=main)
     with suppress(SecretUnavailable):
         service.secret  # noqa: B018 - a secret that cannot be used is reported at the start
@@ -57,7 +51,7 @@ def open_service(
         service.durability = mirror
         mirror.start(wait_s)
         service.on_close(mirror.close)
-        mirror.when_open(lambda: _after_restoring(service))
+        mirror.when_open(lambda: finish(service))
     elif wait_s:
         finish(service)
     else:
@@ -67,11 +61,6 @@ def open_service(
         copy.start()
         service.on_close(copy.close)
     return service
-
-
-def _after_restoring(service: SubmissionsApp) -> None:
-    service.forget_labels()  # the restored records may contain the label set to serve
-    finish(service)
 
 
 def _finish(service: SubmissionsApp) -> None:

@@ -40,7 +40,7 @@ from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
 from submissions.records.database import Event
-from submissions.scoring.rescore import LabelCorrection, corrections_for, rescorings
+from submissions.scoring.rescore import corrections_for, rescorings
 
 PATH = "/mine"
 ON_A_PAGE = 20
@@ -179,7 +179,7 @@ class OwnSubmission:
     may_publish: bool
     may_refresh: bool
     is_older: bool = False
-    corrections: Sequence[LabelCorrection] = ()
+    corrections: Sequence[tuple[Event, Mapping[str, Any]]] = ()
 
 
 def own_submission(

@@ -44,10 +44,7 @@ class BoardCopy:
         self._app = app
         self._stop = threading.Event()
         self._repository = HubRepository(
-            hub_of(settings),
-            repo,
-            say=lambda line: logger.info("Hub: %s", line),
-            sleep=self._pause,
+            hub_of(settings), repo, say=lambda line: logger.info("Hub: %s", line), sleep=self._pause
         )
         self._folder = settings.state_dir / "hub" / "board"
         self._lease = open_lease(app.engine, settings.state_dir, "board")

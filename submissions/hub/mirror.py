@@ -142,7 +142,9 @@ class HubSync(Durability):
         deadline = time.monotonic() + timeout_s
         self._wake.set()
         with self._changed:
-            while self._is_busy() and time.monotonic() < deadline:
+            while self._thread.is_alive() and self._holds_lease and not (self.ended or self._is_failing):
+                if time.monotonic() >= deadline or not self.waiting():
+                    break
                 self._changed.wait(0.1)
         self._stop.set()
         self._wake.set()
@@ -150,10 +152,6 @@ class HubSync(Durability):
             self._thread.join(max(1.0, deadline - time.monotonic()))
         if number := self.waiting():
             logger.warning("%d records are not on the Hub yet; the next start commits them", number)
-
-    def _is_busy(self) -> bool:
-        alive = self._thread.is_alive() and self.ended is None and not self._is_failing
-        return alive and self._holds_lease and self.waiting() > 0
 
     def _run(self) -> None:
         failures = 0
@@ -165,7 +163,10 @@ class HubSync(Durability):
                     break
                 except Exception as problem:
                     if (reason := ENDS.get(type(problem))) is not None:
-                        self._end(reason, problem)
+                        logger.error("no more records are written: %s (%s)", reason, problem)
+                        with self._changed:
+                            self.ended = reason
+                            self._changed.notify_all()
                         break
                     failures += 1
                     pause = seconds_until_retry(problem, failures)
@@ -219,10 +220,4 @@ class HubSync(Durability):
         logger.warning("%s; trying again in %.1f s", message, pause, exc_info=details)
         with self._changed:
             self._is_failing = failures >= FAILURES_THAT_COUNT
-            self._changed.notify_all()
-
-    def _end(self, reason: str, problem: Exception) -> None:
-        logger.error("no more records are written: %s (%s)", reason, problem)
-        with self._changed:
-            self.ended = reason
             self._changed.notify_all()

@@ -26,9 +26,9 @@ from submissions.hub.repository import (
     read_lines,
     writer_file,
 )
-from submissions.privacy.server_secret import KnownSecret, SecretUnavailable, ServerSecret
+from submissions.privacy.server_secret import KnownSecret, SecretUnavailable
 from submissions.records.database import Commit, Event, snapshot, transaction
-from submissions.records.event_log import NO_HASH, events_after, insert, lock_event_log, to_lines
+from submissions.records.event_log import NO_HASH, events_after, insert, recording, to_lines
 from submissions.records.event_log import head as head_of_log
 from submissions.records.files import FileStore
 from submissions.records.secret_check import check_accepted, known_secret, last_replacement, replace_secret
@@ -44,9 +44,8 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
 
     A record and its uploaded file are always in the same commit.
     """
-    taken: list[Event] = []
+    number, size = 0, 0
     contents: dict[str, bytes] = {}
-    size = 0
     for event in events[:MOST_RECORDS]:
         sha256, content = event.file_sha256, b""
         if sha256:
@@ -55,14 +54,15 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
             except (OSError, ValueError):
                 logger.error("record %d is committed to the Hub without its file %s", event.sequence, sha256)
         size += len(content) + len(event.line())
-        if taken and size > MOST_BYTES:
+        if number and size > MOST_BYTES:
             break
-        taken.append(event)
+        number += 1
         if sha256 and content:
             contents[file_path(sha256)] = content
-    if taken:
-        contents[EventFile(taken[0].sequence, taken[-1].sequence).path] = to_lines(taken)
-    return len(taken), contents
+    if number:
+        file = EventFile(events[0].sequence, events[number - 1].sequence)
+        contents[file.path] = to_lines(events[:number])
+    return number, contents
 
 
 def committed_through(session: Session) -> int:
@@ -107,11 +107,7 @@ class RecordsCopy:
     """
 
     def __init__(
-        self,
-        app: Resources,
-        repository: RecordsRepository,
-        limiter: CommitRateLimiter,
-        stop: threading.Event,
+        self, app: Resources, repository: RecordsRepository, limiter: CommitRateLimiter, stop: threading.Event
     ) -> None:
         self._app, self._repository, self._limiter, self._stop = app, repository, limiter, stop
         self.is_shared = app.engine.dialect.name == "postgresql"
@@ -202,30 +198,20 @@ class RecordsCopy:
         if head.last:
             with suppress(SecretUnavailable):
                 secret = self._app.secret
-        with transaction(self._app.engine) as session:
-            lock_event_log(session)
+        with recording(self._app.engine) as session:
             if head_of_log(session)[0] < ours or (newer and head_of_log(session) != (ours, own_hash)):
                 raise HubError("records were added on this server while others were fetched from the Hub")
-            replaced_by = secret and self._replaced_by(session, secret, newer, head)
+            replacements = [*events_after(session, kinds=["secret_replaced"]), *newer]
+            known = last_replacement(replacements) or head.secret
             for event in newer:
                 insert(session, event)
-            if replaced_by is not None:
-                replace_secret(session, replaced_by, self._app.clock())
+            if secret and known and not secret.is_known_as(known):
+                check_accepted(secret, self._app.settings)
+                replace_secret(session, secret, self._app.clock())
             note_commit(session, head.last, head.commit, self._app.clock(), is_last)
         if newer:
             logger.info("restored records %d to %d from the Hub", newer[0].sequence, newer[-1].sequence)
         self._repository.clear()
-
-    def _replaced_by(
-        self, session: Session, secret: ServerSecret, newer: Sequence[Event], head: Head
-    ) -> ServerSecret | None:
-        """Return our secret if an operator accepted it as a replacement, else None. Raises SecretChanged."""
-        known = last_replacement(newer) or last_replacement(events_after(session, kinds=["secret_replaced"]))
-        known = known or head.secret
-        if known is None or secret.is_known_as(known):
-            return None
-        check_accepted(secret, self._app.settings)
-        return secret
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
         """Return the records in the Hub's files that contain record number ``common`` or later ones.

@@ -21,11 +21,7 @@ from pathlib import Path
 from typing import Final
 
 from huggingface_hub import CommitOperationAdd, HfApi, RepoFile
-from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError is not in an __all__
-    EntryNotFoundError,
-    HTTPError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub.errors import EntryNotFoundError, HTTPError, RepositoryNotFoundError  # type: ignore[attr-defined]  # HTTPError is not in an __all__
 
 from arb.core.hub import LONGEST_PAUSE, HubError, asked_pause, describe_failure, status_of
 from dataset_script.sources.hub import Downloads
@@ -123,20 +119,15 @@ class RecordsRepository:
                 self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True
             )
             try:
-                return {
-                    file.path.removeprefix(self._inside): file.size
-                    for file in listed
-                    if isinstance(file, RepoFile)
-                }
+                files = [file for file in listed if isinstance(file, RepoFile)]
             except EntryNotFoundError:
                 return {}
+        return {file.path.removeprefix(self._inside): file.size for file in files}
 
     def read(
-        self,
-        sizes: Mapping[str, int],
-        commit: str,
+        self, sizes: Mapping[str, int], commit: str,
         progress: Callable[[int, int], None] = lambda _done, _total: None,
-    ) -> dict[str, Path]:
+    ) -> dict[str, Path]:  # fmt: skip
         """Fetch the files named in ``sizes`` at a commit unless they are on disk; return their local paths.
 
         ``progress`` is called with the bytes done and the total; an exception from it ends the download.

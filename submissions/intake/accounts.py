@@ -60,16 +60,15 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
     if actor is None:
         declared = declare(**fields)
         return declared, Actor(declared.account)
-    named = str(fields.get("account") or "").strip()
+    named, known = str(fields.get("account") or "").strip(), actor.display_name
     problems = []
-    if named and not any(is_same_name(named, name) for name in (actor.name, actor.display_name)):
-        known = actor.display_name
+    if named and not any(is_same_name(named, name) for name in (actor.name, known)):
         message = f"Your name: you are signed in as {known}; leave it empty, or sign in as {named}"
         problems.append(("account", message))
     try:
         declared = declare(**{**fields, "account": actor.name})
     except DeclarationError as error:
-        raise DeclarationError([*problems, *error.problems]) from None
+        problems += error.problems
     if problems:
         raise DeclarationError(problems)
     return declared, actor
@@ -128,23 +127,15 @@ def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: da
 
     A day is the last 24 hours, and a year the last 365 days.
     """
-    left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)
-    left_this_year, next_this_year = _left(submitted_at, YEAR, rules.files_a_year, now)
-    waits = [moment for moment in (next_today, next_this_year) if moment is not None]
-    return AccountQuota(min(left_today, left_this_year), left_this_year, max(waits, default=None))
-
-
-def _left(
-    submitted_at: Sequence[datetime], window: timedelta, most: int, now: datetime
-) -> tuple[int, datetime | None]:
-    """Return how many more files the window allows, and when the next one may be sent (None: now)."""
-    inside = sorted(moment for moment in submitted_at if moment > now - window)
-    left = max(0, most - len(inside))
-    if left:
-        return left, None
-    if most == 0:  # the last moment of the calendar means never
-        return 0, datetime.max.replace(tzinfo=now.tzinfo)
-    return 0, inside[len(inside) - most] + window
+    left, waits = [], []
+    for window, most in ((DAY, rules.files_a_day), (YEAR, rules.files_a_year)):
+        inside = sorted(moment for moment in submitted_at if moment > now - window)
+        left.append(max(0, most - len(inside)))
+        if most == 0:
+            waits.append(datetime.max.replace(tzinfo=now.tzinfo))  # means never
+        elif len(inside) >= most:
+            waits.append(inside[len(inside) - most] + window)
+    return AccountQuota(min(left), left[1], max(waits, default=None))
 
 
 def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
@@ -163,9 +154,9 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
 
 def suite_full_message(is_reserved: bool) -> str:
     """Return the message that the shared leak budget, or its part for unconfirmed accounts, is used up."""
-    if is_reserved:
-        return (
-            "unconfirmed accounts have used up their part of this suite's leak budget for the year; ask a "
-            "maintainer to confirm your account"
-        )
-    return "all accounts together have used up this suite's leak budget for the year"
+    if not is_reserved:
+        return "all accounts together have used up this suite's leak budget for the year"
+    return (
+        "unconfirmed accounts have used up their part of this suite's leak budget for the year; ask a "
+        "maintainer to confirm your account"
+    )

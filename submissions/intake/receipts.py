@@ -6,7 +6,7 @@ the About page.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal
 
@@ -16,12 +16,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from submissions.privacy.server_secret import ServerSecret
 from submissions.records.database import Event, canonical
 from submissions.records.statuses import SubmissionStatus
-
-SIGNED: Final = (
-    "submission_id", "suite", "split", "account", "judge", "file_sha256", "submitted_at", "label_version",
-    "record", "record_hash",
-)  # fmt: skip
-"""The facts that are signed, which never change."""
 
 Status = Literal["accepted", "waiting", "held"]
 """``waiting``: the record is not stored durably yet. ``accepted``: the record is stored durably. ``held``: it
@@ -46,7 +40,10 @@ def status_sentence(status: Status, reasons: Sequence[str] = ()) -> str:
 
 @dataclass(frozen=True)
 class Receipt:
-    """A receipt for a submission. ``record`` and ``record_hash`` identify its event in the log."""
+    """A receipt for a submission. ``record`` and ``record_hash`` identify its event in the log.
+
+    All fields before ``is_new`` are signed. They never change.
+    """
 
     submission_id: str
     suite: str
@@ -68,8 +65,11 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as JSON: the signed facts, the signature and the current status."""
-        now = {"signature": self.signature, "is_new": self.is_new, "status": self.status}
-        return {**self.facts(), **now}
+        return {**asdict(self), **self.facts()}
+
+
+_FIELDS: Final = [each.name for each in fields(Receipt)]
+SIGNED: Final = tuple(_FIELDS[: _FIELDS.index("is_new")])
 
 
 @dataclass(frozen=True)
@@ -116,19 +116,12 @@ class Signer:
         """The public key for checking receipts, as 64 hexadecimal digits."""
         return self._key.public_key().public_bytes_raw().hex()
 
-    def signature(self, receipt: Receipt) -> str:
-        return self._key.sign(canonical(receipt.facts())).hex()
-
-
-def receipt_of(submitted: Event, is_new: bool, status: Status, signer: Signer) -> Receipt:
-    """Build and sign the receipt of a submission from its ``submitted`` event."""
-    body = submitted.body
-    facts = {name: body[name] for name in SIGNED if name in body}
-    receipt = Receipt(
-        **facts, submitted_at=submitted.at, record=submitted.sequence, record_hash=submitted.hash,
-        is_new=is_new, status=status,
-    )  # fmt: skip
-    return replace(receipt, signature=signer.signature(receipt))
+    def receipt_of(self, submitted: Event, is_new: bool, status: Status) -> Receipt:
+        """Build and sign the receipt of a submission from its ``submitted`` event."""
+        facts = {name: submitted.body[name] for name in SIGNED if name in submitted.body}
+        facts |= {"submitted_at": submitted.at, "record": submitted.sequence, "record_hash": submitted.hash}
+        receipt = Receipt(**facts, is_new=is_new, status=status)
+        return replace(receipt, signature=self._key.sign(canonical(receipt.facts())).hex())
 
 
 def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:

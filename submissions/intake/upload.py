@@ -5,11 +5,8 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import compress
 from pathlib import Path, PurePosixPath
 from typing import Final
-
-import numpy as np
 
 from arb.core.ids import Trajectory
 from arb.core.predictions import read_predictions
@@ -93,27 +90,22 @@ def reasons_to_hold(
     one benchmark. A file that says yes to likely failures on all benchmarks is not held, because only the
     labels could reveal it.
     """
-    of_runs = np.array([item.level == "run" for item in items], dtype=bool)
-    trajectories = list(compress(items, of_runs))
-    called = verdicts.codes(main.name)[of_runs] == 1
-    count = int(called.sum())
+    codes = zip(items, verdicts.codes(main.name), strict=True)
+    runs = [(item.benchmark, code == 1) for item, code in codes if item.level == "run"]
+    called = [benchmark for benchmark, is_called in runs if is_called]
     on = f"on {main.title.lower()}"
-    if not count:
-        return (f"It says yes to no trajectory {on}, so all its verdicts are the same.",)
-    if count == len(called):
-        return (f"It says yes to every trajectory {on}, so all its verdicts are the same.",)
+    if len(called) in (0, len(runs)):
+        which = "every" if called else "no"
+        return (f"It says yes to {which} trajectory {on}, so all its verdicts are the same.",)
     reasons = []
-    if count < rules.fewest_positives:
+    if len(called) < rules.fewest_positives:
         reasons.append(
-            f"It says yes to {count} of {len(called)} trajectories {on}; with fewer than "
+            f"It says yes to {len(called)} of {len(runs)} trajectories {on}; with fewer than "
             f"{rules.fewest_positives}, its metrics could reveal the label of a single trajectory."
         )
-    where = {
-        trajectory.benchmark for trajectory, is_called in zip(trajectories, called, strict=True) if is_called
-    }
-    if len(where) == 1 and len({trajectory.benchmark for trajectory in trajectories}) > 1:
+    if len(set(called)) == 1 < len({benchmark for benchmark, _ in runs}):
         reasons.append(
-            f"All trajectories to which it says yes {on} are in one benchmark, {where.pop()}; a judge of "
+            f"All trajectories to which it says yes {on} are in one benchmark, {called[0]}; a judge of "
             "this suite has to cover every benchmark."
         )
     return tuple(reasons)

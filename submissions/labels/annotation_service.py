@@ -8,8 +8,8 @@ annotations of the previous label set.
 """
 
 import threading
-from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from statistics import median
 from typing import Any, Final
 
@@ -21,15 +21,13 @@ from arb.core.vocabulary import SPLITS
 from leaderboard.labels.aggregation import aggregate, answer_by_rule
 from leaderboard.labels.agreement import AgreementReport, agreement_report
 from leaderboard.labels.annotations import with_opaque_annotators, with_unsure, write_released
-from leaderboard.labels.labels import LabelsInvalid, load_annotations
-from leaderboard.labels.source import LabelsUnavailable
+from leaderboard.labels.labels import load_annotations
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.annotation_state import (
     MOST_LISTED,
     AnnotationState,
-    DiscussionItem,
     Draft,
     discussion_items,
     drafts_of,
@@ -40,18 +38,10 @@ from submissions.labels.annotation_state import (
 from submissions.labels.assignment import Assignment, chosen, known_answers, new_assignments, with_gold
 from submissions.labels.corrections import waiting_corrections
 from submissions.labels.decisions import Rule, newest_decisions, with_decisions
-from submissions.labels.versions import LabelVersion, published_versions, serves_records
-from submissions.moderation.actions import checked_line
-from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import Event, snapshot, transaction
-from submissions.records.event_log import (
-    ANNOTATION_KINDS,
-    Kind,
-    add_event,
-    events_after,
-    lock_event_log,
-    number_of_events,
-)
+from submissions.labels.versions import UNREADABLE, LabelVersion, published_versions, serves_records
+from submissions.moderation.actions import Actions, checked_line
+from submissions.records.database import Event
+from submissions.records.event_log import ANNOTATION_KINDS, events_after, number_of_events, recording
 from submissions.scoring.rescore import publish
 
 EARLIER: Final = "earlier-"
@@ -98,68 +88,53 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
             return service.labels.annotations()
         file = service.files.path(known[-1].file_sha256)
         return load_annotations(service.suite, service.settings, file=file)
-    except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
+    except UNREADABLE:
         raise SubmissionError(
             "the previous label set cannot be read, so publishing would lose its labels; restore its file"
         ) from None
 
 
-class QuestionsOpen(SubmissionError):
-    """Raised if labels would be published although questions are open.
+def _require_no_open_questions(state: AnnotationState, annotator: str | None) -> None:
+    """Raise SubmissionError if a label would be the first annotator's answer to an open question.
 
-    The message has no answer, and names only the ``visible`` ones of the ``items``.
+    The message has no answer. It names only the trajectories that ``annotator`` may see.
     """
-
-    def __init__(self, items: Sequence[DiscussionItem], visible: Sequence[DiscussionItem]) -> None:
-        n_open = sum(len(each.open) for each in items)
-        listed = [f"{each.item.trajectory_id}: {', '.join(each.open)}" for each in visible[:MOST_LISTED]]
-        rest = len(items) - len(listed)
-        more = [f"{rest} more {'trajectory' if rest == 1 else 'trajectories'}"] if rest else []
-        super().__init__(
-            f"{n_open} {'question is' if n_open == 1 else 'questions are'} open "
-            f"({'; '.join(listed + more)}). Decide them first, or publish with open questions (--with-open): "
-            "the first annotator's answer then becomes the label"
-        )
-
-
-def _open_items(state: AnnotationState, annotator: str | None = None) -> list[DiscussionItem]:
-    """Return the trajectories with open questions, except those that ``annotator`` must not see."""
-    return [each for each in discussion_items(state, annotator, is_maintainer=True) if each.open]
-
-
-def _without_a_rule(state: AnnotationState, items: Iterable[DiscussionItem]) -> list[DiscussionItem]:
-    """Return the items with only the open questions whose label would be the first annotator's answer."""
     first = {question.name for question in state.questions if question.aggregate == "first"}
-    kept = [replace(each, open=tuple(name for name in each.open if name in first)) for each in items]
-    return [each for each in kept if each.open]
+    items = discussion_items(state, None, is_maintainer=True)
+    found = {each.item.trajectory_id: [name for name in each.open if name in first] for each in items}
+    asked = {name: questions for name, questions in found.items() if questions}
+    if not asked:
+        return
+    visible = [name for name in asked if state.may_see_answers(name, annotator, is_maintainer=True)]
+    listed = [f"{name}: {', '.join(asked[name])}" for name in visible[:MOST_LISTED]]
+    if rest := len(asked) - len(listed):
+        listed.append(f"{rest} more {'trajectory' if rest == 1 else 'trajectories'}")
+    n_open = sum(map(len, asked.values()))
+    raise SubmissionError(
+        f"{n_open} {'question is' if n_open == 1 else 'questions are'} open ({'; '.join(listed)}). Decide "
+        "them first, or publish with open questions (--with-open): the first annotator's answer then becomes "
+        "the label"
+    )
 
 
-@dataclass(frozen=True)
-class AnnotatorProgress:
-    """The progress of an annotator. ``seconds`` is the median time per trajectory, None if unknown."""
+def progress_of_annotators(state: AnnotationState) -> list[dict[str, Any]]:
+    """Return the progress of everyone who was ever invited, in the order of their ids.
 
-    annotator: str
-    account: str
-    is_active: bool
-    n_done: int
-    n_assigned: int
-    seconds: float | None
-
-
-def progress_of_annotators(state: AnnotationState) -> list[AnnotatorProgress]:
-    """Return the progress of everyone who was ever invited, in the order of their ids."""
+    ``seconds`` is the median time per trajectory, None if unknown.
+    """
     found = []
     for annotator, account in state.accounts.items():
         tasks = state.queue(annotator)
         done = [task.saved for task in tasks if task.saved and task.is_done]
         took = [saved.seconds for saved in done if saved.seconds]  # 0 if answers came from a file
-        seconds = median(took) if took else None
-        is_active = annotator in state.active
-        found.append(AnnotatorProgress(annotator, account, is_active, len(done), len(tasks), seconds))
+        found.append(
+            {"annotator": annotator, "account": account, "is_active": annotator in state.active,
+             "n_done": len(done), "n_assigned": len(tasks), "seconds": median(took) if took else None}
+        )  # fmt: skip
     return found
 
 
-class AnnotationService:
+class AnnotationService(Actions):
     """The annotation actions of a suite. Create one instance per process; it is thread-safe.
 
     Every action raises PermissionDenied for an actor who may not do it, and SubmissionError if the state does
@@ -167,15 +142,15 @@ class AnnotationService:
     """
 
     def __init__(self, service: SubmissionsApp) -> None:
-        self.service = service
-        self.engine, self.suite, self.clock = service.engine, service.suite, service.clock
+        super().__init__(service)
+        self.service, self.suite = service, service.suite
         self._lock = threading.Lock()
         self._known: tuple[int, AnnotationState] = (0, AnnotationState(questions=service.suite.targets))
         self._agreement: tuple[AnnotationState, AgreementReport] | None = None
 
     def now(self) -> AnnotationState:
         """Return the current state, including events of other processes."""
-        with snapshot(self.engine) as session:
+        with self.service.snapshot() as session:
             return self._state_at(session)
 
     def _state_at(self, session: Session) -> AnnotationState:
@@ -198,8 +173,7 @@ class AnnotationService:
         name = account.strip()
         if not name or len(name) > NAME_LENGTH or not name.isprintable():
             raise SubmissionError(f"write the account's name on one line, in up to {NAME_LENGTH} characters")
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             if state.annotator_of(name) is not None:
                 raise SubmissionError(f"{name} is already invited")
             annotator = state.id_of(name) or f"annotator-{len(state.accounts) + 1}"
@@ -209,12 +183,11 @@ class AnnotationService:
     def uninvite(self, account: str, actor: Actor) -> Event:
         """End an invitation and return the event. Only unfinished trajectories can then be reassigned."""
         require_maintainer(actor)
-        with transaction(self.engine) as session:
-            annotator = self._state(session).annotator_of(account.strip())
+        with self._changing() as (session, state):
+            annotator = state.annotator_of(account.strip())
             if annotator is None:
                 raise SubmissionError("this account is not invited")
-            name = self._state(session).accounts[annotator]
-            return self._add(session, "uninvited", actor, {"account": name})
+            return self._add(session, "uninvited", actor, {"account": state.accounts[annotator]})
 
     def assign(
         self, split: str, most: int | None, share: float, seed: int, available: Collection[str],
@@ -255,8 +228,7 @@ class AnnotationService:
         ids = [trajectory.trajectory_id for trajectory in found if trajectory]
         if len(ids) != len(found):
             raise SubmissionError("some of these trajectories are not in the suite; use ids of the suite")
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             if not state.active:
                 raise SubmissionError("nobody is invited yet; invite annotators first")
             if times is not None and not 1 <= times <= len(state.active):
@@ -281,14 +253,13 @@ class AnnotationService:
         again moves it to the end of the queue.
         """
         body = draft.body(self.suite.targets, self.suite.steps.get(trajectory_id, ()))
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             annotator = state.annotator_of(actor.name)
             if annotator is None or not state.is_assigned(trajectory_id, annotator):
                 raise PermissionDenied(NOT_YOURS)
             before = state.saved.get((trajectory_id, annotator))
             if before is not None:
-                if before.is_same(draft) and not (draft.is_skipped and before.sequence == seen):
+                if before.content == draft.content and not (draft.is_skipped and before.sequence == seen):
                     return before.sequence
                 if before.sequence != seen and not (draft.client and draft.client == before.client):
                     raise SubmissionError(SAVED_ELSEWHERE)
@@ -302,8 +273,7 @@ class AnnotationService:
     def mark_gold(self, trajectory_id: str, actor: Actor, is_gold: bool = True) -> Event:
         """Mark a finished trajectory as a gold item with its current answers, or undo that."""
         require_maintainer(actor)
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             if (trajectory_id in state.gold) == is_gold:
                 raise SubmissionError(f"this trajectory is {'already' if is_gold else 'not'} a gold item")
             if not state.may_see_answers(trajectory_id, state.annotator_of(actor.name), is_maintainer=True):
@@ -320,8 +290,7 @@ class AnnotationService:
         that are already recorded, nothing is recorded, and SubmissionError lists all problems.
         """
         require_maintainer(actor)
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             names = dict.fromkeys(each.person or "" for each in annotations)
             annotators = {name: name if name in state.active else state.annotator_of(name) for name in names}
             problems = [
@@ -335,7 +304,7 @@ class AnnotationService:
             for each, draft in drafts_of(annotations):
                 name, annotator = each.trajectory_id, annotators[each.person or ""] or ""
                 before = state.saved.get((name, annotator))
-                if before is not None and before.is_same(draft):
+                if before is not None and before.content == draft.content:
                     continue
                 if before is not None and before.is_done:
                     problems.append(
@@ -348,7 +317,7 @@ class AnnotationService:
                     problems.append(f"{name}, {each.person}: {problem}")
                     continue
                 if each.at is not None:
-                    body["answered_at"] = min(each.at, self.clock()).isoformat()
+                    body["answered_at"] = min(each.at, self.service.clock()).isoformat()
                 bodies.append(body)
                 if not state.is_assigned(name, annotator):
                     taken = [place for where, _, place in assignments if where == name]
@@ -368,8 +337,8 @@ class AnnotationService:
         The actor must be allowed to see the answers. Annotators may decide only open questions, maintainers
         any question on an annotated trajectory.
         """
-        with transaction(self.engine) as session:
-            body = self._decision(self._state(session), (trajectory_id, question, answer, reason), actor)
+        with self._changing() as (session, state):
+            body = self._decision(state, (trajectory_id, question, answer, reason), actor)
             return self._add(session, "resolved", actor, body)
 
     def resolve_all(self, decisions: Iterable[Sequence[str]], actor: Actor) -> int:
@@ -379,8 +348,7 @@ class AnnotationService:
         decision is invalid, none is recorded, and SubmissionError lists all problems.
         """
         problems, bodies = [], []
-        with transaction(self.engine) as session:
-            state = self._state(session)
+        with self._changing() as (session, state):
             for number, (name, *rest) in enumerate(decisions, start=1):
                 trajectory = self.suite.find(name)
                 try:
@@ -402,9 +370,8 @@ class AnnotationService:
         """
         require_maintainer(actor)
         bodies, n_open = [], 0
-        with transaction(self.engine) as session:
-            state = self._state(session)
-            for item in _open_items(state, state.annotator_of(actor.name)):
+        with self._changing() as (session, state):
+            for item in discussion_items(state, state.annotator_of(actor.name), is_maintainer=True):
                 for question in (each for each in state.questions if each.name in item.open):
                     answers = [each for each in item.item.answers[question.name] if each]
                     answer = answer_by_rule(rule, question, answers)
@@ -453,9 +420,8 @@ class AnnotationService:
         state = self.now()
         if not any(saved.is_done for saved in state.saved.values()):
             raise SubmissionError("there is nothing to publish: nobody has finished an annotation yet")
-        if not with_open and (items := _without_a_rule(state, _open_items(state))):
-            visible = _open_items(state, state.annotator_of(actor.name))
-            raise QuestionsOpen(items, _without_a_rule(state, visible))
+        if not with_open:
+            _require_no_open_questions(state, state.annotator_of(actor.name))
         with self.service.snapshot() as session:
             corrections = waiting_corrections(session, self.service.suite)
         discussed = [each for name, _ in state.saved for each in state.decided(name).values()]
@@ -469,10 +435,8 @@ class AnnotationService:
         base = self.service.labels.base
         return publish(self.service, content, actor, why, base, applied, left_out=left_out)
 
-    def _add(self, session: Session, kind: Kind, actor: Actor, body: dict[str, Any]) -> Event:
-        return add_event(session, kind, actor.name, self.clock(), body)
-
-    def _state(self, session: Session) -> AnnotationState:
-        """Lock the log until the transaction ends and return the state."""
-        lock_event_log(session)
-        return self._state_at(session)
+    @contextmanager
+    def _changing(self) -> Iterator[tuple[Session, AnnotationState]]:
+        """Yield a session that adds events, and the state, which nobody else changes meanwhile."""
+        with recording(self.service.engine) as session:
+            yield session, self._state_at(session)

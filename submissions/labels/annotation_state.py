@@ -1,13 +1,14 @@
 """The state of annotation: annotators, assignments, answers, decisions and open questions.
 
-The state is computed from the event log. It contains answers, which no ``repr`` shows.
+The state is computed from the event log. It contains answers, which no ``repr`` shows, since logs may contain
+one.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from types import MappingProxyType
 from typing import Annotated, Any, Final
 
 from pydantic import Field
@@ -54,9 +55,6 @@ class Draft:
         Field(description="The answers about steps, by the step's number and the question."),
     ] = field(default_factory=dict)
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"  # without answers, because logs may contain it
-
     @property
     def answered_steps(self) -> dict[str, dict[str, str]]:
         """The answers about steps, without those that are missing."""
@@ -65,6 +63,13 @@ class Draft:
             if kept := {question: answer for question, answer in answers.items() if answer}:
                 found[step] = kept
         return found
+
+    @property
+    def content(self) -> tuple[object, ...]:
+        """Everything but ``seconds`` and ``client``, without unanswered questions."""
+        answers = {question: answer for question, answer in self.answers.items() if answer}
+        texts = (self.comment.strip(), self.flag.strip())
+        return answers, self.answered_steps, *texts, self.is_done, self.step, self.is_skipped
 
     def body(self, questions: Sequence[Target] = (), steps: Sequence[str] = ()) -> dict[str, Any]:
         """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
@@ -144,14 +149,6 @@ class SavedAnswers(Draft):
     at: datetime
     sequence: int
 
-    def is_same(self, draft: Draft) -> bool:
-        """Return whether a draft is the same, apart from ``seconds`` and ``client``."""
-        answers = {question: answer for question, answer in draft.answers.items() if answer}
-        texts = (draft.comment.strip(), draft.flag.strip())
-        same = (answers, *texts, draft.is_done, draft.step, draft.is_skipped, draft.answered_steps)
-        ours = (dict(self.answers), self.comment, self.flag, self.is_done, self.step, self.is_skipped)
-        return (*ours, self.answered_steps) == same
-
 
 @dataclass(frozen=True, slots=True)
 class AssignedTask:
@@ -165,15 +162,10 @@ class AssignedTask:
     def is_done(self) -> bool:
         return self.saved is not None and self.saved.is_done
 
-    @property
-    def order(self) -> int:
-        """The sort key in a queue: the event number for a skipped task, so that it comes last, else 0."""
-        return self.saved.sequence if self.saved is not None and self.saved.is_skipped else 0
 
-
-@dataclass(frozen=True, repr=False)
+@dataclass(repr=False)
 class AnnotationState:
-    """The state of annotation at one moment.
+    """The state of annotation at one moment; only `fold_annotations` changes it.
 
     Attributes:
         accounts: The account of every annotator, by opaque id.
@@ -188,19 +180,55 @@ class AnnotationState:
             one, they can undo it, and do not see the answers of others on it.
     """
 
-    accounts: Mapping[str, str] = field(default_factory=dict)
-    active: frozenset[str] = frozenset()
-    assigned: Mapping[str, Mapping[int, str]] = field(default_factory=dict)
-    saved: Mapping[tuple[str, str], SavedAnswers] = field(default_factory=dict)
-    decisions: Mapping[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
-    queues: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    gold: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    gold_tasks: frozenset[tuple[str, str]] = frozenset()
-    last_done: Mapping[str, str] = field(default_factory=dict)
+    accounts: dict[str, str] = field(default_factory=dict)
+    active: set[str] = field(default_factory=set)
+    assigned: dict[str, Mapping[int, str]] = field(default_factory=dict)
+    saved: dict[tuple[str, str], SavedAnswers] = field(default_factory=dict)
+    decisions: dict[tuple[str, str], tuple[Decision, ...]] = field(default_factory=dict)
+    queues: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    gold: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    gold_tasks: set[tuple[str, str]] = field(default_factory=set)
+    last_done: dict[str, str] = field(default_factory=dict)
     questions: tuple[Target, ...] = field(default_factory=default_targets)
 
-    def __repr__(self) -> str:
-        return f"AnnotationState({len(self.active)} annotators, {len(self.assigned)} trajectories)"
+    def assign(self, assignments: Iterable[tuple[str, str, int]]) -> None:
+        """Add assignments: trajectory, annotator and place."""
+        added: dict[str, list[str]] = {}
+        for trajectory_id, annotator, place in assignments:
+            added.setdefault(annotator, []).append(trajectory_id)
+            if place == GOLD:
+                self.gold_tasks.add((trajectory_id, annotator))
+            else:
+                self.assigned[trajectory_id] = {**self.assigned.get(trajectory_id, {}), place: annotator}
+        for annotator, names in added.items():
+            self.queues[annotator] = tuple(dict.fromkeys((*self.queues.get(annotator, ()), *names)))
+
+    def add(self, event: Event) -> None:
+        """Apply an event other than an assignment."""
+        body = event.body
+        match event.kind:
+            case "invited":
+                self.accounts[body["annotator"]] = body["account"]
+                self.active.add(body["annotator"])
+            case "uninvited":
+                self.active -= {
+                    who for who, name in self.accounts.items() if is_same_name(name, body["account"])
+                }
+            case "gold_marked":
+                self.gold.pop(body["trajectory_id"], None)
+                if body["answers"] is not None:
+                    self.gold[body["trajectory_id"]] = body["answers"]
+            case "annotated":
+                name, who = body["trajectory_id"], body["annotator"]
+                was_done = self.is_done(name, who)
+                self.saved[name, who] = _saved_answers(event)
+                if body["is_done"] and not was_done:
+                    self.last_done[who] = name
+                    if not self.has_open(who):
+                        del self.last_done[who]
+            case "resolved":
+                key = (body["trajectory_id"], body["question"])
+                self.decisions[key] = (*self.decisions.get(key, ()), discussion_decision(event))
 
     def id_of(self, account: str) -> str | None:
         """Return the opaque id of an account, or None if it was never invited."""
@@ -222,10 +250,6 @@ class AnnotationState:
 
     def is_gold(self, trajectory_id: str, annotator: str) -> bool:
         return self.place_of(trajectory_id, annotator) == GOLD
-
-    def has_met(self, trajectory_id: str, annotator: str) -> bool:
-        """Return whether an annotator has a trajectory in their queue or has answered it before."""
-        return self.is_assigned(trajectory_id, annotator) or (trajectory_id, annotator) in self.saved
 
     def is_done(self, trajectory_id: str, annotator: str) -> bool:
         found = self.saved.get((trajectory_id, annotator))
@@ -250,7 +274,7 @@ class AnnotationState:
             for trajectory_id in self.queues.get(annotator, ())
             if (place := self.place_of(trajectory_id, annotator)) is not None
         ]
-        return tuple(sorted(tasks, key=lambda task: task.order))
+        return tuple(sorted(tasks, key=lambda t: t.saved.sequence if t.saved and t.saved.is_skipped else 0))
 
     def has_open(self, annotator: str) -> bool:
         return any(
@@ -304,51 +328,13 @@ def fold_annotations(
 
     ``knows`` tells whether a trajectory belongs to the suite, because all suites share one event log.
     """
-    accounts, active = dict(before.accounts), set(before.active)
-    assigned, saved, decisions = dict(before.assigned), dict(before.saved), dict(before.decisions)
-    queues, gold, gold_tasks = dict(before.queues), dict(before.gold), set(before.gold_tasks)
-    last_done = dict(before.last_done)
-
-    def state() -> AnnotationState:
-        more = (queues, gold, frozenset(gold_tasks), last_done, before.questions)
-        return AnnotationState(accounts, frozenset(active), assigned, saved, decisions, *more)
-
+    state = AnnotationState(*map(copy, vars(before).values()))
     for event in events:
-        body = event.body
-        match event.kind:
-            case "invited":
-                accounts[body["annotator"]] = body["account"]
-                active.add(body["annotator"])
-            case "uninvited":
-                active -= {who for who, name in accounts.items() if is_same_name(name, body["account"])}
-            case "assigned":
-                added: dict[str, list[str]] = {}
-                of_suite = [each for each in body["assignments"] if knows(each[0])]
-                for trajectory_id, annotator, place in of_suite:
-                    added.setdefault(annotator, []).append(trajectory_id)
-                    if place == GOLD:
-                        gold_tasks.add((trajectory_id, annotator))
-                    else:
-                        assigned[trajectory_id] = {**assigned.get(trajectory_id, {}), place: annotator}
-                for annotator, names in added.items():
-                    queues[annotator] = tuple(dict.fromkeys((*queues.get(annotator, ()), *names)))
-            case "gold_marked" if knows(body["trajectory_id"]):
-                if body["answers"] is None:
-                    gold.pop(body["trajectory_id"], None)
-                else:
-                    gold[body["trajectory_id"]] = MappingProxyType(body["answers"])
-            case "annotated" if knows(body["trajectory_id"]):
-                key = body["trajectory_id"], body["annotator"]
-                was_done = key in saved and saved[key].is_done
-                saved[key] = _saved_answers(event)
-                if body["is_done"] and not was_done:
-                    last_done[key[1]] = key[0]
-                    if not state().has_open(key[1]):
-                        del last_done[key[1]]
-            case "resolved" if knows(body["trajectory_id"]):
-                key = (body["trajectory_id"], body["question"])
-                decisions[key] = (*decisions.get(key, ()), discussion_decision(event))
-    return state()
+        if event.kind == "assigned":
+            state.assign(each for each in event.body["assignments"] if knows(each[0]))
+        elif "trajectory_id" not in event.body or knows(event.body["trajectory_id"]):
+            state.add(event)
+    return state
 
 
 def _saved_answers(event: Event) -> SavedAnswers:
@@ -356,7 +342,7 @@ def _saved_answers(event: Event) -> SavedAnswers:
     answers = {question: answer for question, answer in body["answers"].items() if answer}
     recorded = {each.name: body[each.name] for each in fields(Draft) if each.name in body}
     return SavedAnswers(
-        **{**recorded, "answers": MappingProxyType(answers)},
+        **{**recorded, "answers": answers},
         at=datetime.fromisoformat(body["answered_at"]) if "answered_at" in body else event.at,
         sequence=event.sequence,
     )
@@ -374,9 +360,6 @@ class DiscussionItem:
     open: tuple[str, ...]
     comments: tuple[str, ...]
     decisions: Mapping[str, tuple[Decision, ...]]
-
-    def __repr__(self) -> str:
-        return f"DiscussionItem({self.item.trajectory_id!r})"
 
 
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
@@ -428,40 +411,35 @@ def discussion_items(
     state: AnnotationState, annotator: str | None, is_maintainer: bool
 ) -> tuple[DiscussionItem, ...]:
     """Return the runs in the discussion whose answers the reader may see. Steps are not discussed."""
-    return tuple(
-        _discussion_item(state, item)
-        for item in open_items(_of_runs(finished_annotations(state)), state.questions)
-        if state.may_see_answers(item.trajectory_id, annotator, is_maintainer)
-    )
+    found = []
+    for item in _open_items(state):
+        name = item.trajectory_id
+        if state.may_see_answers(name, annotator, is_maintainer):
+            comments = tuple(state.saved[name, who].comment for who in item.annotators if who is not None)
+            decisions = {q.name: state.decisions.get((name, q.name)) for q in state.questions}
+            known = {question: found for question, found in decisions.items() if found}
+            found.append(DiscussionItem(item, _open(state, item), comments, known))
+    return tuple(found)
 
 
-def _of_runs(annotations: Iterable[Annotation]) -> list[Annotation]:
-    return [annotation for annotation in annotations if annotation.level == "run"]
+def _open_items(state: AnnotationState, trajectory_id: str | None = None) -> tuple[OpenItem, ...]:
+    finished = finished_annotations(state, trajectory_id)
+    return open_items([each for each in finished if each.level == "run"], state.questions)
 
 
 def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...]:
-    items = open_items(_of_runs(finished_annotations(state, trajectory_id)), state.questions)
+    items = _open_items(state, trajectory_id)
     return _open(state, items[0]) if items else ()
 
 
 def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
+    """Return the questions without a decision on which the suite's own rule gives no label."""
     asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
-    return tuple(
-        question.name
-        for question in state.questions
-        if question.name in asked and not _is_settled(question, item.answers[question.name])
-    )
-
-
-def _is_settled(question: Target, answers: Iterable[str | None]) -> bool:
-    """Return whether the suite's own rule gives a label although the annotators differ."""
-    known = [answer for answer in answers if answer]
-    return question.aggregate != "first" and answer_by_rule(question.aggregate, question, known) is not None
-
-
-def _discussion_item(state: AnnotationState, item: OpenItem) -> DiscussionItem:
-    name = item.trajectory_id
-    comments = tuple(state.saved[name, who].comment for who in item.annotators if who is not None)
-    names = [question.name for question in state.questions]
-    decisions = {q: state.decisions[name, q] for q in names if (name, q) in state.decisions}
-    return DiscussionItem(item, _open(state, item), comments, decisions)
+    found = []
+    for question in state.questions:
+        if question.name in asked:
+            known = [answer for answer in item.answers[question.name] if answer]
+            rule = question.aggregate
+            if rule == "first" or answer_by_rule(rule, question, known) is None:
+                found.append(question.name)
+    return tuple(found)

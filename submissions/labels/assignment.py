@@ -13,7 +13,7 @@ import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -65,11 +65,11 @@ def new_assignments(
     for _, ids in _by_benchmark(every):
         for trajectory_id in ids:
             taken = kept.setdefault(trajectory_id, {})
-            if FIRST not in taken:
-                first = dealer.first(trajectory_id, taken.values())
-                if first is not None:
-                    taken[FIRST] = first
-                    found.append((trajectory_id, first, FIRST))
+            first = dealer.choose(trajectory_id, taken.values(), FIRST) if FIRST not in taken else None
+            if first is not None:
+                dealer.count(trajectory_id, first, FIRST)
+                taken[FIRST] = first
+                found.append((trajectory_id, first, FIRST))
     for place, share in enumerate(shares, start=SECOND):
         found += _further(kept, every, place, share, dealer)
     return _shuffled(found, seed)
@@ -101,7 +101,7 @@ def _further(
             # To spread the work evenly, take the trajectory whose next annotator has the least to do.
             offers = []
             for order, trajectory_id in enumerate(open_ids):
-                who = dealer.further(trajectory_id, kept[trajectory_id].values(), place)
+                who = dealer.choose(trajectory_id, kept[trajectory_id].values(), place)
                 if who is not None:
                     offers.append((dealer.load(who, trajectory_id, place), order, trajectory_id, who))
             if not offers:
@@ -133,23 +133,14 @@ class _Dealer:
             self._open_in[who, _benchmark(trajectory_id), place] += 1
 
     def load(self, who: str, trajectory_id: str, place: int) -> tuple[int, int]:
-        return self._open[who], self._open_in[who, _benchmark(trajectory_id), place]
+        """Return what an annotator has to do; at the first place, the trajectory's benchmark comes first."""
+        in_all, in_benchmark = self._open[who], self._open_in[who, _benchmark(trajectory_id), place]
+        return (in_benchmark, in_all) if place == FIRST else (in_all, in_benchmark)
 
-    def first(self, trajectory_id: str, others: Collection[str]) -> str | None:
-        benchmark = _benchmark(trajectory_id)
-        free = self._free(trajectory_id, others)
-        who = min(free, key=lambda w: (self._open_in[w, benchmark, FIRST], self._open[w]), default=None)
-        if who is not None:
-            self.count(trajectory_id, who, FIRST)
-        return who
-
-    def further(self, trajectory_id: str, others: Collection[str], place: int) -> str | None:
-        free = self._free(trajectory_id, others)
-        return min(free, key=lambda who: self.load(who, trajectory_id, place), default=None)
-
-    def _free(self, trajectory_id: str, others: Collection[str]) -> list[str]:
+    def choose(self, trajectory_id: str, others: Collection[str], place: int) -> str | None:
         rest = (who for who in self._annotators if who not in others)
-        return [who for who in rest if (trajectory_id, who) not in self._finished]
+        free = (who for who in rest if (trajectory_id, who) not in self._finished)
+        return min(free, key=lambda who: self.load(who, trajectory_id, place), default=None)
 
 
 def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
@@ -161,9 +152,7 @@ def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 def _quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
     """Split ``total`` in proportion to the sizes, by the method of largest remainders."""
-    whole = sum(sizes.values())
-    if not whole:
-        return dict.fromkeys(sizes, 0)
+    whole = sum(sizes.values()) or 1
     quotas = {name: total * size // whole for name, size in sizes.items()}
     by_remainder = sorted(sizes, key=lambda name: (-(total * sizes[name] % whole), name))
     for name in by_remainder[: total - sum(quotas.values())]:
@@ -215,13 +204,17 @@ def with_gold(
     found = list(assignments)
     for who in sorted({each[1] for each in assignments}):
         new = [name for name, annotator, _ in assignments if annotator == who]
-        unmet = [name for name in state.gold if name not in new and not state.has_met(name, who)]
+        unmet = [
+            name
+            for name in state.gold
+            if not (name in new or state.is_assigned(name, who) or (name, who) in state.saved)
+        ]
         unmet.sort(key=lambda name: _draw(seed, f"{who} {name}"))
         found += [(name, who, GOLD) for name in unmet[: int(share * len(new) + 0.5)]]
     return _shuffled(found, seed)
 
 
-@dataclass(frozen=True)
+@dataclass
 class GoldAgreement:
     """The agreement of one annotator with the known answers of gold items.
 
@@ -235,8 +228,8 @@ class GoldAgreement:
     annotator: str
     account: str
     done: int
-    equal: Mapping[str, int]
-    needs_training: tuple[str, ...]
+    equal: dict[str, int] = field(default_factory=dict)
+    needs_training: tuple[str, ...] = ()
 
 
 def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
@@ -250,24 +243,16 @@ def gold_agreement(state: AnnotationState) -> list[GoldAgreement]:
     annotators = np.array([who for who, _ in done])
     ids = [TrajectoryId.parse(name) for _, name in done]
     tasks = np.unique([f"{each.benchmark}/{each.task}" for each in ids], return_inverse=True)[1]
-    is_equal = {
-        question.name: np.array(
-            [state.saved[name, who].answers.get(question.name) == state.gold[name].get(question.name)
-             for who, name in done], dtype=bool,
-        )
-        for question in state.questions
-    }  # fmt: skip
-    error = (1 - CONFIDENCE) / max(1, len(set(annotators.tolist())) * len(is_equal))
-    found = []
-    for who in dict.fromkeys(annotators.tolist()):
-        theirs = annotators == who
-        n, m = int(theirs.sum()), int((~theirs).sum())
-        below = tuple(
-            question
-            for question, equal in is_equal.items()
-            if min(n, m) >= FEWEST_DOUBLES
-            and difference_of_shares(equal, theirs, ~theirs, tasks, error)[1] < 0
-        )
-        counts = {question: int(equal[theirs].sum()) for question, equal in is_equal.items()}
-        found.append(GoldAgreement(who, state.accounts[who], n, counts, below))
-    return found
+    names = dict.fromkeys(annotators.tolist())
+    error = (1 - CONFIDENCE) / max(1, len(names) * len(state.questions))
+    found = {who: GoldAgreement(who, state.accounts[who], int((annotators == who).sum())) for who in names}
+    for question in (each.name for each in state.questions):
+        answers = [(state.saved[name, who].answers, state.gold[name]) for who, name in done]
+        equal = np.array([one.get(question) == known.get(question) for one, known in answers], dtype=bool)
+        for who, agreement in found.items():
+            theirs = annotators == who
+            agreement.equal[question] = int(equal[theirs].sum())
+            is_enough = min(agreement.done, len(done) - agreement.done) >= FEWEST_DOUBLES
+            if is_enough and difference_of_shares(equal, theirs, ~theirs, tasks, error)[1] < 0:
+                agreement.needs_training += (question,)
+    return list(found.values())

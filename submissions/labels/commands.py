@@ -13,6 +13,7 @@ import typer
 from arb.core.annotation import Annotation, answered
 from arb.core.cli import (
     JsonOption,
+    file_option,
     flags,
     new_command,
     new_file_option,
@@ -29,12 +30,11 @@ from submissions.cli import (
     COMMAND_LINE,
     MaintainerOption,
     WithOpenOption,
-    as_maintainer,
     ends_on,
     open_records,
-    print_rescoring,
-    print_version,
+    print_published,
     records_to_write,
+    report,
 )
 from submissions.errors import RecordsUnavailable, SubmissionError
 
@@ -123,11 +123,8 @@ def assign(
         available = _ids_in_dataset(annotations.service)
         shares = percent_twice / 100, percent_gold / 100
         added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1], times)
-    if as_json:
-        print_json({"assignments": added})
-    else:
-        typer.echo(f"{added:,} assignments added")
-        next_step("see the progress (annotators answer at /annotate)", "submissions", "annotate", "status")
+    following = "see the progress (annotators answer at /annotate)", "submissions", "annotate", "status"
+    report(as_json, {"assignments": added}, f"{added:,} assignments added", *following)
 
 
 @app.command()
@@ -143,7 +140,7 @@ def status(as_json: JsonOption = False) -> None:
     finished = {trajectory_id for trajectory_id, who in state.saved if state.is_done(trajectory_id, who)}
     if as_json:
         counts = {"suite": service.suite.name, "assigned": len(state.assigned), "finished": len(finished)}
-        print_json({**counts, "annotators": [vars(each) for each in annotators], "open": _open_json(items)})
+        print_json({**counts, "annotators": annotators, "open": _open_json(items)})
         return
     typer.echo(
         f"{service.suite.name}: {len(state.assigned):,} trajectories assigned, {len(finished):,} finished by "
@@ -153,9 +150,10 @@ def status(as_json: JsonOption = False) -> None:
     if annotators:
         table = text_table("annotator", "account", figures=("done", "assigned", "median seconds"))
         for each in annotators:
-            account = each.account if each.is_active else f"{each.account} (no longer invited)"
-            seconds = "" if each.seconds is None else f"{each.seconds:.0f}"
-            table.add_row(each.annotator, account, f"{each.n_done:,}", f"{each.n_assigned:,}", seconds)
+            account = each["account"] if each["is_active"] else f"{each['account']} (no longer invited)"
+            seconds = "" if each["seconds"] is None else f"{each['seconds']:.0f}"
+            counted = f"{each['n_done']:,}", f"{each['n_assigned']:,}"
+            table.add_row(each["annotator"], account, *counted, seconds)
         console.print(table)
     if items:
         table = text_table("trajectory", "question", "answers")
@@ -188,14 +186,10 @@ def resolve(
     answer: Annotated[str | None, typer.Argument(help="Correct answer, or unsure.")] = None,
     reason: Annotated[str, typer.Option(help="Give a reason, which is stored with the decision.")] = "",
     decisions: Annotated[
-        Path | None,
-        typer.Option(
-            exists=True, dir_okay=False, help=f"Read decisions from this CSV ({', '.join(DECISION_COLUMNS)})."
-        ),
+        Path | None, file_option(help=f"Read decisions from this CSV ({', '.join(DECISION_COLUMNS)}).")
     ] = None,
     rule: Annotated[
-        Literal["majority", "median"] | None,
-        typer.Option(help="Decide every open question by this rule."),
+        Literal["majority", "median"] | None, typer.Option(help="Decide every open question by this rule.")
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
@@ -225,12 +219,11 @@ def resolve(
             found, n_open = annotations.resolve_by_rule(rule, actor, reason)
         else:
             found, n_open = annotations.resolve_all(rows, actor), None
-    if as_json:
-        print_json({"decided": found, **({} if n_open is None else {"open": n_open})})
-    else:
-        still_open = "" if n_open is None else f"; {n_open:,} stay open, because the rule gives no answer"
-        typer.echo(f"{found:,} question{'' if found == 1 else 's'} decided{still_open}")
-        next_step("see the open questions", "submissions", "annotate", "status")
+    counts, text = {"decided": found}, f"{found:,} question{'' if found == 1 else 's'} decided"
+    if n_open is not None:
+        counts["open"] = n_open
+        text += f"; {n_open:,} stay open, because the rule gives no answer"
+    report(as_json, counts, text, "see the open questions", "submissions", "annotate", "status")
 
 
 @app.command()
@@ -251,17 +244,8 @@ def publish(
         version = annotations.publish(actor, why, with_open)
         is_served = annotations.service.label_version == version.version
         rescored = rescore.rescore(annotations.service, actor) if is_served else None
-    if as_json:
-        found = {"version": version.version, "labelled": version.labelled, "changes": dict(version.changes)}
-        found["left_out"] = list(version.left_out)
-        print_json({**found, "rescored": rescored and rescored.to_json()})
-        return
-    print_version(version)
-    if rescored is None:
-        next_step("set ARB_LABELS=records, then score all submissions", "submissions", "rescore")
-    else:
-        print_rescoring(rescored)
-        next_step("export the labels to a file", "submissions", "export-labels", *flags(out="labels.csv"))
+    export = ("submissions", "export-labels", *flags(out="labels.csv"))
+    print_published(as_json, version, rescored, "export the labels to a file", *export)
 
 
 @app.command("export")
@@ -308,13 +292,10 @@ def export_items(
     else:
         found = exchange.write_label_studio(out, items, *texts, images)
     missing = len(ids - set(there))
-    if as_json:
-        print_json({"items": found, "not_in_dataset": missing})
-    else:
-        left_out = f"; left out {missing:,} that are not in the dataset" if missing else ""
-        typer.echo(f"{found:,} items written to {out}{left_out}")
-        chosen = ("ANSWERS.json", *flags(format=file_format))
-        next_step("import the answers", "submissions", "annotate", "import", *chosen)
+    left_out = f"; left out {missing:,} that are not in the dataset" if missing else ""
+    counts, text = {"items": found, "not_in_dataset": missing}, f"{found:,} items written to {out}{left_out}"
+    chosen = ("ANSWERS.json", *flags(format=file_format))
+    report(as_json, counts, text, "import the answers", "submissions", "annotate", "import", *chosen)
 
 
 @app.command("import")
@@ -328,8 +309,7 @@ def import_answers(
         list[str] | None, typer.Option(help="Map a name in the file: NAME=ACCOUNT. Repeat to add more.")
     ] = None,
     out: Annotated[
-        Path | None,
-        new_file_option(help="Write to this new CSV or Parquet file, not to the records."),
+        Path | None, new_file_option(help="Write to this new CSV or Parquet file, not to the records.")
     ] = None,
     maintainer: MaintainerOption = COMMAND_LINE,
     as_json: JsonOption = False,
@@ -345,28 +325,26 @@ def import_answers(
         stop("--person: write NAME=ACCOUNT, such as ada@example.org=ada")
     if out is not None and out.exists():
         stop(f"{out} already exists; choose another name")
+    following: tuple[object, ...]
     if out is None:
         with _annotation_as(maintainer) as (annotations, actor), _ends_if_refused(file):
             found, left_out = _read_answers(annotations.service, file, file_format, names)
             added = annotations.import_answers(found, actor)
+        n_found = len({(each.trajectory_id, each.person) for each in found})
+        where = f"recorded; {n_found - added:,} were already recorded"
+        following = ("see the open questions", "submissions", "annotate", "status")
     else:
         service = open_records()
         with _ends_if_refused(file):
             found, left_out = _read_answers(service, file, file_format, names)
             labels.write_annotations(released.with_opaque_annotators(found), out, service.suite.targets)
-        added = len(found)
-    n_found = added if out is not None else len({(each.trajectory_id, each.person) for each in found})
-    if as_json:
-        print_json({"annotations": n_found, "new": added, "left_out": left_out})
-        return
-    for line in left_out:
+        n_found = added = len(found)
+        where = f"written to {out}"
+        following = ("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
+    for line in left_out if not as_json else ():
         typer.echo(f"left out: {line}", err=True)
-    where = f"written to {out}" if out else f"recorded; {n_found - added:,} were already recorded"
-    typer.echo(f"{added:,} annotations {where}")
-    if out is None:
-        next_step("see the open questions", "submissions", "annotate", "status")
-    else:
-        next_step("publish them as labels", "submissions", "publish-labels", out, *flags(why="WHY"))
+    counts = {"annotations": n_found, "new": added, "left_out": left_out}
+    report(as_json, counts, f"{added:,} annotations {where}", *following)
 
 
 @contextmanager
@@ -383,8 +361,8 @@ def _ends_if_refused(file: Path) -> Iterator[None]:
 @contextmanager
 def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
     """Open the records, and yield the annotation service with ``maintainer`` as the actor."""
-    with records_to_write() as service:
-        yield annotation_service.AnnotationService(service), as_maintainer(maintainer)
+    with records_to_write(maintainer) as (service, actor):
+        yield annotation_service.AnnotationService(service), actor
 
 
 def _for_each(
@@ -394,21 +372,20 @@ def _for_each(
     as_json: bool,
 ) -> None:
     """Call ``act`` for each account and print the results, then end the command if any was refused."""
-    annotators: dict[str, str | None] = {}
+    accounts: list[dict[str, Any]] = []
     problems = []
     with _annotation_as(maintainer) as (service, actor):
         for name in dict.fromkeys(names):
             try:
                 result = act(service, name, actor)
-                annotators[name] = result if isinstance(result, str) else None
+                accounts.append({"account": name, "annotator": result if isinstance(result, str) else None})
             except SubmissionError as problem:
                 problems.append(f"{name}: {problem}")
     if as_json:
-        accounts = [{"account": account, "annotator": who} for account, who in annotators.items()]
         print_json({"accounts": accounts, "problems": problems})
     else:
-        for account, who in annotators.items():
-            typer.echo(f"{account}: {who or 'no longer invited'}")
+        for each in accounts:
+            typer.echo(f"{each['account']}: {each['annotator'] or 'no longer invited'}")
     if problems:
         stop("\n".join(problems), code=1)
 
@@ -461,7 +438,8 @@ def _read_answers(
             for key in keys
             for each in suite.trajectories
         }
-        reader = exchange.AnswersReader(suite.targets, ids, left_out)
+        reader = exchange.AnswersReader(suite.targets, ids)
         content = exchange.read_export(file)
         found = reader.argilla(content) if file_format == "argilla" else reader.label_studio(content)
+        left_out = reader.left_out
     return [replace(each, annotator=names.get(each.person or "", each.person)) for each in found], left_out

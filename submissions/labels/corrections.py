@@ -5,39 +5,33 @@ served labels have another answer. This is computed from the labels and stored n
 becomes pending again if a new label file lacks it, and publishing twice changes nothing.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from sqlalchemy.orm import Session
 
-from arb.core.annotation import Annotation
 from arb.core.suite import Suite
 from leaderboard.labels.aggregation import aggregate
 from leaderboard.labels.annotations import AnnotationsInvalid, write_released
-from leaderboard.labels.labels import (
-    LabelSet,
-    LabelsInvalid,
-    load_annotations,
-    make_label_set,
-    version_of,
-)
-from leaderboard.labels.source import LabelsUnavailable
+from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_annotations, make_label_set, version_of
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.decisions import (
     DecidedAnnotations,
     Decision,
-    corrections_of,
     discussion_decision,
     disputes_in,
     newest_decisions,
     with_decisions,
 )
-from submissions.labels.versions import LabelVersion, serves_records, versions_at
-from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import snapshot
+from submissions.labels.versions import UNREADABLE, LabelVersion, serves_records, versions_at
 from submissions.records.event_log import DISPUTE_KINDS, events_after, number_of_events
 from submissions.scoring.rescore import publish
+
+NOTHING_TO_PUBLISH: Final = (
+    "there is nothing to publish: the current labels contain every accepted correction"
+)
 
 
 def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
@@ -47,11 +41,14 @@ def waiting_corrections(session: Session, suite: Suite) -> list[Decision]:
     the question later, or if the suite no longer asks the question.
     """
     events = events_after(session, kinds=DISPUTE_KINDS | {"resolved"})
-    disputed = corrections_of(disputes_in(events, suite.name).values())
-    discussed = [discussion_decision(event) for event in events if event.kind == "resolved"]
+    decisions = [discussion_decision(event) for event in events if event.kind == "resolved"]
+    for dispute in disputes_in(events, suite.name).values():
+        decided = dispute.decided
+        if decided and decided.outcome == "corrected" and decided.value is not None:
+            decisions.append(decided)
     return [
         each
-        for each in newest_decisions([*disputed, *discussed])
+        for each in newest_decisions(decisions)
         if each.origin == "dispute" and suite.target(each.target) is not None
     ]
 
@@ -83,7 +80,7 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
 
     Raises SubmissionError if the labels cannot be read.
     """
-    with snapshot(service.engine) as session:
+    with service.snapshot() as session:
         sequence = number_of_events(session)
         corrections = waiting_corrections(session, service.suite)
         versions = versions_at(session, service.suite.name)
@@ -96,15 +93,14 @@ def next_labels(service: SubmissionsApp) -> NextLabels:
         labels = aggregate(store.annotations(), service.suite.targets)
         found = with_decisions(labels.annotations, corrections, published)
         test = make_label_set(service.suite, "test", found.annotations, version_key=key)
-    except (LabelsUnavailable, LabelsInvalid, SecretUnavailable):
+    except UNREADABLE:
         raise SubmissionError(
             f"the labels of {service.suite.name} cannot be read; the Space's log has the details"
         ) from None
     left_out = labels.names_left_out({(each.trajectory_id, each.target) for each in corrections})
     digest = version_of(service.suite, found.annotations, key)
     return NextLabels(
-        annotations=found.annotations, applied=found.applied, conflicts=found.conflicts,
-        missing=found.missing, digest=digest, served=store.test, test=test, base=base, sequence=sequence,
+        **vars(found), digest=digest, served=store.test, test=test, base=base, sequence=sequence,
         left_out=left_out,
     )  # fmt: skip
 
@@ -127,9 +123,7 @@ def publish_corrections(
     if expected and expected != found.digest:
         raise SubmissionError("corrections or labels changed in the meantime; review the next version again")
     if not found.applied:
-        raise SubmissionError(
-            "there is nothing to publish: the current labels contain every accepted correction"
-        )
+        raise SubmissionError(NOTHING_TO_PUBLISH)
     try:
         content = write_released(found.annotations, questions=service.suite.targets).encode()
     except AnnotationsInvalid:
@@ -148,20 +142,12 @@ def outdated_dev_labels(service: SubmissionsApp) -> list[Decision]:
     Judges are tuned on that file. It is part of the suite, so publishing a label version does not change it.
     """
     suite = service.suite
-    if not suite.dev_labels_path.is_file():
-        return []
-    with snapshot(service.engine) as session:
+    with service.snapshot() as session:
         corrections = [each for each in waiting_corrections(session, suite) if each.split == "dev"]
-    if not corrections:
+    if not (corrections and suite.dev_labels_path.is_file()):
         return []
-    first: dict[str, Annotation] = {}
     try:
-        for annotation in load_annotations(suite, service.settings, "dev"):
-            first.setdefault(annotation.trajectory_id, annotation)
+        found = with_decisions(load_annotations(suite, service.settings, "dev"), corrections)
     except LabelsInvalid:
         return []  # other pages report that the labels cannot be read
-    return [
-        each
-        for each in corrections
-        if each.trajectory_id in first and first[each.trajectory_id].answers.get(each.target) != each.value
-    ]
+    return [replace(each, before=None) for each in found.applied]

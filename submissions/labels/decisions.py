@@ -1,7 +1,8 @@
 """Decisions about labels: from the annotators' discussion, or from disputes.
 
 A label version consists of annotators' answers and of decisions, which `with_decisions` adds. The newest
-decision on a question counts. A decision never changes an answer: it is a separate row before the answers.
+decision on a question counts. A decision never changes an answer: it is a separate row before the answers. No
+``repr`` shows answers, since logs may contain one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,22 +41,9 @@ class Decision:
     outcome: Outcome = "corrected"
     before: str | None = None
 
-    def __repr__(self) -> str:
-        return f"Decision({self.origin} {self.sequence})"  # without the value, because logs may contain it
-
     def to_event(self) -> dict[str, Any]:
         """Return a correction in the form in which a ``labels_published`` event stores it."""
-        return {
-            "dispute_id": self.dispute_id,
-            "decision": self.sequence,
-            "trajectory_id": self.trajectory_id,
-            "question": self.target,
-            "split": self.split,
-            "answer": self.value,
-            "reason": self.reason,
-            "by": self.by,
-            "before": self.before,
-        }
+        return {name: getattr(self, field) for name, field in _FIELDS_IN_EVENTS.items()}
 
     def to_json(self, suite: Suite) -> dict[str, Any]:
         """Return the correction for users, or only the dispute id if the label is hidden."""
@@ -64,13 +52,18 @@ class Decision:
         return {name: value for name, value in self.to_event().items() if name != "decision"}
 
 
+_FIELDS_IN_EVENTS: Final = {
+    "dispute_id": "dispute_id", "decision": "sequence", "trajectory_id": "trajectory_id",
+    "question": "target", "split": "split", "answer": "value", "reason": "reason", "by": "by",
+    "before": "before",
+}  # fmt: skip
+"""The fields of a correction, by their names in ``labels_published`` events."""
+
+
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
     """Return a correction from a ``labels_published`` event of time ``at``; see `Decision.to_event`."""
-    return Decision(
-        trajectory_id=body["trajectory_id"], target=body["question"], value=body["answer"], origin="dispute",
-        reason=body["reason"], by=body["by"], at=at, sequence=body["decision"], split=body["split"],
-        dispute_id=body["dispute_id"], before=body["before"],
-    )  # fmt: skip
+    fields = {field: body[name] for name, field in _FIELDS_IN_EVENTS.items()}
+    return Decision(**fields, origin="dispute", at=at)
 
 
 def discussion_decision(event: Event) -> Decision:
@@ -100,9 +93,6 @@ class Dispute:
     answer: str = ""
     judge: str = ""
 
-    def __repr__(self) -> str:
-        return f"Dispute({self.dispute_id!r})"  # without decisions, because logs may contain it
-
     @property
     def decided(self) -> Decision | None:
         """The decision that counts; None while the dispute is open."""
@@ -115,10 +105,7 @@ def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
     for event in events:
         body = event.body
         if event.kind == "disputed" and body["suite"] == suite:
-            asked = {
-                name: body[name] for name in ("dispute_id", "trajectory_id", "question", "split", "text")
-            }
-            asked |= {name: body.get(name, "") for name in ("answer", "judge")}
+            asked = {name: value for name, value in body.items() if name != "suite"}
             found[body["dispute_id"]] = Dispute(**asked, by=event.actor, at=event.at)
         elif event.kind == "dispute_decided" and body["dispute_id"] in found:
             dispute = found[body["dispute_id"]]
@@ -142,18 +129,13 @@ def view_dispute(dispute: Dispute, suite: Suite, is_maintainer: bool) -> dict[st
     """
     decided = dispute.decided
     hides_labels = not suite.shows_labels(dispute.split)
-    is_declined = decided is not None and decided.outcome == "declined"
     outcome: str = decided.outcome if decided else "open"
+    shows_text = is_maintainer or not (hides_labels or outcome == "declined")
     if hides_labels and outcome in ("corrected", "kept") and not is_maintainer:
         outcome = "decided"
-    shows_text = is_maintainer or not (hides_labels or is_declined)
+    kept = ("dispute_id", "trajectory_id", "question", "split", "by", "at")
     return {
-        "dispute_id": dispute.dispute_id,
-        "trajectory_id": dispute.trajectory_id,
-        "question": dispute.question,
-        "split": dispute.split,
-        "by": dispute.by,
-        "at": dispute.at,
+        **{name: getattr(dispute, name) for name in kept},
         "outcome": outcome,
         "text": dispute.text if shows_text else None,
         "proposed": (dispute.answer or None) if shows_text else None,
@@ -174,11 +156,6 @@ def newest_decisions(decisions: Iterable[Decision]) -> list[Decision]:
     return sorted(newest.values(), key=lambda each: each.sequence)
 
 
-def corrections_of(disputes: Iterable[Dispute]) -> list[Decision]:
-    found = [dispute.decided for dispute in disputes]
-    return [each for each in found if each and each.outcome == "corrected" and each.value is not None]
-
-
 @dataclass(frozen=True, repr=False)
 class DecidedAnnotations:
     """Annotations with decisions applied: each decision is a row before the answers on its trajectory.
@@ -193,9 +170,6 @@ class DecidedAnnotations:
     conflicts: tuple[Decision, ...] = ()
     missing: tuple[Decision, ...] = ()
 
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({len(self.applied)} applied, {len(self.conflicts)} conflicts)"
-
 
 def with_decisions(
     annotations: Sequence[Annotation], decisions: Iterable[Decision], published: Iterable[Decision] = ()
@@ -203,7 +177,7 @@ def with_decisions(
     """Apply decisions to annotations. ``published`` has the decisions in earlier label versions."""
     primary: dict[str, Annotation] = {}
     for annotation in annotations:
-        if annotation.of_step is annotation.of_part is None:
+        if annotation.level == "run":
             primary.setdefault(annotation.trajectory_id, annotation)
     value_before = {(each.dispute_id, each.sequence): each.before for each in published}
     decided: dict[str, Annotation] = {}

@@ -71,21 +71,15 @@ def read_items(dataset: PublishedDataset, ids: Iterable[str], key: bytes) -> Ite
         of_goal = dataset.rows_of("trajectories_with_screenshot", trajectory_id, ("goal_images",))
         images = [image["bytes"] for found in of_goal for image in found["goal_images"] or ()]
         pictures = [(f"goal-{place}", content) for place, content in enumerate(images, start=1)]
-        steps = dataset.rows_of("steps", trajectory_id, _STEP_COLUMNS)
-        pictures += [
-            (f"step-{step['num'] + 1:03}", step["screenshot"]["bytes"])
-            for step in steps
-            if step["screenshot"]
-        ]
-        texts = [_step_text(step) for step in steps]
+        texts = []
+        for step in dataset.rows_of("steps", trajectory_id, _STEP_COLUMNS):
+            texts.append(_step_text(step))
+            if step["screenshot"]:
+                pictures.append((f"step-{step['num'] + 1:03}", step["screenshot"]["bytes"]))
         if row.get("answer"):
             texts.append(f"The agent's answer: {row['answer']}")
-        yield Item(
-            token,
-            same_host(row["goal"] or ""),
-            same_host("\n\n".join(texts)),
-            tuple((f"{name}.{_kind(content)}", content) for name, content in pictures),
-        )
+        named = tuple((f"{name}.{_kind(content)}", content) for name, content in pictures)
+        yield Item(token, same_host(row["goal"] or ""), same_host("\n\n".join(texts)), named)
 
 
 def _step_text(step: Mapping[str, Any]) -> str:
@@ -211,7 +205,6 @@ def _write_json(path: Path, content: Any) -> None:
 # -- Import
 
 
-@dataclass
 class AnswersReader:
     """A reader of the finished annotations in one imported file.
 
@@ -219,11 +212,11 @@ class AnswersReader:
     skipped, discarded or not finished.
     """
 
-    questions: Sequence[Target]
-    ids: Mapping[str, str]
-    left_out: list[str] = field(default_factory=list)
-    _found: dict[tuple[str, str], Annotation] = field(default_factory=dict)
-    _problems: list[str] = field(default_factory=list)
+    def __init__(self, questions: Sequence[Target], ids: Mapping[str, str]) -> None:
+        self._questions, self._ids = {question.name: question for question in questions}, ids
+        self.left_out: list[str] = []
+        self._found: dict[tuple[str, str], Annotation] = {}
+        self._problems: list[str] = []
 
     def label_studio(self, content: bytes) -> list[Annotation]:
         """Read the annotations in a JSON export. Raises AnnotationsInvalid with every problem."""
@@ -241,13 +234,10 @@ class AnswersReader:
                 if annotation.get("was_cancelled"):
                     self.left_out.append(f"{where}: skipped")
                     continue
-                at = annotation.get("updated_at") or annotation.get("created_at")
-                self._add(
-                    where, trajectory_id, person,
-                    [(r.get("from_name"), _first(r.get("value")))
-                     for r in self._dicts(annotation.get("result"), f"{where}, result")],
-                    _time(at), annotation.get("lead_time"),
-                )  # fmt: skip
+                results = self._dicts(annotation.get("result"), f"{where}, result")
+                answers = [(each.get("from_name"), _first(each.get("value"))) for each in results]
+                at = _time(annotation.get("updated_at") or annotation.get("created_at"))
+                self._add(where, trajectory_id, person, answers, at, annotation.get("lead_time"))
         return self._finish()
 
     def argilla(self, content: bytes) -> list[Annotation]:
@@ -270,11 +260,11 @@ class AnswersReader:
                         self.left_out.append(f"{place}, {person}: not submitted")
             for person, answers in by_person.items():
                 if trajectory_id is not None:
-                    self._add(f"{place}, {person}", trajectory_id, person, answers, None, None)
+                    self._add(f"{place}, {person}", trajectory_id, person, answers)
         return self._finish()
 
     def _trajectory(self, token: Any, place: str) -> str | None:
-        found = self.ids.get(token) if isinstance(token, str) else None
+        found = self._ids.get(token) if isinstance(token, str) else None
         if found is None:
             self._problems.append(
                 f"{place}: item {str(token)[:40]!r} is not in this suite; import with the suite and the "
@@ -287,12 +277,10 @@ class AnswersReader:
         if isinstance(value, dict):
             value = value.get("email") or value.get("id")
         name = str(value).strip() if isinstance(value, str | int) and not isinstance(value, bool) else ""
-        if not name or len(name) > _LONGEST_NAME or not name.isprintable():
-            self._problems.append(
-                f"{place}: the annotator's name is missing or invalid; use one line of text"
-            )
-            return None
-        return name
+        if name and len(name) <= _LONGEST_NAME and name.isprintable():
+            return name
+        self._problems.append(f"{place}: the annotator's name is missing or invalid; use one line of text")
+        return None
 
     def _dicts(self, value: Any, place: str) -> list[dict[str, Any]]:
         if isinstance(value, list) and all(isinstance(each, dict) for each in value):
@@ -302,41 +290,38 @@ class AnswersReader:
 
     def _add(
         self, where: str, trajectory_id: str, person: str, answered: Sequence[tuple[Any, Any]],
-        at: datetime | None, seconds: Any,
+        at: datetime | None = None, seconds: Any = None,
     ) -> None:  # fmt: skip
         """Add one person's answers, given as pairs of a question (or ``comment``) and a value."""
-        known = {question.name: question for question in self.questions}
+        known, problems = self._questions, []
         answers: dict[str, str] = {}
         comment = ""
-        n_problems = len(self._problems)
         for name, value in answered:
             if name == "comment" and isinstance(value, str):
                 comment = value
             elif name not in known:
-                self._problems.append(
-                    f"{where}: {str(name)[:40]!r} is not a question; use one of {', '.join(known)}"
-                )
+                problems.append(f": {str(name)[:40]!r} is not a question; use one of {', '.join(known)}")
             elif name in answers:
-                self._problems.append(f"{where}, {name}: answered twice; keep one answer")
+                problems.append(f", {name}: answered twice; keep one answer")
             elif (answer := _answer(known[name], value)) is None:
                 words = ", ".join(choice.title for choice in known[name].choices)
-                self._problems.append(f"{where}, {name}: not a valid answer; use one of {words}")
+                problems.append(f", {name}: not a valid answer; use one of {words}")
             else:
                 answers[name] = answer
-        if n_problems != len(self._problems):
-            return
-        if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
-            self._problems.append(f"{where}, comment: use valid Unicode, up to {COMMENT_LENGTH:,} characters")
-        if missing := [question.title for question in self.questions if question.name not in answers]:
+        missing = [question.title for name, question in known.items() if name not in answers]
+        if not problems and missing:
             self.left_out.append(f"{where}: not answered: {', '.join(missing)}")
-            return
-        if (trajectory_id, person) in self._found:
-            self._problems.append(f"{where}: answered this item twice; keep one annotation")
-        is_number = isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
-        took = float(seconds) if is_number else None
-        self._found[trajectory_id, person] = Annotation(
-            trajectory_id, person, answers, comment.strip(), at=at, seconds=took
-        )
+        elif not problems and (trajectory_id, person) in self._found:
+            problems.append(": answered this item twice; keep one annotation")
+        if len(comment) > COMMENT_LENGTH or not is_utf8(comment):
+            problems.append(f", comment: use valid Unicode, up to {COMMENT_LENGTH:,} characters")
+        self._problems += [f"{where}{problem}" for problem in problems]
+        if not (problems or missing):
+            is_number = isinstance(seconds, int | float) and 0 <= seconds <= LONGEST_SECONDS
+            self._found[trajectory_id, person] = Annotation(
+                trajectory_id, person, answers, comment.strip(), at=at,
+                seconds=float(seconds) if is_number else None,
+            )  # fmt: skip
 
     def _finish(self) -> list[Annotation]:
         if self._problems:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
-from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -23,13 +21,7 @@ from arb.core.annotation import Annotation
 from arb.core.settings import Settings
 from arb.core.suite import Suite
 from arb.core.suites.targets import NO_ANSWER
-from leaderboard.labels.labels import (
-    LabelSet,
-    LabelsInvalid,
-    load_annotations,
-    load_labels,
-    version_of,
-)
+from leaderboard.labels.labels import LabelSet, LabelsInvalid, load_annotations, load_labels, version_of
 from leaderboard.labels.source import LabelsUnavailable
 from submissions.labels.decisions import Decision, recorded_correction
 from submissions.privacy.server_secret import SecretUnavailable, ServerSecret
@@ -77,16 +69,10 @@ class LabelVersion:
 
     def to_json(self) -> dict[str, Any]:
         """Return the version as JSON, without answers: corrections are given as dispute ids."""
-        kept = (
-            "version", "file_sha256", "by", "why", "labelled", "guidelines_sha256", "questions_changed",
-            "left_out",
-        )  # fmt: skip
-        return {
-            **{name: getattr(self, name) for name in kept},
-            "at": self.at.isoformat(),
-            "changes": dict(self.changes),
-            "disputes": [each.dispute_id for each in self.corrections],
-        }
+        internal = ("sequence", "replaces", "base", "corrections")
+        found = {name: value for name, value in vars(self).items() if name not in internal}
+        disputes = [each.dispute_id for each in self.corrections]
+        return {**found, "at": self.at.isoformat(), "disputes": disputes}
 
 
 def published_versions(engine: Engine, suite: str) -> list[LabelVersion]:
@@ -106,7 +92,7 @@ def versions_at(session: Session, suite: str) -> list[LabelVersion]:
             **{name: body[name] for name in _AS_RECORDED if name in body},
             at=event.at,
             by=event.actor,
-            changes=MappingProxyType(body["changes"]),
+            changes=body["changes"],
             sequence=event.sequence,
             corrections=tuple(recorded_correction(each, event.at) for each in body.get("corrections", ())),
             left_out=tuple(body.get("left_out", ())),
@@ -158,40 +144,6 @@ def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVe
     )
 
 
-def label_origin(suite: Suite, settings: Settings, engine: Engine, files: FileStore) -> LabelOrigin:
-    """Return where the labels come from under these settings. Raises LabelsUnavailable, LabelsInvalid.
-
-    A set that was made from the file in ARB_LABELS replaces the file until the file's content changes.
-    """
-    _, _, wanted = settings.labels.partition(":")
-    known = published_versions(engine, suite.name)
-    through = known[-1].sequence if known else 0
-    if serves_records(settings):
-        found = [each for each in known if wanted in ("", each.version)]
-        if not found:
-            problem = LabelsUnavailable if known else NotPublishedYet
-            raise problem(not_published(suite.name, wanted, known))
-        file = files.path(found[-1].file_sha256)
-        return LabelOrigin(_naming(settings, file), found[-1], through=through)
-    made = [each for each in known if each.base is not None]
-    if settings.labels == "none" or not made:
-        return LabelOrigin(settings, through=through)
-    base = version_of(suite, load_annotations(suite, settings))
-    version = next((each for each in reversed(made) if each.base == base), None)
-    if version is None:
-        return LabelOrigin(settings, None, base, made[-1], through)
-    return LabelOrigin(_naming(settings, files.path(version.file_sha256)), version, base, through=through)
-
-
-def load_set(suite: Suite, settings: Settings, path: Path | None, version_key: bytes | None) -> LabelSet:
-    """Load test labels from ``path``, or from the source in ARB_LABELS if ``path`` is None.
-
-    Raises LabelsUnavailable, or LabelsInvalid with every bad row.
-    """
-    named = settings if path is None else _naming(settings, path)
-    return load_labels(suite, "test", named, fetch=False, version_key=version_key)
-
-
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     """Return the number of changed labels by question, or of all labels if ``before`` is None."""
     found = {}
@@ -202,37 +154,64 @@ def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
     return found
 
 
-def _naming(settings: Settings, path: Path) -> Settings:
-    return settings.model_copy(update={"labels": f"csv:{path}"})
-
-
-NoLabels = LabelsUnavailable | LabelsInvalid | SecretUnavailable
+UNREADABLE: Final = (LabelsUnavailable, LabelsInvalid, SecretUnavailable)
+"""The errors of labels that cannot be read."""
 
 
 class LabelStore:
     """The served label sets, or the reason why there are none. Thread-safe.
 
-    Labels are read when they are first needed. ``find_origin`` calls `label_origin`, and ``find_secret``
-    returns the server's secret.
+    Labels are read when they are first needed.
     """
 
     def __init__(
-        self,
-        suite: Suite,
-        settings: Settings,
-        find_origin: Callable[[], LabelOrigin],
+        self, suite: Suite, settings: Settings, engine: Engine, files: FileStore,
         find_secret: Callable[[], ServerSecret],
-    ) -> None:
-        self._suite, self._settings = suite, settings
-        self._find_origin, self._find_secret = find_origin, find_secret
+    ) -> None:  # fmt: skip
+        self._suite, self._settings, self._engine, self._files = suite, settings, engine, files
+        self._find_secret = find_secret
         self._reading = threading.RLock()
-        self._read: dict[str, LabelSet | NoLabels] = {}
+        self._read: dict[str, LabelSet | Exception] = {}
 
     @cached_property
     def origin(self) -> LabelOrigin:
-        """Where the labels come from. Raises the errors of `label_origin`."""
+        """Where the labels come from. Raises LabelsUnavailable, LabelsInvalid.
+
+        A set that was made from the file in ARB_LABELS replaces the file until the file's content changes.
+        """
         with self._reading:
             return self._find_origin()
+
+    def _find_origin(self) -> LabelOrigin:
+        suite, settings = self._suite, self._settings
+        known = published_versions(self._engine, suite.name)
+        through = known[-1].sequence if known else 0
+        if serves_records(settings):
+            wanted = settings.labels.partition(":")[2]
+            found = [each for each in known if wanted in ("", each.version)]
+            if not found:
+                problem = LabelsUnavailable if known else NotPublishedYet
+                raise problem(not_published(suite.name, wanted, known))
+            return LabelOrigin(self._naming(found[-1].file_sha256), found[-1], through=through)
+        made = [each for each in known if each.base is not None]
+        if settings.labels == "none" or not made:
+            return LabelOrigin(settings, through=through)
+        base = version_of(suite, load_annotations(suite, settings))
+        version = next((each for each in reversed(made) if each.base == base), None)
+        if version is None:
+            return LabelOrigin(settings, None, base, made[-1], through)
+        return LabelOrigin(self._naming(version.file_sha256), version, base, through=through)
+
+    def _naming(self, file: str) -> Settings:
+        return self._settings.model_copy(update={"labels": f"csv:{self._files.path(file)}"})
+
+    def load(self, file: str | None) -> LabelSet:
+        """Load test labels from a stored file, or from the source in ARB_LABELS if ``file`` is None.
+
+        ``file`` is a SHA-256. Raises LabelsUnavailable, LabelsInvalid with every bad row, SecretUnavailable.
+        """
+        settings = self._settings if file is None else self._naming(file)
+        return load_labels(self._suite, "test", settings, fetch=False, version_key=self.version_key("test"))
 
     def is_older_than(self, versions: Sequence[LabelVersion]) -> bool:
         """Return whether the newest of ``versions`` was published after this store read its labels."""
@@ -253,7 +232,7 @@ class LabelStore:
     def annotations(self) -> tuple[Annotation, ...]:
         """Return all served annotations. Trajectories without any have the suite's published dev labels.
 
-        Raises the errors of `label_origin`.
+        Raises as `origin` does.
         """
         found = load_annotations(self._suite, self.origin.settings)
         known = {annotation.trajectory_id for annotation in found}
@@ -264,32 +243,28 @@ class LabelStore:
 
     def annotations_of(self, split: str) -> tuple[Annotation, ...]:
         """Return the annotations that the labels of a split come from, or none if they cannot be read."""
-        if not isinstance(self._of(split), LabelSet):
+        if self._of(split) is None:
             return ()
         try:
             return load_annotations(self._suite, self.origin.settings, split)
         except (LabelsUnavailable, LabelsInvalid):  # the file has been replaced in the meantime
             return ()
 
-    def _of(self, split: str) -> LabelSet | NoLabels:
-        with self._reading:
-            if split not in self._read:
-                self._read[split] = self._load(split)
-            return self._read[split]
-
     @property
     def test(self) -> LabelSet | None:
-        found = self._of("test")
-        return found if isinstance(found, LabelSet) else None
+        return self._of("test")
 
     @property
     def dev(self) -> LabelSet | None:
-        found = self._of("dev")
+        return self._of("dev")
+
+    def _of(self, split: str) -> LabelSet | None:
+        found = self._labels_or_reason(split)
         return found if isinstance(found, LabelSet) else None
 
     def why_none(self, split: str) -> str | None:
         """Return the reason why a split has no labels, as a public message, or None if it has labels."""
-        found = self._of(split)
+        found = self._labels_or_reason(split)
         if isinstance(found, LabelSet):
             return None
         # A message about a private source must reveal neither its place nor its rows.
@@ -297,11 +272,17 @@ class LabelStore:
             return str(found)
         return f"the labels of {self._suite.name} cannot be read; the Space's log has the details"
 
-    def _load(self, split: str) -> LabelSet | NoLabels:
+    def _labels_or_reason(self, split: str) -> LabelSet | Exception:
+        with self._reading:
+            if split not in self._read:
+                self._read[split] = self._load(split)
+            return self._read[split]
+
+    def _load(self, split: str) -> LabelSet | Exception:
         try:
             key = self.version_key(split)
             return load_labels(self._suite, split, self.origin.settings, version_key=key)
-        except (LabelsUnavailable, LabelsInvalid, SecretUnavailable) as reason:
+        except UNREADABLE as reason:
             level = logging.INFO if isinstance(reason, NotPublishedYet) else logging.WARNING
             logger.log(level, "%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason

@@ -1,6 +1,6 @@
 """Actions of owners and maintainers on submissions, judges and accounts; each adds an event."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, Final, Literal
@@ -20,8 +20,8 @@ from submissions.intake.accounts import (
 )
 from submissions.privacy.disclosure import DisclosurePolicy
 from submissions.privacy.leak_budget import budget_fits_from, file_cost, quota_of, row_cost
-from submissions.records.database import Account, Event, Submission, snapshot, transaction
-from submissions.records.event_log import Kind, add_event, find_judge, lock_event_log
+from submissions.records.database import Account, Event, Submission, snapshot
+from submissions.records.event_log import Kind, add_event, find_judge, recording
 from submissions.records.queries import (
     account_of,
     current_statuses,
@@ -108,8 +108,7 @@ class ModerationService(Actions):
             account = account_of(session, found, actor)
             known = (found.accounts.get(subject), found.hub_names.get(account))
         if for_good and self.app.durability.closed is None and known != (account, name):
-            with transaction(self.app.engine) as session:
-                lock_event_log(session)
+            with recording(self.app.engine) as session:
                 account = account_of(session, current_statuses(session), actor)
                 body = {"subject": subject, "account": account, "name": name}
                 add_event(session, "identified", account, self.app.clock(), body)
@@ -117,17 +116,16 @@ class ModerationService(Actions):
 
     def withdraw(self, submission_id: str, actor: Actor, reason: str = "") -> Event:
         """Remove a submission from the board permanently. It still counts towards the account's limits."""
-        with transaction(self.app.engine) as session:
-            submission, status = self._of(session, submission_id, owner=actor)
-            if status.is_withdrawn:
+        with recording(self.app.engine) as session:
+            submission, found = self._of(session, submission_id, owner=actor)
+            if found.of(submission.id).is_withdrawn:
                 raise SubmissionError("this submission is already withdrawn")
             body = {"submission_id": submission.id, "reason": _reason(reason, if_empty=None)}
             return self._add(session, "withdrawn", actor, body)
 
     def rename(self, account: str, judge: str, to: str, actor: Actor) -> Event:
         """Rename a judge from ``judge`` to ``to``; it keeps its submissions."""
-        with transaction(self.app.engine) as session:
-            lock_event_log(session)
+        with recording(self.app.engine) as session:
             found = current_statuses(session)
             first = found.first_name_of(account, judge)
             owner = find_judge(session, account, first)
@@ -146,15 +144,16 @@ class ModerationService(Actions):
         """Make a row public, in a suite with private labels. Also raises RateLimited."""
         if self.app.suite.labels_are_public:
             raise SubmissionError("rows of this suite are public from the start")
-        with transaction(self.app.engine) as session:
-            submission, status = self._of(session, submission_id, owner=actor)
+        with recording(self.app.engine) as session:
+            submission, found = self._of(session, submission_id, owner=actor)
+            status = found.of(submission.id)
             if status.published_at is not None:
                 raise SubmissionError("this row is already public, or will be in the next round")
             if not status.is_on_the_board:
                 raise SubmissionError(
                     "only a submission that is not held, hidden, rejected or withdrawn can be made public"
                 )
-            self._check_public_row(session, submission, row_cost(self.app.suite.rules))
+            self._check_public_row(session, submission, found, row_cost(self.app.suite.rules))
             return self._add(session, "published", actor, {"submission_id": submission.id})
 
     def refresh(self, submission_id: str, actor: Actor, label_version: str | None) -> Event:
@@ -165,12 +164,11 @@ class ModerationService(Actions):
         """
         if self.app.suite.labels_are_public:
             raise SubmissionError("this suite's labels are public, so the current figures are shown already")
-        with transaction(self.app.engine) as session:
-            submission, status = self._of(session, submission_id, owner=actor)
+        with recording(self.app.engine) as session:
+            submission, found = self._of(session, submission_id, owner=actor)
+            status, current = found.of(submission.id), public_score(session, submission.id, found)
             if not status.is_on_the_board:
                 raise SubmissionError("this submission is held, hidden, rejected or withdrawn")
-            found = current_statuses(session)
-            current = public_score(session, submission.id, found)
             if found.are_figures_withdrawn:
                 raise SubmissionError(
                     "the server's secret was replaced, so all metrics are hidden until the Space's operator "
@@ -185,8 +183,7 @@ class ModerationService(Actions):
             account, rules = submission.judge.account.name, self.app.suite.rules
             require_quota(quota_of(session, self.app.suite, account, found, self.app.clock()), rules)
             if status.published_at is not None:
-                cost = file_cost(rules) + row_cost(rules)
-                self._check_public_row(session, submission, cost)
+                self._check_public_row(session, submission, found, file_cost(rules) + row_cost(rules))
             body = {"submission_id": submission.id, "label_version": label_version}
             return self._add(session, "refreshed", actor, body)
 
@@ -197,13 +194,14 @@ class ModerationService(Actions):
         raised. Rejecting a file that has no score yet refunds it.
         """
         require_maintainer(actor)
-        with transaction(self.app.engine) as session:
-            submission, status = self._of(session, submission_id)
+        with recording(self.app.engine) as session:
+            submission, found = self._of(session, submission_id)
+            status = found.of(submission.id)
             if problem := conflict_of(decision, status):
                 raise SubmissionError(problem)
             body = {"submission_id": submission.id, "reason": _reason(reason)}
             if decision == "released" and not (status.is_refunded or self.app.suite.labels_are_public):
-                self._check_budget(session, submission, file_cost(self.app.suite.rules), self.app.clock())
+                self._check_budget(session, submission, found, file_cost(self.app.suite.rules))
             event = self._add(session, decision, actor, body)
             if decision == "rejected":
                 self._refund(session, submission.id, status, actor, "rejected before it was scored")
@@ -225,8 +223,7 @@ class ModerationService(Actions):
         account = account.strip()
         if not account:
             raise SubmissionError("name an account")
-        with transaction(self.app.engine) as session:
-            lock_event_log(session)
+        with recording(self.app.engine) as session:
             found, state = current_statuses(session), decision.removeprefix("un")
             is_so = found.is_banned(account) if state == "banned" else found.is_confirmed(account)
             if is_so == (decision == state):
@@ -262,42 +259,40 @@ class ModerationService(Actions):
 
     def _of(
         self, session: Session, submission_id: str, owner: Actor | None = None
-    ) -> tuple[Submission, SubmissionStatus]:
-        """Lock the event log, and return a submission and its status. Raises KeyError, PermissionDenied."""
-        lock_event_log(session)
+    ) -> tuple[Submission, SubmissionStatuses]:
+        """Return a submission and all statuses. Raises KeyError, PermissionDenied."""
         submission = session.get(Submission, submission_id)
         if submission is None or submission.suite != self.app.suite.name:
             raise KeyError(submission_id)
         if owner is not None:
             _require_owner(submission.judge.account.name, owner)
-        return submission, current_statuses(session).of(submission_id)
+        return submission, current_statuses(session)
 
-    def _check_budget(self, session: Session, submission: Submission, cost: float, now: datetime) -> None:
+    def _check_budget(
+        self, session: Session, submission: Submission, found: SubmissionStatuses, cost: float
+    ) -> None:
         """Raise RateLimited unless ``cost`` fits into both the account's leak budget and the shared one."""
-        account = submission.judge.account.name
-        fits = budget_fits_from(session, self.app.suite, account, current_statuses(session), cost, now)
+        account, now = submission.judge.account.name, self.app.clock()
+        fits = budget_fits_from(session, self.app.suite, account, found, cost, now)
         if fits.own > now and fits.own >= fits.shared:
             raise _limited("the account has used up its leak budget for the year", fits.own)
         if fits.shared > now:
             raise _limited(suite_full_message(fits.is_reserved), fits.shared)
 
-    def _check_public_row(self, session: Session, submission: Submission, cost: float) -> None:
+    def _check_public_row(
+        self, session: Session, submission: Submission, found: SubmissionStatuses, cost: float
+    ) -> None:
         """Raise RateLimited if the account has used up its public rows or its leak budget for the year."""
-        account, now = submission.judge.account.name, self.app.clock()
+        times = []  # when rows were made public, or public rows refreshed
+        for name in self._submissions_of(session, submission.judge.account.name):
+            if (at := found.of(name).published_at) is not None:
+                times += [at, *(asked for asked, _ in found.refreshed.get(name, ()) if asked >= at)]
         most = self.app.suite.rules.public_rows_a_year
-        rows = sorted(at for at in self._public_rows(session, account) if at > now - YEAR)
+        rows = sorted(at for at in times if at > self.app.clock() - YEAR)
         if len(rows) >= most:
             next_at = rows[len(rows) - most] + YEAR if most else datetime.max.replace(tzinfo=UTC)
             raise _limited(f"the limit of {most} public rows per account and year is reached", next_at)
-        self._check_budget(session, submission, cost, now)
-
-    def _public_rows(self, session: Session, account: str) -> Iterator[datetime]:
-        """Yield the times at which rows of an account were made public or refreshed (see `refresh`)."""
-        found = current_statuses(session)
-        for submission_id in self._submissions_of(session, account):
-            if (at := found.of(submission_id).published_at) is not None:
-                yield at
-                yield from (asked for asked, _ in found.refreshed.get(submission_id, ()) if asked >= at)
+        self._check_budget(session, submission, found, cost)
 
     def _submissions_of(self, session: Session, account: str) -> list[str]:
         """Return the ids of an account's submissions in order of arrival."""
@@ -313,9 +308,8 @@ def _limited(why: str, next_at: datetime) -> RateLimited:
 def _is_known(session: Session, name: str) -> bool:
     """Return whether an account of this name has submitted a file or is the actor of an event."""
     actors = select(Event.actor).where(func.lower(Event.actor) == name.lower()).limit(1)
-    return session.scalar(actors) is not None or any(
-        is_same_name(known, name) for known in session.scalars(select(Account.name))
-    )
+    names = session.scalars(select(Account.name))
+    return session.scalar(actors) is not None or any(is_same_name(known, name) for known in names)
 
 
 def _require_owner(account: str, actor: Actor) -> None:

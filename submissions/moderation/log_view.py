@@ -38,11 +38,6 @@ def read_log(
 def event_to_response(event: Event) -> dict[str, Any]:
     """Return an event as JSON, without its nonce and without fields that reveal labels."""
     body = {name: event.body[name] for name in PUBLIC_FIELDS.get(event.kind, tuple(event.body))}
-    return {
-        "sequence": event.sequence,
-        "kind": event.kind,
-        "at": event.at.isoformat(timespec="microseconds"),
-        "actor": event.actor,
-        "body": body,
-        "hash": event.hash,
-    }
+    at = event.at.isoformat(timespec="microseconds")
+    return {"sequence": event.sequence, "kind": event.kind, "at": at, "actor": event.actor, "body": body,
+            "hash": event.hash}  # fmt: skip

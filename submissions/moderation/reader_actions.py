@@ -17,8 +17,8 @@ from submissions.intake.accounts import DAY, Actor, is_same_name, require_mainta
 from submissions.labels.decisions import OUTCOMES, Dispute, Outcome, disputes_in
 from submissions.labels.versions import versions_at
 from submissions.moderation.actions import Actions, checked_text
-from submissions.records.database import Event, snapshot, transaction
-from submissions.records.event_log import DISPUTE_KINDS, Kind, add_event, events_after, lock_event_log
+from submissions.records.database import Event, snapshot
+from submissions.records.event_log import DISPUTE_KINDS, Kind, add_event, events_after, recording
 from submissions.records.queries import current_statuses
 
 DISPUTES_A_DAY: Final = 20
@@ -55,13 +55,12 @@ class ReaderActions(Actions):
         if answer and not asked.accepts(answer):
             raise SubmissionError(f"answer: use one of {', '.join((*asked.values, UNSURE))}")
         text = checked_text(text, "say what is wrong and where the trajectory shows it", TEXT_LENGTH)
-        with transaction(self.app.engine) as session:
+        with recording(self.app.engine) as session:
             self._may_add(session, actor, "disputed", DISPUTES_A_DAY, "disputes")
-            known = self._disputes(session)
-            of_answer = (trajectory.trajectory_id, question)
-            for other in known.values():
+            for other in self._disputes(session).values():
                 is_open = other.decided is None and is_same_name(other.by, actor.name)
-                if is_open and (other.trajectory_id, other.question) == of_answer:
+                of_answer = (other.trajectory_id, other.question)
+                if is_open and of_answer == (trajectory.trajectory_id, question):
                     raise SubmissionError(f"your dispute {other.dispute_id} about this answer is still open")
             body = {
                 "dispute_id": str(1 + len(events_after(session, kinds=["disputed"]))),
@@ -87,16 +86,22 @@ class ReaderActions(Actions):
         if decision not in OUTCOMES:
             raise SubmissionError(f"decision: use one of {', '.join(OUTCOMES)}")
         reason = checked_text(reason, "give a reason; it is stored with the decision", REASON_LENGTH)
-        with transaction(self.app.engine) as session:
-            lock_event_log(session)
+        with recording(self.app.engine) as session:
             found = self._disputes(session)[dispute_id]
             before = found.decided
             if before is not None and seen is not None and seen != len(found.decisions):
                 raise SubmissionError(
                     f"{before.by} has just decided this dispute ({before.outcome}); reload the page"
                 )
+            body: dict[str, Any] = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
             if decision == "corrected":
-                self._check_answer(found, answer)
+                question = self.app.suite.target(found.question)
+                if question is None:
+                    raise SubmissionError(f"the suite no longer asks {found.question}; decline the dispute")
+                answers = (*question.values, UNSURE)
+                if answer not in answers:
+                    raise SubmissionError(f"answer: a correction needs one of {', '.join(answers)}")
+                body["answer"] = answer
             elif answer:
                 raise SubmissionError("answer: only a correction has an answer; leave it out")
             if before is not None and (before.outcome, before.value) == (decision, answer or None):
@@ -106,28 +111,10 @@ class ReaderActions(Actions):
                     f"label version {version} contains this correction; to undo it, decide 'corrected' with "
                     "the correct answer"
                 )
-            body: dict[str, Any] = {"dispute_id": dispute_id, "decision": decision, "reason": reason}
-            if decision == "corrected":
-                body["answer"] = answer
             return self._add(session, "dispute_decided", actor, body)
 
-    def _check_answer(self, dispute: Dispute, answer: str | None) -> None:
-        """Raise SubmissionError unless the suite still asks the question and ``answer`` may correct it."""
-        question = self.app.suite.target(dispute.question)
-        if question is None:
-            raise SubmissionError(f"the suite no longer asks {dispute.question}; decline the dispute")
-        answers = (*question.values, UNSURE)
-        if answer not in answers:
-            raise SubmissionError(f"answer: a correction needs one of {', '.join(answers)}")
-
     def tag(
-        self,
-        judge: str,
-        trajectory_id: str,
-        category: str,
-        note: str,
-        actor: Actor,
-        more: Sequence[str] = (),
+        self, judge: str, trajectory_id: str, category: str, note: str, actor: Actor, more: Sequence[str] = ()
     ) -> ErrorTag:
         """Record the categories of a judge's error and return the tag. Also raises ErrorTagInvalid.
 
@@ -141,7 +128,7 @@ class ReaderActions(Actions):
             trajectory_id=trajectory.trajectory_id, judge=judge, tagger=actor.name,
             category=category, more=tuple(more), note=note, at=now,
         )  # fmt: skip
-        with transaction(self.app.engine) as session:
+        with recording(self.app.engine) as session:
             self._may_add(session, actor, "error_tagged", TAGS_A_DAY, "tags")
             body: dict[str, Any] = {"suite": self.app.suite.name, "split": trajectory.split}
             body |= tag.model_dump(include={"judge", "trajectory_id", "category", "note"})
@@ -168,8 +155,7 @@ class ReaderActions(Actions):
         return None
 
     def _may_add(self, session: Session, actor: Actor, kind: Kind, most: int, what: str) -> None:
-        """Lock the log. Raises PermissionDenied or RateLimited if the actor may not add such an event."""
-        lock_event_log(session)
+        """Raise PermissionDenied or RateLimited if the actor may not add such an event now."""
         if current_statuses(session).is_banned(actor.name):
             raise PermissionDenied(f"the account {actor.name} is banned; ask a maintainer why")
         same = select(Event.at).where(

@@ -142,14 +142,9 @@ def noisy_intervals(
         if figure == "f1":  # F1 = 2 J / (1 + J) of the share J = TP / (TP + FP + FN)
             value, *interval = (2 * end / (1 + end) for end in (value, *interval))
             noise = hypot(2 * tp_sd, value * positives_sd) / (predicted + positives)
-        found[f"{figure}_ci"] = _widened(value, interval, noise)
+        below, above = (hypot(value - end, _NORMAL_QUANTILE * noise) for end in interval)
+        found[f"{figure}_ci"] = [max(0.0, value - below), min(1.0, value + above)]
     return found
-
-
-def _widened(value: float, interval: list[float], noise: float) -> list[float]:
-    low, high = interval
-    margin = _NORMAL_QUANTILE * noise
-    return [max(0.0, value - hypot(value - low, margin)), min(1.0, value + hypot(high - value, margin))]
 
 
 _STANDARD: Final = NormalDist()
@@ -248,34 +243,26 @@ class _Blur:
         is_public = self.audience == "public"
         wanted = self.rules.public_noise if is_public else self.rules.private_noise
         finest = min(self.rules.public_noise, self.rules.private_noise)
+        overall = self._cell((label, OVERALL), exact["overall"], digests[OVERALL], finest, wanted)
         by_benchmark = {}
         if is_public and not any(map(_follows_from_constants, exact["by_benchmark"].values())):
             sd = cell_noise(self.rules)
-            for name, cell in exact["by_benchmark"].items():
-                by_benchmark[name] = self._cell(label, benchmark_cell(name), cell, digests, sd, sd)
-        return {
-            "overall": self._cell(label, OVERALL, exact["overall"], digests, finest, wanted),
-            "by_benchmark": by_benchmark,
-            "by_agent": {},
-        }
+            for benchmark, found in exact["by_benchmark"].items():
+                name = benchmark_cell(benchmark)
+                by_benchmark[benchmark] = self._cell((label, name), found, digests[name], sd, sd)
+        return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": {}}
 
     def _cell(
-        self,
-        label: str,
-        name: str,
-        exact: Mapping[str, Any],
-        digests: Mapping[str, CellDigest],
-        finest: float,
-        wanted: float,
+        self, cell: tuple[str, str], exact: dict[str, Any], digest: CellDigest, finest: float, wanted: float
     ) -> dict[str, Any]:
-        n, version, digest = exact["n"], self.label_version, digests[name]
+        """Return a cell, given by its label and name, with noise."""
+        n, figure = exact["n"], (self.label_version, *cell)
         sd = self.rules.public_noise
-        total = sd * keyed_normal(self.key, "positives", version, label, name)
+        total = sd * keyed_normal(self.key, "positives", *figure)
         positives = noisy_count(exact["positives"], total, 1, n - 1)
         predicted = _share_of(n, digest["positives"], digest["rows"])
         no_verdict = _share_of(n, digest["no_verdict"], digest["rows"])
-        figure = (version, label, name, digest["digest"])
-        noise = layered_noise(self.key, figure, finest, wanted, self.audience)
+        noise = layered_noise(self.key, (*figure, digest["digest"]), finest, wanted, self.audience)
         tp = noisy_count(exact["tp"], noise, max(0, predicted + positives - n), min(predicted, positives))
         fp, fn = predicted - tp, positives - tp
         return {
@@ -313,16 +300,13 @@ class DisclosurePolicy:
         if self.key is None or audience == "maintainer":
             return score.report
         half = score.halves.get("shown") or {"report": score.report, "digests": score.digests}
-        return self._with_noise(half, audience)
+        return self.report_of_half(half, audience)
 
-    def ranking_report(self, half: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return a report of the hidden half, which ranks judges.
+    def report_of_half(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
+        """Return a report of the half that is shown or of the half that ranks judges, with noise.
 
-        It has noise too. Otherwise the order of two rows that differ in one verdict would reveal a label.
+        Without noise, the order of two rows that differ in one verdict would reveal a label.
         """
-        return self._with_noise(half, "public")
-
-    def _with_noise(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
         if self.key is None:
             return half["report"]
         return disclose(half["report"], half["digests"], self.suite.rules, self.key, audience)
@@ -355,6 +339,14 @@ class DisclosurePolicy:
         submission, status = score.submission, found.of(score.submission.id)
         account, judge = submission.judge.account.name, submission.judge.name
         declared = {name: getattr(submission, name) for name in DECLARED}
+        counts_by_task: dict[str, Any] = {}  # if labels are private, ties come from the intervals
+        ranking = None
+        if self.key is None:  # as lists of lists they would take fifty times the memory
+            for label, counts in score.counts_by_task.items():
+                counts_by_task[label] = counts and np.array(counts, dtype=np.int32)
+        elif half := score.halves.get("ranked"):
+            labels = self.report_of_half(half, "public")["labels"]
+            ranking = {label: found["overall"] for label, found in labels.items() if found}
         return ScoredRecord(
             id=submission.id,
             info=JudgeInfo(
@@ -364,25 +356,12 @@ class DisclosurePolicy:
             # To the microsecond: the earlier of two equal submissions ranks first.
             submitted_at=submission.submitted_at.isoformat(timespec="microseconds"),
             report=self.report(score, "public"),
-            counts_by_task=self._counts_by_task(score),
+            counts_by_task=counts_by_task,
             is_verified=status.is_verified,
             is_label_exposed=status.is_label_exposed,
             keeps_version=self.key is not None,
-            ranking=self._ranking(score),
+            ranking=ranking,
         )
-
-    def _counts_by_task(self, score: ScoreRow) -> dict[str, Any]:
-        if self.key is not None:
-            return {}  # ties come from the intervals, which include the noise
-        # As lists of lists they would take fifty times the memory.
-        return {label: n and np.array(n, dtype=np.int32) for label, n in score.counts_by_task.items()}
-
-    def _ranking(self, score: ScoreRow) -> dict[str, Any] | None:
-        half = score.halves.get("ranked")
-        if self.key is None or not half:
-            return None
-        labels = self.ranking_report(half)["labels"]
-        return {label: found["overall"] for label, found in labels.items() if found}
 
 
 # If labels are private, rows are by default ranked by a hidden half of the tasks, so the figures that are

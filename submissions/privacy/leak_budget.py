@@ -269,19 +269,15 @@ class LeakReport:
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
-        return cls(
-            total=leak_of(disclosures),
-            by_label_version=_leak_by(disclosures, lambda found: found.label_version),
-            by_account=_leak_by(disclosures, lambda found: found.account),
-            by_judge=_leak_by(disclosures, lambda found: (found.account, found.judge)),
-        )
+        def by(group: Callable[[Disclosure], Any]) -> dict[Any, Leak]:
+            groups: dict[Any, list[Disclosure]] = defaultdict(list)
+            for found in disclosures:
+                groups[group(found)].append(found)
+            return {name: leak_of(found) for name, found in sorted(groups.items())}
 
-
-def _leak_by(disclosures: Iterable[Disclosure], group: Callable[[Disclosure], Any]) -> dict[Any, Leak]:
-    groups: dict[Any, list[Disclosure]] = defaultdict(list)
-    for found in disclosures:
-        groups[group(found)].append(found)
-    return {name: leak_of(found) for name, found in sorted(groups.items())}
+        by_judge = by(lambda found: (found.account, found.judge))
+        by_version, by_account = by(lambda found: found.label_version), by(lambda found: found.account)
+        return cls(leak_of(disclosures), by_version, by_account, by_judge)
 
 
 class LeakBudget:
@@ -342,6 +338,6 @@ class LeakBudget:
         owner = (judge.account.name, judge.name)
         figures = disclosures_in(policy.report(score, audience), digests, *owner)
         if audience == "public" and (ranked := score.halves.get("ranked")):
-            order = disclosures_in(policy.ranking_report(ranked), ranked["digests"], *owner)
+            order = disclosures_in(policy.report_of_half(ranked, "public"), ranked["digests"], *owner)
             figures += [figure._replace(cell=RANKING) for figure in order if figure.cell == OVERALL]
         return figures

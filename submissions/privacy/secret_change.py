@@ -6,15 +6,13 @@ an operator accepts the charge. Then each file whose figures were shown before g
 which the leak budget counts as if the owner had asked for new figures.
 """
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.privacy.leak_budget import file_cost, row_cost
-from submissions.records.database import transaction
-from submissions.records.event_log import add_event, lock_event_log
+from submissions.records.event_log import add_event, recording
 from submissions.records.queries import current_statuses, disclosure_histories, find_score
 
 WITHDRAWN: Final = (
@@ -23,18 +21,11 @@ WITHDRAWN: Final = (
 )
 
 
-@dataclass(frozen=True)
-class AcceptedCharge:
-    """The ids of submissions whose figures are shown again, and the charge to the leak budget in rho."""
-
-    submissions: tuple[str, ...]
-    rho: float
-
-
-def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
+def accept_charge(service: SubmissionsApp, actor: Actor) -> tuple[list[str], float]:
     """Score all files with the new secret, show their figures again, and record the charge.
 
-    Raises SubmissionError if no figures are withdrawn, or if there are no labels.
+    Returns the ids of the submissions whose figures are shown again, and the charge to the leak budget in
+    rho. Raises SubmissionError if no figures are withdrawn, or if there are no labels.
     """
     suite = service.suite
     with service.snapshot() as session:
@@ -45,8 +36,7 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
         raise SubmissionError(f"files cannot be scored again: {service.labels.why_none('test')}")
     service.intake.finish_scoring()
     again, rho = [], 0.0
-    with transaction(service.engine) as session:
-        lock_event_log(session)
+    with recording(service.engine) as session:
         found = current_statuses(session)
         for history in disclosure_histories(session, suite.name, found):
             name = history[0][0].submission_id
@@ -60,4 +50,4 @@ def accept_charge(service: SubmissionsApp, actor: Actor) -> AcceptedCharge:
             rho += file_cost(suite.rules) + (row_cost(suite.rules) if status.published_at else 0.0)
         body = {"label_version": version, "submissions": len(again)}
         add_event(session, "charge_accepted", actor.name, service.clock(), body)
-    return AcceptedCharge(tuple(again), rho)
+    return again, rho

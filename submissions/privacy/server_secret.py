@@ -33,7 +33,6 @@ from arb.core.settings import Settings
 from submissions.errors import RecordsUnavailable
 
 Purpose = Literal["noise", "receipts", "label-version", "session", "ranking-half", "check", "annotation-item"]
-Derivation = Literal[1, 2]
 NEWEST_DERIVATION: Final = 2
 _OF_RECORDS: Final = frozenset(("noise", "ranking-half", "label-version", "check"))
 """Purposes of keys that must not change once there are records."""

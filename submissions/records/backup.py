@@ -13,8 +13,6 @@ secret: keep ARB_SECRET (or the file ``secret`` of the state folder) in another 
 """
 
 import json
-import shutil
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,7 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from arb.core.files import atomic_write
+from arb.core.files import atomic_write, new_folder
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from submissions.app import SubmissionsApp
@@ -72,20 +70,11 @@ def export_to_folder(service: SubmissionsApp, folder: Path) -> Backup:
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise BackupError(f"{folder.name!r} exists already and is not empty; name a new folder")
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".part", dir=folder.parent))
-        try:
-            made = _write(service, unfinished)
-            if folder.exists():
-                folder.rmdir()
-            unfinished.replace(folder)
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+        with new_folder(folder, 0o700) as unfinished:
+            return _write(service, unfinished)
     except OSError as error:
-        raise BackupError(
-            f"{folder.name!r} cannot be written: {error.strerror or type(error).__name__}"
-        ) from error
-    return made
+        reason = error.strerror or type(error).__name__
+        raise BackupError(f"{folder.name!r} cannot be written: {reason}") from error
 
 
 def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = False) -> Backup:
@@ -142,11 +131,13 @@ def _secret_for(settings: Settings, known: KnownSecret, new_secret: bool) -> Ser
             raise
         raise BackupError(f"{problem}. {SECRET_NEEDED}") from None
     is_theirs = secret.is_known_as(known)
-    if new_secret and is_theirs and known.check_value:
+    if not new_secret:
+        if not is_theirs:
+            raise BackupError(f"this server's secret is not that of the export. {SECRET_NEEDED}")
+        return secret.under(known.derivation)
+    if is_theirs and known.check_value:
         raise BackupError("this server has the secret of the export; leave out --new-secret")
-    if not (new_secret or is_theirs):
-        raise BackupError(f"this server's secret is not that of the export. {SECRET_NEEDED}")
-    return secret if new_secret else secret.under(known.derivation)
+    return secret
 
 
 SECRET_NEEDED: Final = (
@@ -161,11 +152,12 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
         service.secret  # noqa: B018 - its first use stores its check value with the records
     with snapshot(service.engine) as session:
         events, known = event_log.events_after(session), known_secret(session)
-    atomic_write(folder / RECORDS, event_log.to_lines(events))
-    names_secret = False
+    files = {"board.json": board.to_bytes(), "board.csv": board_to_csv(board).encode()}
+    files[RECORDS] = event_log.to_lines(events)
     if known is not None and known.check_value is not None:
-        names_secret = True
-        atomic_write(folder / SECRET_CHECK, canonical(known._asdict()) + b"\n")
+        files[SECRET_CHECK] = canonical(known._asdict()) + b"\n"
+    for name, content in files.items():
+        atomic_write(folder / name, content)
     store, missing = FileStore(folder / FILES), []
     wanted = sorted({event.file_sha256 for event in events if event.file_sha256})
     for sha256 in wanted:
@@ -173,9 +165,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
             store.keep(service.files.read(sha256))
         except (FileNotFoundError, ValueError):
             missing.append(sha256)
-    atomic_write(folder / "board.json", board.to_bytes())
-    atomic_write(folder / "board.csv", board_to_csv(board).encode())
-    return Backup(len(events), len(wanted) - len(missing), tuple(missing), names_secret)
+    return Backup(len(events), len(wanted) - len(missing), tuple(missing), SECRET_CHECK in files)
 
 
 def _read_secret_check(folder: Path) -> KnownSecret | None:

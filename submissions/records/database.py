@@ -13,26 +13,10 @@ from pathlib import Path
 from sqlite3 import OperationalError as SQLiteBusy
 from typing import Any, ClassVar
 
+import sqlalchemy as sa
 from alembic import command
 from alembic.config import Config
 from alembic.util import CommandError
-from sqlalchemy import (
-    JSON,
-    Connection,
-    DateTime,
-    Dialect,
-    Engine,
-    Float,
-    ForeignKey,
-    Integer,
-    LargeBinary,
-    String,
-    Text,
-    TypeDecorator,
-    UniqueConstraint,
-    create_engine,
-    event,
-)
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, OperationalError
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
@@ -45,12 +29,9 @@ from submissions.errors import DatabaseAway, RecordsUnavailable
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
 _POSTGRESQL_ARGUMENTS = {
-    "connect_timeout": 3,
-    "keepalives_idle": 10,
-    "keepalives_interval": 5,
-    "keepalives_count": 2,
+    "connect_timeout": 3, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 2,
     "tcp_user_timeout": 10_000,
-}
+}  # fmt: skip
 """Timeouts for a server that does not answer, in seconds; the last one is in milliseconds."""
 WAIT_FOR_CONNECTION_SECONDS = 10
 _SQLITE_AWAY = frozenset(
@@ -64,7 +45,7 @@ class DatabaseUnavailable(RecordsUnavailable):
     """Raised when records cannot be opened. The message says why and what to do, without a password."""
 
 
-def open_database(url: str) -> Engine:
+def open_database(url: str) -> sa.Engine:
     """Return an engine for the records, after bringing its tables up to date.
 
     A SQLite file is created if needed and kept in WAL mode. Every write transaction takes its lock at the
@@ -99,7 +80,7 @@ def open_database(url: str) -> Engine:
     return engine
 
 
-def migrate(engine: Engine) -> None:
+def migrate(engine: sa.Engine) -> None:
     """Upgrade the tables to the newest revision, or create them in a new database.
 
     Processes that start at the same time wait for each other.
@@ -124,45 +105,41 @@ def migrate(engine: Engine) -> None:
 
 
 @contextmanager
-def transaction(engine: Engine) -> Iterator[Session]:
+def transaction(engine: sa.Engine) -> Iterator[Session]:
     """Yield a session; commit at the end, or roll back if the block raises. Raises DatabaseAway."""
     try:
         with Session(engine, expire_on_commit=False) as session, session.begin():
             yield session
-    except (DBAPIError, NoFreeConnection) as error:
-        if _is_away(error):
+    except NoFreeConnection as error:
+        raise DatabaseAway from error
+    except DBAPIError as error:
+        is_away = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
+        if isinstance(error.orig, sqlite3.Error):
+            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended error code
+            is_away = code in _SQLITE_AWAY
+        if is_away:
             raise DatabaseAway from error
         raise
 
 
-def _is_away(error: DBAPIError | NoFreeConnection) -> bool:
-    """Return whether an error means that the database cannot be used at the moment; else it is a bug."""
-    if isinstance(error, NoFreeConnection):
-        return True
-    if isinstance(error.orig, sqlite3.Error):
-        code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # drop the extended error code
-        return code in _SQLITE_AWAY
-    return error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
-
-
 @contextmanager
-def snapshot(engine: Engine) -> Iterator[Session]:
+def snapshot(engine: sa.Engine) -> Iterator[Session]:
     """Yield a read-only session that sees the records as of one moment and blocks no writer."""
     options = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with transaction(engine.execution_options(**{_READS_ONLY: True}, **options)) as session:
         yield session
 
 
-class Moment(TypeDecorator[datetime]):
+class Moment(sa.TypeDecorator[datetime]):
     """A time in UTC. The type is needed because SQLite stores no time zone."""
 
-    impl = DateTime(timezone=True)
+    impl = sa.DateTime(timezone=True)
     cache_ok = True
 
-    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         return value if value is None else value.astimezone(UTC)
 
-    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+    def process_result_value(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
@@ -171,7 +148,7 @@ class Moment(TypeDecorator[datetime]):
 class Changes:
     """A detector of writes to the records. Not thread-safe."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: sa.Engine) -> None:
         self._connection: PoolProxiedConnection | None = None
         if engine.dialect.name == "sqlite" and engine.url.database not in (None, "", ":memory:"):
             # This connection never writes, so SQLite reports every change of the other connections to it.
@@ -200,35 +177,31 @@ def _parsed(url: str) -> URL:
     return parsed.set(drivername="postgresql+psycopg") if is_short else parsed
 
 
-def _engine(url: URL) -> Engine:
+def _engine(url: URL) -> sa.Engine:
     is_sqlite = url.get_backend_name() == "sqlite"
     if is_sqlite and url.database not in (None, "", ":memory:"):
         Path(url.database).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     if is_sqlite:
         arguments = {"timeout": BUSY_TIMEOUT_SECONDS, "check_same_thread": False}
-        engine = create_engine(url, connect_args=arguments, hide_parameters=True)
+        engine = sa.create_engine(url, connect_args=arguments, hide_parameters=True)
         _use_immediate_transactions(engine)
         return engine
     own = {name: value for name, value in _POSTGRESQL_ARGUMENTS.items() if name not in url.query}
-    return create_engine(
-        url,
-        connect_args=own if url.get_driver_name() in ("psycopg", "psycopg2") else {},
-        pool_pre_ping=True,
-        pool_timeout=WAIT_FOR_CONNECTION_SECONDS,
-        hide_parameters=True,
-    )
+    arguments = own if url.get_driver_name() in ("psycopg", "psycopg2") else {}
+    options = {"pool_pre_ping": True, "pool_timeout": WAIT_FOR_CONNECTION_SECONDS}
+    return sa.create_engine(url, connect_args=arguments, hide_parameters=True, **options)
 
 
-def _use_immediate_transactions(engine: Engine) -> None:
-    @event.listens_for(engine, "connect")
+def _use_immediate_transactions(engine: sa.Engine) -> None:
+    @sa.event.listens_for(engine, "connect")
     def prepare(connection: sqlite3.Connection, _record: object) -> None:
         connection.isolation_level = None  # we begin transactions ourselves, below
         _use_write_ahead_log(connection)
         for pragma in ("synchronous=FULL", "foreign_keys=ON"):
             connection.execute(f"PRAGMA {pragma}")
 
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
+    @sa.event.listens_for(engine, "begin")
+    def begin(connection: sa.Connection) -> None:
         reads_only = connection.get_execution_options().get(_READS_ONLY)
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
@@ -247,7 +220,7 @@ def _use_write_ahead_log(connection: sqlite3.Connection) -> None:
 class Base(DeclarativeBase):
     """The base class of the tables; ``migrations/`` upgrades a database to them."""
 
-    type_annotation_map: ClassVar = {dict[str, Any]: JSON, datetime: Moment}
+    type_annotation_map: ClassVar = {dict[str, Any]: sa.JSON, datetime: Moment}
 
 
 def canonical(value: Mapping[str, Any]) -> bytes:
@@ -256,16 +229,16 @@ def canonical(value: Mapping[str, Any]) -> bytes:
     return text.encode()
 
 
-class CanonicalJson(TypeDecorator[dict[str, Any]]):
+class CanonicalJson(sa.TypeDecorator[dict[str, Any]]):
     """JSON stored as text in the canonical form in which it was hashed."""
 
-    impl = Text
+    impl = sa.Text
     cache_ok = True
 
-    def process_bind_param(self, value: dict[str, Any] | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: dict[str, Any] | None, dialect: sa.Dialect) -> str | None:
         return None if value is None else canonical(value).decode()
 
-    def process_result_value(self, value: Any | None, dialect: Dialect) -> dict[str, Any] | None:
+    def process_result_value(self, value: Any | None, dialect: sa.Dialect) -> dict[str, Any] | None:
         return None if value is None else json.loads(value)
 
 
@@ -277,15 +250,15 @@ class Event(MappedAsDataclass, Base):
     """
 
     __tablename__ = "records"
-    sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    kind: Mapped[str] = mapped_column(String(32), index=True)
+    sequence: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    kind: Mapped[str] = mapped_column(sa.String(32), index=True)
     at: Mapped[datetime]
-    actor: Mapped[str] = mapped_column(String(80))
+    actor: Mapped[str] = mapped_column(sa.String(80))
     body: Mapped[dict[str, Any]] = mapped_column(CanonicalJson, repr=False)  # may contain annotators' answers
-    previous: Mapped[str] = mapped_column(String(64))
-    hash: Mapped[str] = mapped_column(String(64), unique=True)
-    subject: Mapped[str | None] = mapped_column(String(32), index=True, init=False)
-    nonce: Mapped[str | None] = mapped_column(String(64), default=None, repr=False)
+    previous: Mapped[str] = mapped_column(sa.String(64))
+    hash: Mapped[str] = mapped_column(sa.String(64), unique=True)
+    subject: Mapped[str | None] = mapped_column(sa.String(32), index=True, init=False)
+    nonce: Mapped[str | None] = mapped_column(sa.String(64), default=None, repr=False)
 
     def __post_init__(self) -> None:
         self.subject = self.body.get("submission_id")
@@ -310,23 +283,17 @@ class Event(MappedAsDataclass, Base):
         return canonical({**self.hashed_fields(), "hash": self.hash})
 
     def hashed_fields(self) -> dict[str, Any]:
-        fields = {
-            "sequence": self.sequence,
-            "kind": self.kind,
-            "at": self.at.isoformat(timespec="microseconds"),
-            "actor": self.actor,
-            "body": self.body,
-            "previous": self.previous,
-        }
-        return fields if self.nonce is None else {**fields, "nonce": self.nonce}
+        names = ("sequence", "kind", "actor", "body", "previous", *(() if self.nonce is None else ("nonce",)))
+        at = self.at.isoformat(timespec="microseconds")
+        return {**{name: getattr(self, name) for name in names}, "at": at}
 
 
 class Commit(Base):
     """A commit on the Hub that contains every record up to ``through_sequence``."""
 
     __tablename__ = "commits"
-    through_sequence: Mapped[int] = mapped_column(Integer, primary_key=True, autoincrement=False)
-    commit: Mapped[str] = mapped_column(String(64))
+    through_sequence: Mapped[int] = mapped_column(sa.Integer, primary_key=True, autoincrement=False)
+    commit: Mapped[str] = mapped_column(sa.String(64))
     committed_at: Mapped[datetime]
 
 
@@ -334,26 +301,26 @@ class StoredFile(Base):
     """An uploaded file or a published label set, byte for byte; only used if DATABASE_URL is set."""
 
     __tablename__ = "files"
-    sha256: Mapped[str] = mapped_column(String(64), primary_key=True)
-    content: Mapped[bytes] = mapped_column(LargeBinary)
+    sha256: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    content: Mapped[bytes] = mapped_column(sa.LargeBinary)
 
 
 class BrowserSession(Base):
     """A browser that is signed in, until it signs out; ``id`` is a hash of the cookie's value."""
 
     __tablename__ = "sessions"
-    id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    account: Mapped[str] = mapped_column(String(80), index=True)
+    id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    account: Mapped[str] = mapped_column(sa.String(80), index=True)
     begun_at: Mapped[datetime]
-    browser: Mapped[str] = mapped_column(String(200))
+    browser: Mapped[str] = mapped_column(sa.String(200))
 
 
 class AccessToken(Base):
     """An access token of an account; ``id`` is its SHA-256."""
 
     __tablename__ = "access_tokens"
-    id: Mapped[str] = mapped_column(String(64), primary_key=True)
-    account: Mapped[str] = mapped_column(String(80), index=True)
+    id: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    account: Mapped[str] = mapped_column(sa.String(80), index=True)
     made_at: Mapped[datetime]
 
 
@@ -362,8 +329,8 @@ class SecretCheck(Base):
 
     __tablename__ = "secret"
     id: Mapped[int] = mapped_column(primary_key=True)
-    check_value: Mapped[str] = mapped_column(String(16))
-    derivation: Mapped[int] = mapped_column(Integer, server_default="1")
+    check_value: Mapped[str] = mapped_column(sa.String(16))
+    derivation: Mapped[int] = mapped_column(sa.Integer, server_default="1")
 
 
 class Account(Base):
@@ -371,7 +338,7 @@ class Account(Base):
 
     __tablename__ = "accounts"
     id: Mapped[int] = mapped_column(primary_key=True)
-    name: Mapped[str] = mapped_column(String(80), unique=True)
+    name: Mapped[str] = mapped_column(sa.String(80), unique=True)
     created_at: Mapped[datetime]
 
 
@@ -379,10 +346,10 @@ class JudgeRow(Base):
     """A judge, identified by its account and its original name. Boards rank judges."""
 
     __tablename__ = "judges"
-    __table_args__ = (UniqueConstraint("account_id", "name"),)
+    __table_args__ = (sa.UniqueConstraint("account_id", "name"),)
     id: Mapped[int] = mapped_column(primary_key=True)
-    account_id: Mapped[int] = mapped_column(ForeignKey("accounts.id"))
-    name: Mapped[str] = mapped_column(String(80))
+    account_id: Mapped[int] = mapped_column(sa.ForeignKey("accounts.id"))
+    name: Mapped[str] = mapped_column(sa.String(80))
     created_at: Mapped[datetime]
     account: Mapped[Account] = relationship(lazy="joined", innerjoin=True)
 
@@ -391,25 +358,25 @@ class Submission(Base):
     """A submitted prediction file of a judge, with its declaration."""
 
     __tablename__ = "submissions"
-    __table_args__ = (UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)
-    id: Mapped[str] = mapped_column(String(32), primary_key=True)
-    judge_id: Mapped[int] = mapped_column(ForeignKey("judges.id"))
-    suite: Mapped[str] = mapped_column(String(200))
-    split: Mapped[str] = mapped_column(String(10))
-    file_sha256: Mapped[str] = mapped_column(String(64))
-    content_hash: Mapped[str] = mapped_column(String(64))
-    file_name: Mapped[str] = mapped_column(String(200))
-    size_bytes: Mapped[int] = mapped_column(Integer)
-    rows: Mapped[int] = mapped_column(Integer)
-    coverage: Mapped[float] = mapped_column(Float)
-    kind: Mapped[str] = mapped_column(String(40))
-    inputs: Mapped[str] = mapped_column(String(120))
-    model: Mapped[str] = mapped_column(String(120))
-    authors: Mapped[str] = mapped_column(Text)
-    link: Mapped[str] = mapped_column(Text)
+    __table_args__ = (sa.UniqueConstraint("judge_id", "suite", "split", "file_sha256"),)
+    id: Mapped[str] = mapped_column(sa.String(32), primary_key=True)
+    judge_id: Mapped[int] = mapped_column(sa.ForeignKey("judges.id"))
+    suite: Mapped[str] = mapped_column(sa.String(200))
+    split: Mapped[str] = mapped_column(sa.String(10))
+    file_sha256: Mapped[str] = mapped_column(sa.String(64))
+    content_hash: Mapped[str] = mapped_column(sa.String(64))
+    file_name: Mapped[str] = mapped_column(sa.String(200))
+    size_bytes: Mapped[int] = mapped_column(sa.Integer)
+    rows: Mapped[int] = mapped_column(sa.Integer)
+    coverage: Mapped[float] = mapped_column(sa.Float)
+    kind: Mapped[str] = mapped_column(sa.String(40))
+    inputs: Mapped[str] = mapped_column(sa.String(120))
+    model: Mapped[str] = mapped_column(sa.String(120))
+    authors: Mapped[str] = mapped_column(sa.Text)
+    link: Mapped[str] = mapped_column(sa.Text)
     test_labels_used: Mapped[bool]
     submitted_at: Mapped[datetime]
-    label_version: Mapped[str] = mapped_column(String(16), default="", server_default="")
+    label_version: Mapped[str] = mapped_column(sa.String(16), default="", server_default="")
     judge: Mapped[JudgeRow] = relationship(lazy="joined", innerjoin=True)
     scores: Mapped[list["ScoreRow"]] = relationship(back_populates="submission")
 
@@ -423,11 +390,11 @@ class ScoreRow(Base):
     """
 
     __tablename__ = "scores"
-    __table_args__ = (UniqueConstraint("submission_id", "label_version", "policy"),)
+    __table_args__ = (sa.UniqueConstraint("submission_id", "label_version", "policy"),)
     id: Mapped[int] = mapped_column(primary_key=True)
-    submission_id: Mapped[str] = mapped_column(ForeignKey("submissions.id"))
-    label_version: Mapped[str] = mapped_column(String(16))
-    policy: Mapped[str] = mapped_column(String(16))
+    submission_id: Mapped[str] = mapped_column(sa.ForeignKey("submissions.id"))
+    label_version: Mapped[str] = mapped_column(sa.String(16))
+    policy: Mapped[str] = mapped_column(sa.String(16))
     report: Mapped[dict[str, Any]]
     counts_by_task: Mapped[dict[str, Any]]
     scored_at: Mapped[datetime]

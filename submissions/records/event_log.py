@@ -12,17 +12,26 @@ import hashlib
 import json
 import re
 import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Final, Literal, get_args
 
-from sqlalchemy import Select, func, select, text
+from sqlalchemy import Engine, Select, func, select, text
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
 from submissions.errors import RecordsUnavailable
-from submissions.records.database import Account, Event, JudgeRow, ScoreRow, Submission, canonical
+from submissions.records.database import (
+    Account,
+    Event,
+    JudgeRow,
+    ScoreRow,
+    Submission,
+    canonical,
+    transaction,
+)
 
 Kind = Literal[
     "submitted", "scored", "refunded", "held", "released", "withdrawn", "renamed", "published", "hidden",
@@ -39,16 +48,10 @@ DISPUTE_KINDS: Final = frozenset(("disputed", "dispute_decided"))
 ERROR_TAG_KINDS: Final = frozenset(("error_tagged",))
 FIGURE_KINDS: Final = frozenset(("submitted", "released", "counted", "refreshed", "published"))
 """Kinds of events that charge for showing figures. The figures are shown once these events are durable."""
-STATUS_KINDS: Final = (
-    KINDS
-    - ANNOTATION_KINDS
-    - DISPUTE_KINDS
-    - ERROR_TAG_KINDS
-    - frozenset(("submitted", "scored", "rescored", "labels_published"))
-)
-"""Kinds that change statuses of submissions or accounts, names of judges, or the leak budget."""
 KINDS_OFF_THE_BOARD: Final = ANNOTATION_KINDS | DISPUTE_KINDS | ERROR_TAG_KINDS
 """Kinds that no board depends on, so that boards are not rebuilt when annotators save."""
+STATUS_KINDS: Final = KINDS - KINDS_OFF_THE_BOARD - {"submitted", "scored", "rescored", "labels_published"}
+"""Kinds that change statuses of submissions or accounts, names of judges, or the leak budget."""
 NO_HASH: Final = "0" * 64
 """The previous hash of the first event."""
 
@@ -86,7 +89,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
     """Lock the log, add an event and the rows that follow from it, and return the event."""
     if kind not in KINDS:
         raise ValueError(f"unknown kind of event {kind!r}")
-    lock_event_log(session)
+    _lock(session)
     sequence, previous = head(session)
     content = json.loads(canonical(body))
     event = Event(sequence + 1, kind, at, actor, content, previous, "", random_nonce().hex())
@@ -94,8 +97,15 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
     return insert(session, event)
 
 
-def lock_event_log(session: Session) -> None:
-    """Prevent others from adding events until this transaction ends, so that its counts stay valid."""
+@contextmanager
+def recording(engine: Engine) -> Iterator[Session]:
+    """Yield a session in which nobody else can add events, so that what it reads stays valid to its end."""
+    with transaction(engine) as session:
+        _lock(session)
+        yield session
+
+
+def _lock(session: Session) -> None:
     if session.get_bind().dialect.name == "postgresql":  # on SQLite, writing transactions wait anyway
         session.execute(text(f"SELECT pg_advisory_xact_lock({_APPENDING})"))
 
@@ -113,9 +123,13 @@ def _apply(session: Session, event: Event) -> None:
     """Write the rows that follow from an event. Most kinds have no rows; see `statuses` for their effect."""
     body = event.body
     if event.kind == "submitted":
-        judge = _find_or_add_judge(session, body["account"], body["judge"], event.at)
+        judge = find_judge(session, body["account"], body["judge"])
+        if judge is None:
+            owner = session.scalar(select(Account).where(Account.name == body["account"]))
+            owner = owner or Account(name=body["account"], created_at=event.at)
+            judge = JudgeRow(account=owner, name=body["judge"], created_at=event.at)
         values = {name: body[name] for name in (*DECLARED, *FILED)}
-        session.add(Submission(id=body["submission_id"], judge_id=judge.id, submitted_at=event.at, **values))
+        session.add(Submission(id=body["submission_id"], judge=judge, submitted_at=event.at, **values))
     elif event.kind == "scored":
         session.add(ScoreRow(scored_at=event.at, **{name: body[name] for name in SCORED}))
     session.flush()
@@ -223,13 +237,3 @@ def find_judge(session: Session, account: str, judge: str) -> JudgeRow | None:
     """Return the judge that an account first submitted under this name, or None."""
     found = select(JudgeRow).join(Account).where(Account.name == account, JudgeRow.name == judge)
     return session.scalar(found)
-
-
-def _find_or_add_judge(session: Session, account: str, judge: str, now: datetime) -> JudgeRow:
-    if (found := find_judge(session, account, judge)) is not None:
-        return found
-    owner = session.scalar(select(Account).where(Account.name == account))
-    found = JudgeRow(account=owner or Account(name=account, created_at=now), name=judge, created_at=now)
-    session.add(found)
-    session.flush()
-    return found

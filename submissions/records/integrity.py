@@ -10,30 +10,20 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
+from arb.core.predictions.findings import counted
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
 from submissions.app import SubmissionsApp
 from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records import event_log
-from submissions.records.database import (
-    Account,
-    Base,
-    Event,
-    JudgeRow,
-    ScoreRow,
-    Submission,
-    canonical,
-    open_database,
-    snapshot,
-    transaction,
-)
+from submissions.records import database, event_log
+from submissions.records.database import Event, canonical, snapshot
 from submissions.records.statuses import fold_statuses
 from submissions.scoring.rescore import label_set_of
 from submissions.scoring.scorer import score_of
 from submissions.scoring.verdicts import check_stored_file
 
 Progress = Callable[[int, int], None]
-TABLES = (Account, JudgeRow, Submission, ScoreRow)
+TABLES = (database.Account, database.JudgeRow, database.Submission, database.ScoreRow)
 
 
 @dataclass(frozen=True)
@@ -60,9 +50,9 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
     scored = [event for event in events if event.kind == "scored"]
     found = fold_statuses(events)
     retired = set() if service.suite.labels_are_public else found.retired_versions
-    unreadable, file_problems = _unreadable_files(service, events)
-    labels, absent = _label_sets(service, scored, retired)
-    problems = [*event_log.check_event_log(events), *_duplicates(events), *file_problems, *absent]
+    problems = [*event_log.check_event_log(events), *_duplicates(events)]
+    unreadable = _unreadable(service, events, problems)
+    labels = _label_sets(service, scored, retired, problems)
     to_check = [event for event in scored if event.body["label_version"] in labels]
     for place, event in enumerate(to_check, start=1):
         progress(place, len(to_check))
@@ -77,8 +67,8 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
     of_replaced = sum(event.body["label_version"] in retired for event in scored)
     if of_replaced and found.are_figures_withdrawn:
         problems.append(
-            f"{_count(of_replaced, 'score')} cannot be recomputed, because the server's secret was replaced; "
-            "run `arb submissions accept-charge` to score the files with the new secret"
+            f"{counted(of_replaced, 'score')} cannot be recomputed, because the server's secret was "
+            "replaced; run `arb submissions accept-charge` to score the files with the new secret"
         )
     return Verification(
         records=len(events),
@@ -91,33 +81,28 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 
 
 def _label_sets(
-    service: SubmissionsApp, scored: Sequence[Event], retired: set[str]
-) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the test labels of the scored versions, by version, and a problem for each missing one."""
+    service: SubmissionsApp, scored: Sequence[Event], retired: set[str], problems: list[str]
+) -> dict[str, LabelSet]:
+    """Return the test labels of the scored versions, by version, and note a problem for each missing one."""
     versions = Counter(event.body["label_version"] for event in scored)
-    labels, problems = {}, []
-    served = service.labels.test
+    labels, served = {}, service.labels.test
     for version, number in versions.items():
         try:
             found = served if served and served.version == version else label_set_of(service, version)
         except (SecretUnavailable, OSError) as problem:
-            problems.append(f"{_count(number, 'score')} could not be checked: {problem}")
+            problems.append(f"{counted(number, 'score')} could not be checked: {problem}")
             continue
         if found is None and version in retired and served is not None:
             found = replace(served, version=version)  # its name was derived from the replaced secret
         if found is None:
             why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(
-                f"{_count(number, 'score')} could not be checked: the labels of version {version} "
+                f"{counted(number, 'score')} could not be checked: the labels of version {version} "
                 f"are missing ({why})"
             )
         else:
             labels[version] = found
-    return labels, problems
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return labels
 
 
 def _duplicates(events: Sequence[Event]) -> list[str]:
@@ -134,21 +119,19 @@ def _duplicates(events: Sequence[Event]) -> list[str]:
     return problems
 
 
-def _unreadable_files(service: SubmissionsApp, events: Sequence[Event]) -> tuple[set[str], list[str]]:
-    """Return the SHA-256 of each missing or damaged file, and a problem for each event that names it."""
-    unreadable, problems = set(), []
+def _unreadable(service: SubmissionsApp, events: Sequence[Event], problems: list[str]) -> set[str | None]:
+    """Return the SHA-256 of each missing or damaged file, and note a problem for each event that names it."""
+    unreadable = set()
     for event in events:
-        sha256 = event.file_sha256
-        if sha256 is None:
-            continue
         try:
-            service.files.read(sha256)
+            if event.file_sha256 is not None:
+                service.files.read(event.file_sha256)
         except (OSError, ValueError):
             is_labels = event.kind == "labels_published"
             what = f"label version {event.body['version']}" if is_labels else f"submission {event.subject}"
-            unreadable.add(sha256)
+            unreadable.add(event.file_sha256)
             problems.append(f"{what}: its stored file is missing or damaged")
-    return unreadable, problems
+    return unreadable
 
 
 def _problem_of_score(
@@ -190,9 +173,9 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> list[str]:
     """Return a problem for each table that differs from the one that the records give."""
-    restored = open_database("sqlite://")
+    restored = database.open_database("sqlite://")
     try:
-        with transaction(restored) as session:
+        with database.transaction(restored) as session:
             event_log.restore_events(session, events)
     except (ValueError, IntegrityError):
         return []  # the log is broken or has duplicates, which are listed already
@@ -204,8 +187,8 @@ def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> lis
         ]
 
 
-def _rows(session: Session, table: type[Base]) -> list[Any]:
+def _rows(session: Session, table: type[database.Base]) -> list[Any]:
     """Return the sorted rows of a table, without the ids that the database assigns."""
-    numbers = {"judge_id", "account_id"} if table is Submission else {"id", "judge_id", "account_id"}
+    numbers = {"judge_id", "account_id"} if table is database.Submission else {"id", "judge_id", "account_id"}
     columns = [column for column in table.__table__.columns if column.name not in numbers]
     return sorted(session.execute(select(*columns)).all(), key=repr)

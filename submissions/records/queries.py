@@ -38,11 +38,9 @@ def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str
         return known
     named = func.lower(Account.name) == actor.name.lower()
     first = session.execute(select(Account.name, Account.created_at).where(named)).first()
-    if any(is_same_name(actor.name, name) for name in found.accounts.values()):
-        is_theirs = False
-    else:
-        is_theirs = first is None or actor.since is None or actor.since <= first.created_at.date()
-    if not is_theirs:
+    is_taken = any(is_same_name(actor.name, name) for name in found.accounts.values())
+    is_older = first is None or actor.since is None or actor.since <= first.created_at.date()
+    if is_taken or not is_older:
         ending = hashlib.sha256(actor.subject.encode()).hexdigest()[:6]
         return f"{actor.name[: NAME_LENGTH - 7]}~{ending}"
     return actor.name if first is None else first.name
@@ -75,11 +73,10 @@ def counted_submissions(
     """
     moments = []
     for submission_id, moment, owner, _ in owned_submissions(session, suite):
-        if owner != account:
-            continue
-        moments += [at for at, _ in found.refreshed.get(submission_id, ())]
-        if not found.of(submission_id).is_refunded:
-            moments.append(found.counted_at.get(submission_id, moment))
+        if owner == account:
+            moments += [at for at, _ in found.refreshed.get(submission_id, ())]
+            if not found.of(submission_id).is_refunded:
+                moments.append(found.counted_at.get(submission_id, moment))
     return moments
 
 
@@ -146,15 +143,10 @@ def current_score(history: Sequence[tuple[AnyScore, datetime]], found: Submissio
 def score_lines(session: Session, suite: str, label_version: str | None = None) -> list[ScoreLine]:
     """Return the scores of a suite under one label version, or all of them, in order of submission."""
     of_submission = (ScoreRow.id, Submission.id, Submission.submitted_at, ScoreRow.label_version)
-    wanted = (
-        select(*of_submission, ScoreRow.scored_at, Account.name, JudgeRow.name)
-        .select_from(ScoreRow)
-        .join(Submission)
-        .join(JudgeRow)
-        .join(Account)
-        .where(Submission.suite == suite)
-        .order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
-    )
+    wanted = select(*of_submission, ScoreRow.scored_at, Account.name, JudgeRow.name)
+    wanted = wanted.select_from(ScoreRow).join(Submission).join(JudgeRow).join(Account)
+    wanted = wanted.where(Submission.suite == suite)
+    wanted = wanted.order_by(Submission.submitted_at, Submission.id, ScoreRow.id)
     if label_version is not None:
         wanted = wanted.where(ScoreRow.label_version == label_version)
     return [ScoreLine(*line) for line in session.execute(wanted)]

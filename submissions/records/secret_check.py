@@ -61,8 +61,8 @@ def claim_secret(engine: Engine, settings: Settings, clock: Callable[[], datetim
         if session.get(SecretCheck, 1) is None:
             note_secret(session, secret.under(known.derivation if known else NEWEST_DERIVATION))
     with transaction(engine) as session:
-        noted = session.get_one(SecretCheck, 1)
-        if secret.is_known_as(KnownSecret(noted.check_value, noted.derivation)):
+        noted = known_secret(session)
+        if noted is not None and secret.is_known_as(noted):
             return secret.under(noted.derivation)
         check_accepted(secret, settings)
         replace_secret(session, secret, clock())

@@ -1,16 +1,16 @@
 """Reads the records of a suite: submissions, limits, boards and verdicts."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cached_property
 
 from arb.core.predictions.table import Predictions
 from leaderboard.board.board import Board
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import AccountQuota, Actor, is_same_name
-from submissions.intake.receipts import Status, SubmissionView, receipt_of
+from submissions.intake.receipts import Status, SubmissionView
 from submissions.privacy.leak_budget import LeakBudget, quota_of
 from submissions.records import queries
-from submissions.records.database import Event, snapshot
+from submissions.records.database import snapshot
 from submissions.records.event_log import FIGURE_KINDS, events_of_submission
 from submissions.resources import Resources
 from submissions.scoring.board import BoardMaker, CurrentBoard
@@ -25,10 +25,12 @@ from submissions.scoring.verdicts import (
 class RecordsService:
     """The service that reads the records of one suite. Thread-safe."""
 
+    mark = None  # the files with verdicts of papers are read once
+
     def __init__(self, app: Resources) -> None:
         self._app = app
         self._verdict_cache = verdict_cache()
-        self.known_verdicts: PaperVerdicts = _OfFiles(self)
+        self.known_verdicts: PaperVerdicts = self
         """The verdicts that rank judges from papers; the Space adds those in its dataset."""
 
     @cached_property
@@ -60,16 +62,16 @@ class RecordsService:
         exact = next(of_version, newest_first[0] if newest_first else None)
         is_exact = actor.is_maintainer or app.suite.labels_are_public
         score = exact if is_exact else public
-        is_durable = app.durability.wait(events[-1].sequence, 0.0)
-        may_be_seen = not status.is_held and app.durability.wait(_figures_through(events), 0.0)
-        state: Status = "waiting"
-        if is_durable:
-            state = "held" if status.is_held else "accepted"
+        state: Status = "held" if status.is_held else "accepted"
+        if not app.durability.wait(events[-1].sequence, 0.0):
+            state = "waiting"
+        first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
+        through = max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))
         report = None
-        if score is not None and may_be_seen:
+        if score is not None and not status.is_held and app.durability.wait(through, 0.0):
             report = policy.report(score, "maintainer" if actor.is_maintainer else "owner")
         return SubmissionView(
-            receipt=receipt_of(events[0], is_new, state, app.signer),
+            receipt=app.signer.receipt_of(events[0], is_new, state),
             judge=statuses.name_of(account, submission.judge.name),
             status=status,
             report=report,
@@ -112,6 +114,9 @@ class RecordsService:
         """The verdicts of published judges, shipped or in ARB_PAPER_VERDICTS, by row id."""
         return read_paper_verdicts(self._app.settings, self._app.suite)
 
+    def of_papers(self) -> Mapping[str, Predictions]:
+        return self.paper_verdicts
+
     def verdicts(self, row_id: str) -> Predictions:
         """Return the verdicts of a row of the board, in the order of ``suite.split("test")``.
 
@@ -122,29 +127,12 @@ class RecordsService:
         """
         if (of_paper := self.paper_verdicts.get(row_id)) is not None:
             return of_paper
-        return self._verdict_cache.get(row_id, lambda: self._read_verdicts(row_id))
 
-    def _read_verdicts(self, submission_id: str) -> Predictions:
-        with snapshot(self._app.engine) as session:
-            submission = queries.find_submission(session, self._app.suite.name, submission_id)
-        if submission is None:
-            raise KeyError(submission_id)
-        return read_stored_verdicts(self._app, submission.file_sha256, submission.split)
+        def read() -> Predictions:
+            with snapshot(self._app.engine) as session:
+                submission = queries.find_submission(session, self._app.suite.name, row_id)
+            if submission is None:
+                raise KeyError(row_id)
+            return read_stored_verdicts(self._app, submission.file_sha256, submission.split)
 
-
-class _OfFiles:
-    """The verdicts in ARB_PAPER_VERDICTS only."""
-
-    mark = None
-
-    def __init__(self, records: RecordsService) -> None:
-        self._records = records
-
-    def of_papers(self) -> Mapping[str, Predictions]:
-        return self._records.paper_verdicts
-
-
-def _figures_through(events: Sequence[Event]) -> int:
-    """Return the last event (its sequence) that must be durable before a submission's figures are shown."""
-    first_score = next((event.sequence for event in events if event.kind == "scored"), 0)
-    return max(first_score, *(event.sequence for event in events if event.kind in FIGURE_KINDS))
+        return self._verdict_cache.get(row_id, read)

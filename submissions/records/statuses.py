@@ -115,11 +115,11 @@ class SubmissionStatuses:
             case "banned":
                 self.banned.add(body["account"])
             case "unbanned":
-                self.banned = {name for name in self.banned if not is_same_name(name, body["account"])}
+                self.banned -= {name for name in self.banned if is_same_name(name, body["account"])}
             case "confirmed":
                 self.confirmed.add(body["account"])
             case "unconfirmed":
-                self.confirmed = {name for name in self.confirmed if not is_same_name(name, body["account"])}
+                self.confirmed -= {name for name in self.confirmed if is_same_name(name, body["account"])}
             case "renamed":
                 self.names[body["account"], body["judge"]] = body["to"]
             case "identified":

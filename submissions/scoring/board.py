@@ -8,24 +8,21 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Mapping
 from math import inf
-from types import MappingProxyType
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from arb.core.predictions.table import Predictions
 from arb.core.suite import OFFICIAL
 from leaderboard.board.board import Board, BoardRow, ScoredRecord, make_board
 from leaderboard.board.rows import VerdictScores
-from leaderboard.labels.labels import LabelSet
 from leaderboard.labels.quality import ceiling_row
 from leaderboard.labels.references import trivial_rows
 from leaderboard.paper.published import SECOND_ANNOTATOR, load_published_rows
 from leaderboard.report import counts_by_task, labels_by_task, score_report
 from leaderboard.suites.published import published_metric_rows, verdict_row
 from submissions.errors import DatabaseAway
-from submissions.labels.versions import LabelStore, versions_at
+from submissions.labels.versions import versions_at
 from submissions.records import queries
 from submissions.records.database import Changes, snapshot
 from submissions.resources import Resources
@@ -35,29 +32,9 @@ AWAY_SECONDS: Final = 2.0
 """After the database did not answer, the last board is served for this long without asking it again."""
 
 
-class BoardState(NamedTuple):
-    """Everything that the current board depends on."""
-
-    label_version: str | None
-    sequence: int
-    round: int
-    not_durable: frozenset[str]
-    verdicts: Hashable
-
-
-class FromLabels(NamedTuple):
-    """The arguments of `make_board` that are computed from the labels. Private labels give only counts.
-
-    Without labels, ``references`` has the rows of a suite of published metrics.
-    """
-
-    references: tuple[BoardRow, ...] = ()
-    labels_by_task: Mapping[str, Any] = MappingProxyType({})
-    verdict_scores: Mapping[str, VerdictScores] = MappingProxyType({})
-
-
-def _scores(verdicts: Predictions, labels: LabelSet) -> VerdictScores:
-    return VerdictScores(score_report(verdicts, labels)["labels"], counts_by_task(verdicts, labels))
+FromLabels = tuple[tuple[BoardRow, ...], Mapping[str, Any], Mapping[str, VerdictScores]]
+"""The arguments of `make_board` that are computed from the labels: ``references``, ``labels_by_task`` and
+``verdict_scores``. Private labels give only counts. Without labels, the references are published metrics."""
 
 
 class BoardMaker:
@@ -69,25 +46,22 @@ class BoardMaker:
         self._metric_rows = published_metric_rows(app.suite)
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
         """The record of each score by its id, with the status and names that it was made for."""
-        self._from_labels: tuple[Hashable, FromLabels] = (None, FromLabels())
+        self._from_labels: tuple[Hashable, FromLabels] = (None, ((), {}, {}))
 
-    @property
-    def mark(self) -> Hashable:
-        """A value that changes whenever the known verdicts of published rows may have changed."""
-        return self._known_verdicts().mark
-
-    def round(self) -> int:
-        """Return the number of the current round (see `DisclosurePolicy`), or 0 if labels are public."""
+    def moment(self) -> tuple[int, Hashable]:
+        """Return the current round (see `DisclosurePolicy`; 0 for public labels), and the verdicts' mark."""
         app = self._app
-        return 0 if app.suite.labels_are_public else app.disclosure_policy.round(app.clock())
+        is_public = app.suite.labels_are_public
+        current = 0 if is_public else app.disclosure_policy.round(app.clock())
+        return current, self._known_verdicts().mark
 
-    def state(self, session: Session) -> BoardState:
+    def state(self, session: Session) -> tuple[str | None, Hashable]:
+        """Return the label version of the current board, and everything else that the board depends on."""
         app = self._app
         if app.labels.is_older_than(versions_at(session, app.suite.name)):
             app.forget_labels()  # another replica, or a command, published a set
         version = app.label_version or queries.fullest_label_version(session, app.suite.name)
-        sequence, not_durable = queries.state_of_board(session), self._not_durable(session)
-        return BoardState(version, sequence, self.round(), not_durable, self.mark)
+        return version, (queries.state_of_board(session), self._not_durable(session), self.moment())
 
     def _not_durable(self, session: Session) -> frozenset[str]:
         """Return the ids of submissions that have no row yet, because their records could still be lost."""
@@ -100,17 +74,10 @@ class BoardMaker:
         If labels are private, the current board has the last score of each submission that was shown to its
         owner, under any version.
         """
-        labels = self._app.labels
-        from_labels = self._of_labels(session, labels, version)
-        by_version = self._app.suite.labels_are_public or not is_current
-        return make_board(
-            self._app.suite.name,
-            self._records(session, version if by_version else None, by_version),
-            self._published,
-            version,
-            *from_labels,
-            targets=self._app.suite.targets,
-        )
+        suite = self._app.suite
+        from_labels = self._of_labels(session, version)
+        records = self._records(session, version, suite.labels_are_public or not is_current)
+        return make_board(suite.name, records, self._published, version, *from_labels, targets=suite.targets)
 
     def _records(self, session: Session, version: str | None, by_version: bool) -> list[ScoredRecord]:
         """Return the records for the rows of a board, in order of submission.
@@ -138,36 +105,31 @@ class BoardMaker:
         self._made = known
         return [known[score_id][1] for score_id in keys]
 
-    def _of_labels(self, session: Session, labels: LabelStore, version: str | None) -> FromLabels:
+    def _of_labels(self, session: Session, version: str | None) -> FromLabels:
         """Return what a board needs of the labels; it is empty if this version is not served."""
+        suite, labels = self._app.suite, self._app.labels
         test = labels.test
         if test is None or test.version != version:
-            return FromLabels(self._metric_rows)
-        suite = self._app.suite
+            return self._metric_rows, {}, {}
         known = [found for found in (labels.dev, test) if found is not None]
         source = self._source_of_reference(session, version)
-        key = (*(found.version for found in known), *source, self.mark)
+        key = (*(found.version for found in known), *source, self._known_verdicts().mark)
         if self._from_labels[0] != key:
-            by_task = labels_by_task(test)
-            self._from_labels = key, FromLabels(labels_by_task=by_task)
+            rows: list[BoardRow] = []
+            scores: dict[str, VerdictScores] = {}
             if suite.labels_are_public:
-                of_papers = self._known_verdicts().of_papers()
-                scores = {row_id: _scores(found, test) for row_id, found in of_papers.items()}
-                row = ceiling_row(known, *source)
-                rows = [] if row is None else [row]
+                for row_id, found in self._known_verdicts().of_papers().items():
+                    figures = score_report(found, test)["labels"]
+                    scores[row_id] = VerdictScores(figures, counts_by_task(found, test))
+                rows += [row for row in [ceiling_row(known, *source)] if row is not None]
                 if not self._published:
-                    of_suite = (verdict_row(suite, *each) for each in scores.items())
-                    rows += of_suite
+                    rows += [verdict_row(suite, *each) for each in scores.items()]
                     rows += trivial_rows(test, source[0]) if suite.profile.trivial_judges else ()
-                self._from_labels = key, FromLabels(tuple(rows), by_task, scores)
+            self._from_labels = key, (tuple(rows), labels_by_task(test), scores)
         return self._from_labels[1]
 
     def _source_of_reference(self, session: Session, version: str) -> tuple[str, str, str]:
-        """Return the date, the authors and the link of the reference row.
-
-        On the official suite, they are those of the published row that it replaces. On other suites, the date
-        is that of the label set, and the rest is empty.
-        """
+        """Return the date, the authors and the link of the reference row, or of the row that it replaces."""
         for row in self._published:
             if row.row_id == SECOND_ANNOTATOR:
                 return row.date.isoformat(), row.authors or "", row.source_url
@@ -184,7 +146,7 @@ class CurrentBoard:
         self._changes = Changes(engine)
         self._lock = threading.Lock()
         self._seen: Hashable = None
-        self._cached: tuple[BoardState, Board] | None = None
+        self._cached: tuple[tuple[str | None, Hashable], Board] | None = None
         self._away_until = -inf
 
     def get(self) -> Board:
@@ -227,11 +189,11 @@ class CurrentBoard:
     def _now(self) -> Hashable:
         """Return a value that changes whenever the board may have changed, or None on PostgreSQL."""
         changes = self._changes.seen()
-        return None if changes is None else (changes, self._maker.round(), self._maker.mark)
+        return None if changes is None else (changes, self._maker.moment())
 
-    def _read(self) -> tuple[BoardState, Board]:
+    def _read(self) -> tuple[tuple[str | None, Hashable], Board]:
         with snapshot(self._engine) as session:
             state = self._maker.state(session)
             if self._cached is not None and self._cached[0] == state:
                 return self._cached
-            return state, self._maker.make(session, state.label_version)
+            return state, self._maker.make(session, state[0])

@@ -7,7 +7,6 @@ label version.
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,15 +28,15 @@ from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, require_maintainer
 from submissions.labels.decisions import Decision
 from submissions.labels.versions import (
+    UNREADABLE,
     LabelVersion,
     changes_between,
-    load_set,
     published_versions,
     serves_records,
+    versions_at,
 )
-from submissions.privacy.server_secret import SecretUnavailable
-from submissions.records.database import Event, transaction
-from submissions.records.event_log import add_event, events_after, lock_event_log
+from submissions.records.database import Event
+from submissions.records.event_log import add_event, events_after, recording
 from submissions.records.queries import POLICY, ScoreLine, current_statuses, score_lines, versions_scored
 from submissions.scoring.verdicts import VerdictsUnavailable
 
@@ -182,44 +181,40 @@ def rescore(service: SubmissionsApp, actor: Actor) -> Rescoring:
     Call this again after an interruption; the effect is recorded only once. Raises SubmissionError if there
     are no labels.
     """
-    version = service.label_version
+    version, suite = service.label_version, service.suite.name
     if version is None:
         raise SubmissionError(f"nothing can be scored: {service.intake.read_only_reason}")
     scored = service.intake.finish_scoring()
-    before = _version_before(service, version)
+    with service.snapshot() as session:
+        before = _version_before(session, suite, version)
+        is_recorded = before is None or _is_recorded(session, suite, before, version)
     old = service.records.board_under(before) if before else None
     found = Rescoring(before, version, scored, _rank_changes(old, service.records.board_under(version)))
-    if before and not _is_recorded(service, before, version):
+    if before is not None and not is_recorded:
         ranks = {change.id: [change.before, change.after] for change in found.changes}
-        effects = _effects_of(service, before)
+        labels, effects = label_set_of(service, before), None
+        if labels is not None and service.labels.test is not None:
+            by_label = label_effects(service, labels, service.labels.test)
+            effects = {label: [asdict(each) for each in rows] for label, rows in by_label.items()}
         body = {"from": before, "to": version, "submissions": len(ranks), "ranks": ranks, "effects": effects}
-        with transaction(service.engine) as session:
-            lock_event_log(session)
-            if not _is_among(session, before, version, service.suite.name):
+        with recording(service.engine) as session:
+            if not _is_recorded(session, suite, before, version):
                 add_event(session, "rescored", actor.name, service.clock(), body)
     return found
 
 
 def finish(service: SubmissionsApp) -> None:
     """Finish interrupted work: compute missing scores, and record the effect of the newest labels."""
+    service.forget_labels()  # records that were restored may contain the label set to serve
     service.intake.finish_scoring()
-    versions = published_versions(service.engine, service.suite.name)
-    if not versions:
-        return
-    before, after = versions[-1].replaces, versions[-1].version
-    if before is None or before == after or after != service.label_version:
-        return
-    if not _is_recorded(service, before, after):
-        rescore(service, Actor(versions[-1].by, is_maintainer=True))
-
-
-def _effects_of(service: SubmissionsApp, before: str) -> dict[str, list[dict[str, Any]]] | None:
-    """Return the effects of the current labels as JSON, or None if the old labels are missing."""
-    old, new = label_set_of(service, before), service.labels.test
-    if old is None or new is None:
-        return None
-    found = label_effects(service, old, new)
-    return {label: [asdict(each) for each in effects] for label, effects in found.items()}
+    with service.snapshot() as session:
+        versions = versions_at(session, service.suite.name)
+        if not versions or versions[-1].version != service.label_version:
+            return
+        before, after = versions[-1].replaces, versions[-1].version
+        if before in (None, after) or _is_recorded(session, service.suite.name, before, after):
+            return
+    rescore(service, Actor(versions[-1].by, is_maintainer=True))
 
 
 def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
@@ -227,31 +222,27 @@ def label_set_of(service: SubmissionsApp, version: str) -> LabelSet | None:
 
     Raises SecretUnavailable if labels are private and the secret that their version depends on is missing.
     """
-    key = service.labels.version_key("test")
     known = published_versions(service.engine, service.suite.name)
     file = next((each.file_sha256 for each in reversed(known) if each.version == version), None)
+    if file is None and serves_records(service.settings):
+        return None
     try:
-        if file is not None:
-            return load_set(service.suite, service.settings, service.files.path(file), key)
-        if serves_records(service.settings):
-            return None
-        found = load_set(service.suite, service.settings, None, key)
+        found = service.labels.load(file)
     except (LabelsInvalid, LabelsUnavailable):
         return None
-    return found if found.version == version else None
+    return found if file is not None or found.version == version else None
 
 
-def _version_before(service: SubmissionsApp, version: str) -> str | None:
+def _version_before(session: Session, suite: str, version: str) -> str | None:
     """Return the version that was served before ``version``, or None.
 
     If the records do not name it, this is the last other version that submissions were scored under.
     """
-    published = published_versions(service.engine, service.suite.name)
+    published = versions_at(session, suite)
     if published and published[-1].version == version and published[-1].replaces:
         replaced = published[-1].replaces
         return replaced if replaced != version else None
-    with service.snapshot() as session:
-        scored = versions_scored(session, service.suite.name)
+    scored = versions_scored(session, suite)
     if version in scored:
         scored = scored[: scored.index(version)]
     return scored[-1] if scored else None
@@ -263,24 +254,14 @@ def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
     changes = []
     for row in after.rows:
         if row.provenance == "scored":
-            ranks = [ranking.get(row.id) for ranking in rankings]
-            places = [rank.place if rank else None for rank in ranks]
+            ranks = (ranking.get(row.id) for ranking in rankings)
+            places = (rank.place if rank else None for rank in ranks)
             changes.append(RankChange(row.id, row.judge, row.account, *places))
     return tuple(changes)
 
 
-@dataclass(frozen=True)
-class LabelCorrection:
-    """A new label version that changed the figures of a submission; ``effects`` are those on it, by label."""
-
-    before: str
-    after: str
-    at: datetime
-    effects: Mapping[str, Mapping[str, Any]]
-
-
-def corrections_for(submission_id: str, records: Iterable[Event]) -> list[LabelCorrection]:
-    """Return the label versions that changed a submission's figures, newest first, from `rescorings`."""
+def corrections_for(submission_id: str, records: Iterable[Event]) -> list[tuple[Event, dict[str, Any]]]:
+    """Return the `rescorings` that changed a submission's figures, newest first, with effects by label."""
     found = []
     for record in records:
         effects = {
@@ -290,7 +271,7 @@ def corrections_for(submission_id: str, records: Iterable[Event]) -> list[LabelC
             if each["id"] == submission_id and each["before"] != each["after"]
         }
         if effects:
-            found.append(LabelCorrection(record.body["from"], record.body["to"], record.at, effects))
+            found.append((record, effects))
     return found[::-1]
 
 
@@ -299,12 +280,7 @@ def rescorings(service: SubmissionsApp) -> list[Event]:
         return events_after(session, kinds=["rescored"])
 
 
-def _is_recorded(service: SubmissionsApp, before: str, after: str) -> bool:
-    with service.snapshot() as session:
-        return _is_among(session, before, after, service.suite.name)
-
-
-def _is_among(session: Session, before: str, after: str, suite: str) -> bool:
+def _is_recorded(session: Session, suite: str, before: str | None, after: str) -> bool:
     """Return whether this change was recorded after the newer labels were last published."""
     found = False
     for event in events_after(session, kinds=("labels_published", "rescored")):
@@ -339,42 +315,40 @@ def publish(
         raise SubmissionError(f"say what changed and why, in up to {REASON_LENGTH} characters")
     sha256 = service.files.keep(content)
     try:
-        key = service.labels.version_key("test")
-        found = load_set(service.suite, service.settings, service.files.path(sha256), key)
-    except (LabelsInvalid, LabelsUnavailable, SecretUnavailable) as problem:
+        found = service.labels.load(sha256)
+    except UNREADABLE as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     known = published_versions(service.engine, service.suite.name)
     if known and known[-1].version == found.version and not corrections:
         return known[-1]
+    is_next = bool(known) and serves_records(service.settings)
+    before = service.labels.load(known[-1].file_sha256) if is_next else service.labels.test
     body: dict[str, Any] = {
         "suite": service.suite.name,
         "version": found.version,
         "file_sha256": sha256,
         "why": reason,
         "labelled": int(is_answered(found.primary[service.suite.main_target.name]).sum()),
-        "changes": changes_between(_previous(service, known, key), found),
+        "changes": changes_between(before, found),
         "guidelines_sha256": service.suite.guidelines_sha256,
     }
-    corrected = [each.to_event() for each in corrections]
-    optional: dict[str, Any] = {"replaces": service.label_version, "base": base, "corrections": corrected}
-    optional["left_out"] = [*left_out]
+    optional = {
+        "replaces": service.label_version,
+        "base": base,
+        "corrections": [each.to_event() for each in corrections],
+        "left_out": [*left_out],
+    }
     body |= {name: value for name, value in optional.items() if value}
-    with transaction(service.engine) as session:
-        lock_event_log(session)
-        if since is not None:
-            _require_none_since(session, since)
+    with recording(service.engine) as session:
+        newer = [] if since is None else events_after(session, since, ("labels_published", "dispute_decided"))
+        for event in newer:
+            what = f"decided dispute {event.body.get('dispute_id')}"
+            if event.kind == "labels_published":
+                what = f"published label version {event.body['version']}"
+            raise SubmissionError(f"{event.actor} {what} at the same time; review the next version again")
         add_event(session, "labels_published", actor.name, service.clock(), body)
     service.forget_labels()
     return published_versions(service.engine, service.suite.name)[-1]
-
-
-def _require_none_since(session: Session, sequence: int) -> None:
-    """Raise SubmissionError if labels were published or a dispute was decided after event ``sequence``."""
-    for event in events_after(session, sequence, ("labels_published", "dispute_decided"), most=1):
-        what = f"decided dispute {event.body.get('dispute_id')}"
-        if event.kind == "labels_published":
-            what = f"published label version {event.body['version']}"
-        raise SubmissionError(f"{event.actor} {what} at the same time; review the next version again")
 
 
 def publish_file(
@@ -400,10 +374,3 @@ def publish_file(
     except (LabelsInvalid, LabelsUnavailable, ValueError) as problem:
         raise SubmissionError(f"the label file cannot be used: {problem}") from None
     return publish(service, content, actor, why, left_out=left_out)
-
-
-def _previous(service: SubmissionsApp, known: list[LabelVersion], key: bytes | None) -> LabelSet | None:
-    """Return the newest published label set if the server serves those, else the labels that it serves."""
-    if not (known and serves_records(service.settings)):
-        return service.labels.test
-    return load_set(service.suite, service.settings, service.files.path(known[-1].file_sha256), key)

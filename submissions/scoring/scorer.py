@@ -3,6 +3,7 @@
 import hashlib
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 from typing import Any, Final
 
@@ -22,8 +23,8 @@ from submissions.intake.upload import Upload
 from submissions.privacy.disclosure import digests_of, hidden_half
 from submissions.privacy.leak_budget import quota_of
 from submissions.records import queries
-from submissions.records.database import Account, JudgeRow, Submission, snapshot, transaction
-from submissions.records.event_log import DECLARED, add_event, events_of_submission, lock_event_log
+from submissions.records.database import Submission, snapshot
+from submissions.records.event_log import DECLARED, add_event, events_of_submission, find_judge, recording
 from submissions.records.statuses import SubmissionStatuses, fold_statuses
 from submissions.resources import Resources
 from submissions.scoring.verdicts import check_stored_file
@@ -37,27 +38,22 @@ THE_SERVER: Final = "the server"
 
 
 def record_submission(
-    app: Resources,
-    upload: Upload,
-    declaration: JudgeInfo,
-    label_version: str,
+    app: Resources, upload: Upload, declaration: JudgeInfo, label_version: str,
     reasons_to_hold: Sequence[str] = (),
-) -> tuple[Submission, bool]:
+) -> tuple[Submission, bool]:  # fmt: skip
     """Record a judge's test file unless it is recorded already; return (submission, whether it is new).
 
     Limits are checked in the same transaction. Raises RateLimited if the file is new and the account has used
     up its quota, or PermissionDenied if the account is banned.
     """
     suite, account = app.suite.name, declaration.account
-    with transaction(app.engine) as session:
-        lock_event_log(session)
+    with recording(app.engine) as session:
         found = queries.current_statuses(session)
         judge = found.first_name_of(account, declaration.judge)
         existing = _existing(session, suite, account, judge, upload)
         if existing is not None:
             status = found.of(existing.id)
-            has_to_count = status.is_refunded and not (status.is_rejected or status.is_withdrawn)
-            if not has_to_count:
+            if status.is_rejected or status.is_withdrawn or not status.is_refunded:
                 return existing, False
         now = app.clock()
         _require_open_account(app, session, account, found, now)
@@ -95,8 +91,7 @@ def record_score(app: Resources, submission: Submission, verdicts: Predictions, 
             return False
     body = {"submission_id": submission.id, **score_of(verdicts, labels, app.half_key)}
     try:
-        with transaction(app.engine) as session:
-            lock_event_log(session)
+        with recording(app.engine) as session:
             if not _may_be_scored(session, submission.id):
                 return False
             add_event(session, "scored", submission.judge.account.name, app.clock(), body)
@@ -115,8 +110,7 @@ def _may_be_scored(session: Session, submission_id: str) -> bool:
 
 def refund_submission(app: Resources, submission_id: str, reason: str) -> None:
     """Stop counting a submission towards its account's limits, unless it has a score."""
-    with transaction(app.engine) as session:
-        lock_event_log(session)
+    with recording(app.engine) as session:
         status = queries.current_statuses(session).of(submission_id)
         if not (status.is_refunded or queries.has_score(session, submission_id)):
             body = {"submission_id": submission_id, "reason": reason}
@@ -129,16 +123,9 @@ def _count(session: Session, submission_id: str, at: datetime) -> None:
 
 
 def _existing(session: Session, suite: str, account: str, judge: str, upload: Upload) -> Submission | None:
-    of_judge = select(Submission).join(JudgeRow).join(Account)
-    return session.scalar(
-        of_judge.where(
-            Account.name == account,
-            JudgeRow.name == judge,
-            Submission.suite == suite,
-            Submission.split == upload.check.split,
-            Submission.file_sha256 == upload.sha256,
-        )
-    )
+    known = find_judge(session, account, judge)
+    of_file = select(Submission).filter_by(suite=suite, split=upload.check.split, file_sha256=upload.sha256)
+    return session.scalar(of_file.filter_by(judge_id=known.id)) if known else None
 
 
 def submission_body(
@@ -151,12 +138,10 @@ def submission_body(
     verdicts = upload.check.aligned
     if verdicts is None:
         raise ValueError("only an acceptable file is recorded")
+    names = {"account": declaration.account, "judge": judge, "suite": suite, "split": upload.check.split}
     return {
-        "submission_id": _id_of(declaration.account, judge, suite, upload.check.split, upload.sha256),
-        "account": declaration.account,
-        "judge": judge,
-        "suite": suite,
-        "split": upload.check.split,
+        "submission_id": _id_of(*names.values(), upload.sha256),
+        **names,
         "file_sha256": upload.sha256,
         "content_hash": verdicts.content_hash(),
         "file_name": upload.file_name,
@@ -205,41 +190,29 @@ def finish_scoring(app: Resources) -> int:
 
 def _score_stored_file(app: Resources, submission: Submission, labels: LabelSet) -> bool:
     """Score a recorded submission from its stored file; return whether that was possible."""
-    try:
+    problem, codes = "its stored file is missing or damaged", ""
+    verdicts = None
+    with suppress(OSError, ValueError):
         checked = check_stored_file(app, submission.file_sha256, submission.split)
-    except (OSError, ValueError):
-        problem = "its stored file is missing or damaged"
-        logger.error("submission %s cannot be scored: %s", submission.id, problem)
+        verdicts, problem = checked.aligned, "its file no longer fits the suite"
+        codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
+    if verdicts is None:
+        logger.error("submission %s cannot be scored: %s (%s)", submission.id, problem, codes)
         refund_submission(app, submission.id, problem)
         return False
-    if checked.aligned is None:
-        codes = ", ".join(finding.code for finding in checked.findings if finding.level == "error")
-        logger.error("submission %s cannot be scored: its file is not valid now (%s)", submission.id, codes)
-        refund_submission(app, submission.id, "its file no longer fits the suite")
-        return False
     try:
-        _count_again(app, submission)
+        with recording(app.engine) as session:
+            found, now = queries.current_statuses(session), app.clock()
+            if found.of(submission.id).is_refunded:  # it counts towards its account's limits again
+                _require_open_account(app, session, submission.judge.account.name, found, now)
+                _count(session, submission.id, now)
     except SubmissionError:
         logger.warning(
             "submission %s is not scored yet: it was refunded, and its account has used up its quota",
             submission.id,
         )
         return False
-    return record_score(app, submission, checked.aligned, labels)
-
-
-def _count_again(app: Resources, submission: Submission) -> None:
-    """Count a refunded file towards its account's limits again.
-
-    Raises SubmissionError if the account has used up its quota or is banned.
-    """
-    with transaction(app.engine) as session:
-        lock_event_log(session)
-        found = queries.current_statuses(session)
-        if found.of(submission.id).is_refunded:
-            now = app.clock()
-            _require_open_account(app, session, submission.judge.account.name, found, now)
-            _count(session, submission.id, now)
+    return record_score(app, submission, verdicts, labels)
 
 
 def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = None) -> dict[str, Any]:
@@ -248,13 +221,18 @@ def score_of(verdicts: Predictions, labels: LabelSet, half_key: bytes | None = N
     ``halves`` has a report and digests of the half that is shown and of the half that ranks; it is empty if
     ``half_key`` is None.
     """
+    halves = {}
+    if half_key is not None:
+        ranked = hidden_half(labels.trajectories, half_key)
+        for name, rows in (("shown", ~ranked), ("ranked", ranked)):
+            halves[name] = _figures(verdicts.take(rows.nonzero()[0]), labels.only(rows))
     return {
         "label_version": labels.version,
         "policy": queries.POLICY,
         "metric_version": METRIC_VERSION,
         **_figures(verdicts, labels),
         "counts_by_task": dict(counts_by_task(verdicts, labels)),
-        "halves": {} if half_key is None else _halves(verdicts, labels, half_key),
+        "halves": halves,
     }
 
 
@@ -262,12 +240,4 @@ def _figures(aligned: Predictions, labels: LabelSet) -> dict[str, Any]:
     return {
         "report": with_cost(score_report(aligned, labels, queries.POLICY), aligned.cost_usd),
         "digests": digests_of(aligned, labels.trajectories, labels.targets),
-    }
-
-
-def _halves(aligned: Predictions, labels: LabelSet, key: bytes) -> dict[str, Any]:
-    ranked = hidden_half(labels.trajectories, key)
-    return {
-        name: _figures(aligned.take(rows.nonzero()[0]), labels.only(rows))
-        for name, rows in (("shown", ~ranked), ("ranked", ranked))
     }

@@ -78,8 +78,7 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
     A file's name without suffix names the judge. Unusable files are logged.
     """
     found: dict[str, Predictions] = {}
-    is_official = suite.name == OFFICIAL
-    of_suite = suite.folder / VERDICTS
+    is_official, of_suite = suite.name == OFFICIAL, suite.folder / VERDICTS
     if not is_official and not (suite.labels_are_public and of_suite.is_dir()):
         return found
     folders = (PUBLISHED / VERDICTS, settings.paper_verdicts) if is_official else (of_suite,)
@@ -93,14 +92,14 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
         for path in paths:
             name = Path(path.name.removesuffix(".gz")).stem
             row = row_named(name, rows) if is_official else None
-            row_id = row.row_id if row else f"published/{name}"
             if is_official and row is None:
                 logger.warning(
                     "%s of ARB_PAPER_VERDICTS cannot be used: no published judge has this name", path.name
                 )
                 continue
             try:
-                found[row_id] = read_verdict_file(path, suite, "test", settings.max_upload_bytes, True)
+                verdicts = read_verdict_file(path, suite, "test", settings.max_upload_bytes, True)
+                found[row.row_id if row else f"published/{name}"] = verdicts
             except VerdictFileError as problem:
                 logger.warning("a file of ARB_PAPER_VERDICTS cannot be used: %s", problem)
     return MappingProxyType(found)

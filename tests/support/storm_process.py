@@ -11,7 +11,7 @@ from pathlib import Path
 from sqlalchemy.orm import Session
 
 from submissions.app import SubmissionsApp
-from submissions.records import service as records_service
+from submissions.intake import receipts
 from submissions.scoring import scorer
 from tests.support.submissions import send, settings_for, verdicts
 
@@ -89,7 +89,7 @@ def _when_it_is_recorded() -> None:
 
 def _before_the_score_is_committed() -> None:
     @contextmanager
-    def transaction(engine):
+    def recording(engine):
         with Session(engine) as session, session.begin():
             yield session
             session.flush()
@@ -98,14 +98,14 @@ def _before_the_score_is_committed() -> None:
     real = scorer.score_of
 
     def score_of(*arguments):
-        scorer.transaction = transaction
+        scorer.recording = recording
         return real(*arguments)
 
     scorer.score_of = score_of
 
 
 def _when_it_is_scored() -> None:
-    records_service.receipt_of = _kill
+    receipts.Signer.receipt_of = _kill
 
 
 MOMENTS = {

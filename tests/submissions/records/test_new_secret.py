@@ -218,7 +218,8 @@ def test_records_of_a_weak_secret_go_on_with_a_new_one_after_the_charge_is_accep
     accepted = re.search(r"ARB_ACCEPT_SECRET=(\w+)", str(refused.value))[1]
     service = open_service(strong.model_copy(update={"accept_secret": accepted}))
     assert service.records.submission(ids[0], Actor("Ada")).report is None
-    assert accept_charge(service, Actor("Mia", is_maintainer=True)).submissions == tuple(ids)
+    again, _ = accept_charge(service, Actor("Mia", is_maintainer=True))
+    assert again == ids
     assert service.records.submission(ids[0], Actor("Ada")).report is not None
 
 

@@ -14,7 +14,7 @@ from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.records import queries
 from submissions.records.database import Changes, open_database, snapshot
-from submissions.scoring.board import BoardState, CurrentBoard
+from submissions.scoring.board import CurrentBoard
 from submissions.scoring.rescore import publish, rescore
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import again, send, verdicts, with_rules
@@ -119,8 +119,7 @@ def test_a_board_that_could_not_be_made_is_tried_again(engine):
             raise outcome
         return outcome
 
-    state = BoardState(None, 0, 0, frozenset(), None)
-    maker = SimpleNamespace(state=lambda session: state, make=make, round=lambda: 0, mark=None)
+    maker = SimpleNamespace(state=lambda session: (None, 0), make=make, moment=lambda: 0)
     board = CurrentBoard(engine, maker)
     with pytest.raises(ValueError, match="no"):
         board.get()
