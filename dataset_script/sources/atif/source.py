@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -145,6 +145,8 @@ class AtifSource(TrajectorySource):
             reason = state or ", ".join(malformed[:5])
             raise UnusableFileError("crashed" if has_crashed else "no_steps", reason)
         answer = run.finish()
+        found = (usage_in(run.documents), trial and trial.usage)
+        used = {name: each for one in found if one for name, each in asdict(one).items() if each is not None}
         model = valid_text(mapping(document.get("agent")).get("model_name")) or run.model
         recording = Recording(
             trajectory_id=file.trajectory_id,
@@ -154,7 +156,7 @@ class AtifSource(TrajectorySource):
             steps=tuple(run.steps),
             answer=answer,
             state=state,
-            usage=_merged(trial.usage if trial else None, usage_in(run.documents)),
+            usage=RunUsage.of(**used) if used else None,
         )
         return recording, run.notes
 
@@ -331,12 +333,6 @@ def _usage(result: Mapping[str, Any]) -> RunUsage | None:
         "cost_usd": add_up([used.get("cost_usd")]),
     }
     return RunUsage.of(**figures, seconds=add_up([seconds]))
-
-
-def _merged(usage: RunUsage | None, other: RunUsage | None) -> RunUsage | None:
-    """Return ``usage``, with the figures of ``other`` where it has none."""
-    known = {name: each for name, each in asdict(usage).items() if each is not None} if usage else {}
-    return replace(other, **known) if other else usage
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:

@@ -60,15 +60,12 @@ def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
         observation = step.get("observation")
         if not isinstance(observation, dict | None):
             yield f"steps[{place}].observation"
-        for name, members in (("tool_calls", step.get("tool_calls")), ("results", _members(observation))):
+        results = mapping(observation).get("results")
+        for name, members in (("tool_calls", step.get("tool_calls")), ("results", results)):
             if not isinstance(members, list | None):
                 yield f"steps[{place}].{name}"
             elif not all(isinstance(each, dict) for each in members or ()):
                 yield f"a member of steps[{place}].{name}"
-
-
-def _members(observation: Any) -> Any:
-    return mapping(observation).get("results")
 
 
 def usage_in(documents: Sequence[Mapping[str, Any]]) -> RunUsage | None:
