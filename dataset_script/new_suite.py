@@ -29,18 +29,11 @@ from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
 from dataset_script.build.parts import first_usable, read_run
-from dataset_script.build.report import (
-    LEFT_OUT,
-    NOTES,
-    BuildReport,
-    finding,
-    finding_line,
-    listing_findings,
-)
+from dataset_script.build.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, listing_findings
 from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
 from dataset_script.sources.base import FileCounts, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.sources.values import id_part
 from dataset_script.task_selection import MetadataTask, draw_dev_tasks

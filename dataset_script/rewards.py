@@ -20,8 +20,7 @@ from dataset_script.options import AllowOption, option
 with lazy_imports():
     from dataset_script import sources
     from dataset_script.build import rewards as files
-    from dataset_script.sources import files as source_files
-    from dataset_script.sources import released_files
+    from dataset_script.sources import problems, released_files
 
 if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
@@ -68,5 +67,5 @@ def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, floa
     """Return the scores of a run by name; none if the run cannot be read."""
     try:
         return source.scores(file)
-    except source_files.UnusableFileError:
+    except problems.UnusableFileError:
         return {}

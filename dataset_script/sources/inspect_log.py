@@ -31,16 +31,10 @@ from zipfile import BadZipFile, ZipFile
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource, value_of
-from dataset_script.sources.files import (
-    UnusableFileError,
-    content_of,
-    files_in,
-    find_links_out,
-    json_problems,
-)
+from dataset_script.sources.files import content_of, files_in, find_links_out, json_problems
 from dataset_script.sources.json_values import JsonPlace, json_parts, read_json_at
 from dataset_script.sources.pickle_values import field
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import (
     add_up,
     call_text,

@@ -18,16 +18,8 @@ from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import (
-    SourceError,
-    UnusableFileError,
-    files_in,
-    find_links_out,
-    is_behind,
-    is_inside,
-    link_names,
-    no_runs,
-)
+from dataset_script.sources.files import files_in, find_links_out, is_behind, is_inside, link_names, no_runs
+from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
     CleanedFile,
@@ -38,7 +30,7 @@ from dataset_script.sources.released_files import (
     state_in,
     usage_in,
 )
-from dataset_script.sources.steps import Note, missing_screenshots, ordered_steps
+from dataset_script.sources.steps import missing_screenshots, ordered_steps
 
 LARGE_FILE_BYTES: Final = 100_000_000
 

@@ -18,7 +18,8 @@ import msgspec
 from arb.core.replies import Verdict, read_reply
 from arb.core.trajectory import RunUsage
 from dataset_script.sources.base import RecordedJudgment
-from dataset_script.sources.files import UnusableFileError, json_problems, read_bytes
+from dataset_script.sources.files import json_problems, read_bytes
+from dataset_script.sources.problems import UnusableFileError
 from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 
@@ -102,6 +103,9 @@ class CleanedFile(msgspec.Struct):
     goal: str | None = None
     summary_info: dict[str, Any] | None = None
     steps: list[CleanedStep] | None = None
+
+    def __post_init__(self) -> None:
+        reward_in(self.summary_info or {})  # raises if it is not a number
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:

@@ -23,7 +23,6 @@ from dataset_script.sources.atif.trajectory import (
 )
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
 from dataset_script.sources.files import (
-    UnusableFileError,
     content_of,
     file_stamp,
     files_in,
@@ -32,7 +31,7 @@ from dataset_script.sources.files import (
     released_folders,
     texts_in,
 )
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 _HEAD_BYTES: Final = 1 << 18

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.trajectory import RunUsage, Step
-from dataset_script.sources.files import UnusableFileError, content_of, file_inside, read_json_object
-from dataset_script.sources.steps import Note, in_order
-from dataset_script.sources.values import (
-    MOST_IMAGE_BYTES,
-    add_up,
-    call_text,
-    mapping,
-    objects,
-    valid_text,
-)
+from dataset_script.sources.files import content_of, file_inside, read_json_object
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.steps import in_order
+from dataset_script.sources.values import MOST_IMAGE_BYTES, add_up, call_text, mapping, objects, valid_text
 
 VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"

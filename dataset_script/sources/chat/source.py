@@ -10,16 +10,9 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
 from dataset_script.sources.chat.messages import has_messages, is_message, read_run
-from dataset_script.sources.files import (
-    LINES,
-    UnusableFileError,
-    content_of,
-    file_inside,
-    json_files,
-    texts_in,
-)
+from dataset_script.sources.files import LINES, content_of, file_inside, json_files, texts_in
 from dataset_script.sources.json_values import as_utf8, json_values
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import mapping
 
 _HEAD_BYTES: Final = 65_536
