@@ -14,7 +14,7 @@ from arb.core.trajectory import Recording
 from arb.judges.run.live import LiveJudge
 from arb.judges.run.records import error_of
 from dataset_script.sources.chat.messages import read_run
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 
 Run = Recording | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 """A recording, or the messages of a run: a list of them, or an object with ``messages`` and perhaps ``goal``,

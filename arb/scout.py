@@ -16,8 +16,8 @@ from arb.core.files import install_command
 from arb.core.trajectory import Recording
 from arb.judges.run.live import judge_for_log, judge_of_logs, recorded_options
 from dataset_script.sources.base import SourceFile
-from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.inspect_log import InspectSource, is_turn, read_sample
+from dataset_script.sources.problems import UnusableFileError
 from dataset_script.sources.values import id_part
 
 try:

@@ -36,7 +36,7 @@ with lazy_imports():
     from dataset_script import card, sources
     from dataset_script.build import output, parts, rows
     from dataset_script.build import report as reports
-    from dataset_script.sources import files
+    from dataset_script.sources import problems
 
 if TYPE_CHECKING:
     from arb.core.predictions.findings import Finding
@@ -268,7 +268,7 @@ def inspect_source(
                     table.add_row(*_run_cells(run))
     except BrokenPipeError:  # the program that reads the output has closed it
         raise
-    except (files.SourceError, OSError) as error:
+    except (problems.SourceError, OSError) as error:
         stop(str(error), 2)
     except KeyboardInterrupt:
         stop("interrupted", 130)
@@ -293,7 +293,7 @@ def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str,
     try:
         recording, notes = parts.read_run(source, file)
         found = [reports.finding(note.code, file.name, note.detail) for note in notes]
-    except files.UnusableFileError as error:
+    except problems.UnusableFileError as error:
         found = [reports.finding(error.code, file.name, error.detail)]
     findings = [{"code": each.code, "name": each.file, "detail": each.message} for each in found]
     return rows.describe_run(source.kind_of(file), file.trajectory_id, recording) | {

@@ -20,16 +20,7 @@ from arb.core.vocabulary import BENCHMARK_TITLES, SPLITS
 from dataset_script.build.output import MARKER
 from dataset_script.schema import CONFIGURATIONS, DEFAULT, Column, columns_of
 
-PAPER_BIBTEX: Final = """@article{lu2025agentrewardbench,
-  title         = {AgentRewardBench: Evaluating Automatic Evaluations of Web Agent Trajectories},
-  author        = {L{\\`u}, Xing Han and Kazemnejad, Amirhossein and Meade, Nicholas and Patel, Arkil and
-                   Shin, Dongchan and Zambrano, Alejandra and Sta{\\'n}czak, Karolina and Shaw, Peter and
-                   Pal, Christopher J. and Reddy, Siva},
-  year          = {2025},
-  eprint        = {2504.08942},
-  archivePrefix = {arXiv},
-  url           = {https://arxiv.org/abs/2504.08942}
-}"""
+PAPER_BIBTEX: Final = Path(__file__).with_name("paper.bib").read_text(encoding="utf-8").strip()
 
 _LOADED: Final = re.compile(r'load_dataset\("[^"]*"')
 
@@ -131,10 +122,6 @@ def render_eval_yaml(
     )  # fmt: skip
 
 
-def _yaml_line(value: str, name: str) -> str:
-    return yaml.safe_dump({name: value}, allow_unicode=True, width=10_000)
-
-
 def _render(template: str, **values: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent),
@@ -143,5 +130,7 @@ def _render(template: str, **values: Any) -> str:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters["yaml_line"] = _yaml_line
+    environment.filters["yaml_line"] = lambda value, name: yaml.safe_dump(
+        {name: value}, allow_unicode=True, width=10_000
+    )
     return environment.get_template(template).render(**values)

@@ -338,18 +338,18 @@ def new_suite(  # noqa: PLR0913 - a command's options
         known = [task for path in metadata or () for task in task_selection.read_metadata(path)]
         with progress_bar(stays=False) as progress:
             runs = sources.open_source(source, tuple(allow_class or ()), words(agent_from))
-            found = suites.find_runs(runs, workers or pool.default_workers(), progress)
+            usable, made = suites.find_runs(runs, workers or pool.default_workers(), progress)
         try:
-            if not found.runs:
+            if not usable:
                 raise SuiteError(f"{source}: no run in this source can be used")
-            texts = suites.suite_texts(found, dev_share, seed, always_dev, title, known, steps)
+            texts = suites.suite_texts(usable, dev_share, seed, always_dev, title, known, steps)
             suites.write_new(out, texts)
         except (ValueError, OSError):
-            for finding in found.left_out:
+            for finding in made.left_out:
                 reason = reports.LEFT_OUT[finding.code]
                 typer.echo(f"left out: {reports.finding_line(finding)} ({reason})")
             raise
-        made = suites.suite_report(out, found)
+        suites.complete_report(made, out)
     rules, test_runs = suites.suggested_rules(made.built("test")), made.built("test")
     if as_json:
         print_json({**made.as_json(), "privacy": asdict(privacy.noisy_precision(rules, test_runs))})

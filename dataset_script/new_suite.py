@@ -8,14 +8,16 @@ labels and explains each rule.
 
 import fcntl
 import hashlib
-import json
 import re
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
+from msgspec import structs
 
 from arb.core.console import Progress, no_progress
 from arb.core.files import atomic_write, csv_text, new_folder
@@ -27,18 +29,11 @@ from arb.core.vocabulary import SPLITS
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.build.output import code_version
 from dataset_script.build.parts import first_usable, read_run
-from dataset_script.build.report import (
-    LEFT_OUT,
-    NOTES,
-    BuildReport,
-    finding,
-    finding_line,
-    listing_findings,
-)
+from dataset_script.build.report import LEFT_OUT, NOTES, BuildReport, finding, finding_line, listing_findings
 from dataset_script.build.workers import Workers
 from dataset_script.sources import open_source
 from dataset_script.sources.base import FileCounts, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.sources.values import id_part
 from dataset_script.task_selection import MetadataTask, draw_dev_tasks
@@ -62,18 +57,10 @@ class UsableRun:
         return parts.benchmark, parts.task
 
 
-@dataclass(slots=True)
-class FoundRuns:
-    """The usable runs of a source, sorted by id, and the reasons why other files were left out."""
-
-    runs: list[UsableRun] = field(default_factory=list)
-    left_out: list[Finding] = field(default_factory=list)
-    notes: list[Finding] = field(default_factory=list)
-    files: FileCounts | None = None
-
-
-def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = no_progress) -> FoundRuns:
-    """Return every run of the source that `build` can use, and the files that it would leave out.
+def find_runs(
+    source: TrajectorySource, workers: int = 1, progress: Progress = no_progress
+) -> tuple[list[UsableRun], BuildReport]:
+    """Return every run of the source that `build` can use, by id, and a report of what it would leave out.
 
     If a trajectory has several files, the first usable file by name counts. Raises SourceError, or OSError if
     a worker process was killed.
@@ -82,32 +69,30 @@ def find_runs(source: TrajectorySource, workers: int = 1, progress: Progress = n
     files: dict[str, list[SourceFile]] = defaultdict(list)
     for file in listing.files:
         files[reading_key(file.trajectory_id)].append(file)
-    candidates = [tuple(sorted(of_key, key=lambda file: file.name)) for of_key in files.values()]
-    results: dict[tuple[SourceFile, ...], tuple[UsableRun | None, Sequence[Finding]]] = {}
+    candidates = [sorted(of_key, key=lambda file: file.name) for of_key in files.values()]
+    results: dict[int, tuple[UsableRun | None, Sequence[Finding]]] = {}
     with Workers(workers) as pool:
-        tasks = ((candidate, 0) for candidate in candidates)
-        for candidate, result in pool.run_each(partial(_usable_run, source), tasks):
-            results[candidate] = result
+        tasks = ((task, 0) for task in enumerate(candidates))
+        for (place, candidate), result in pool.run_each(partial(_usable_run, source), tasks):
+            results[place] = result
             progress(len(results), len(candidates), candidate[0].name)
-    found = FoundRuns([], *listing_findings(source.kind, listing))
-    for candidate in candidates:
-        run, left_out = results[candidate]
-        found.left_out += left_out
-        if run is not None:
-            found.runs.append(run)
-    found.runs.sort(key=lambda run: run.trajectory_id)
-    found.files = source.count_files(listing, {each.file or "" for each in found.left_out})
-    return found
+    report = BuildReport("")
+    report.left_out, report.notes = listing_findings(source.kind, listing)
+    for place in sorted(results):
+        report.left_out += results[place][1]
+    report.count_files(source, listing)
+    runs = [run for run, _ in results.values() if run is not None]
+    return sorted(runs, key=lambda run: run.trajectory_id), report
 
 
 def _usable_run(
-    source: TrajectorySource, files: Sequence[SourceFile]
+    source: TrajectorySource, numbered: tuple[int, Sequence[SourceFile]]
 ) -> tuple[UsableRun | None, Sequence[Finding]]:
     def used(file: SourceFile) -> UsableRun:
         recording, _ = read_run(source, file)
         return UsableRun(file.trajectory_id, recording.goal.strip(), len(recording.steps))
 
-    return first_usable(files, used)
+    return first_usable(numbered[1], used)
 
 
 def suggested_rules(test_trajectories: int) -> SuiteRules:
@@ -126,7 +111,7 @@ _TASK_COLUMNS: Final = (
 
 
 def suite_texts(
-    found: FoundRuns,
+    runs: Sequence[UsableRun],
     dev_share: float,
     seed: int,
     always_dev: Collection[tuple[str, str]],
@@ -140,23 +125,20 @@ def suite_texts(
     be in dev. Raises SuiteError if the runs cannot be split.
     """
     goals: dict[tuple[str, str], str] = {}  # the goal of each task, from its first run that has a goal
-    for run in found.runs:
+    for run in runs:
         goals[run.task] = goals.get(run.task) or run.goal
     dev = draw_dev_tasks(goals, dev_share, seed, always_dev)
     splits = {task: SPLITS[0] if task in dev else SPLITS[1] for task in goals}
-    ids = [(run.trajectory_id, splits[run.task]) for run in found.runs]
+    ids = [(run.trajectory_id, splits[run.task]) for run in runs]
     test_runs = sum(split == SPLITS[1] for _, split in ids)
-    made = (
-        f"Made by `arb data new-suite` from {len(found.runs)} runs: "
-        f"dev {dev_share} of the tasks, seed {seed}."
-    )
+    made = f"Made by `arb data new-suite` from {len(runs)} runs: dev {dev_share} of the tasks, seed {seed}."
     texts = {
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
         "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
     }
     if with_steps:
         # Steps are numbered from 1, as on pages and in what judges see.
-        steps = [(run.trajectory_id, step + 1) for run in found.runs for step in range(run.n_steps)]
+        steps = [(run.trajectory_id, step + 1) for run in runs for step in range(run.n_steps)]
         texts["items.csv"] = csv_text(("trajectory_id", "step"), steps)
     known = {task_key(task.task_id): task for task in metadata}
     if known or any(goals.values()):
@@ -199,24 +181,21 @@ def write_new(folder: Path, texts: Mapping[str, str]) -> None:
             (unfinished / name).write_text(text, encoding="utf-8", newline="")
 
 
-def suite_report(folder: Path, found: FoundRuns) -> BuildReport:
-    """Return a report on the suite in ``folder``, with the files that ``found`` left out."""
+def complete_report(report: BuildReport, folder: Path) -> None:
+    """Add the runs and tasks of the suite in a folder to the report of its runs."""
     suite = load_suite(folder)
-    report = BuildReport(suite.name)
+    report.suite = suite.name
     for trajectory in suite.trajectories:
         report.count(trajectory.split, trajectory.benchmark)
     tasks = Counter(task.split for task in load_tasks(suite))
     report.rows = {f"{split}, {tasks[split]} tasks": counts for split, counts in report.counts.items()}
-    report.left_out, report.notes, report.files = found.left_out, found.notes, found.files
-    return report
 
 
 SOURCE_SPLIT: Final = "test"
 """The split of all runs in a suite that `build_source` creates, since their labels are unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class SourceFacts:
+class SourceFacts(msgspec.Struct, frozen=True):
     """A description of a source of runs.
 
     ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
@@ -273,7 +252,7 @@ def build_source(
             workers = workers if len(listing.files) >= _FEWEST_TO_SHARE else 1
             options = BuildOptions(workers=workers, for_judges=True, agent_from=agent_from)
             found = _build_runs(source, listing, suite, place / _DATASET, options, progress)
-            atomic_write(place / _FACTS, json.dumps(asdict(facts) | found, indent=1).encode() + b"\n")
+            atomic_write(place / _FACTS, msgspec.json.encode(structs.replace(facts, **found)))
     return SourceDataset(load_suite(suite), place / _DATASET, source_facts(place / _DATASET) or facts)
 
 
@@ -282,9 +261,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
-    found = json.loads(path.read_bytes())
-    lists = {name: tuple(found[name]) for name in ("left_out", "crashed", "warnings")}
-    return SourceFacts(**found | lists | {"files": found["files"] and FileCounts(**found["files"])})
+    return msgspec.json.decode(path.read_bytes(), type=SourceFacts)
 
 
 _FEWEST_TO_SHARE: Final = 20
@@ -330,10 +307,10 @@ def _build_runs(
     crashed = {file.trajectory_id for file in listing.files if file.name in ended} - {*built}
     same = [each.message for each in report.notes if each.code == "same_agent"]
     return {
-        "left_out": lines,
-        "crashed": sorted(crashed),
-        "warnings": [f"{message} ({NOTES['same_agent']})" for message in same],
-        "files": report.files and asdict(report.files),
+        "left_out": tuple(lines),
+        "crashed": tuple(sorted(crashed)),
+        "warnings": tuple(f"{message} ({NOTES['same_agent']})" for message in same),
+        "files": report.files,
     }
 
 

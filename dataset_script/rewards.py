@@ -20,8 +20,7 @@ from dataset_script.options import AllowOption, option
 with lazy_imports():
     from dataset_script import sources
     from dataset_script.build import rewards as files
-    from dataset_script.sources import files as source_files
-    from dataset_script.sources import released_files
+    from dataset_script.sources import problems, released_files
 
 if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
@@ -52,11 +51,13 @@ def rewards(
         chosen = score or names[0]
         if chosen not in names:
             stop(f"--score {printable(chosen)}: no run has this score; use {' or '.join(names)}")
-        rows = [(run, scores.get(chosen)) for run, scores in found.items()]
-        write_file(
-            out, csv_text(files.COLUMNS, [(run, _success(value), _cell(value)) for run, value in rows])
-        )
-    known = sum(value is not None for _, value in rows)
+        rows = [(run, "", "") for run in found]
+        known = 0
+        for place, (run, scores) in enumerate(found.items()):
+            if (reward := scores.get(chosen)) is not None:
+                known += 1
+                rows[place] = run, str(reward > released_files.SUCCESS_ABOVE).lower(), f"{reward:g}"
+        write_file(out, csv_text(files.COLUMNS, rows))
     typer.echo(f"{out}: the {printable(chosen)} of {known:,} of {len(rows):,} runs")
     options = flags(source=source, rewards=out, suite="SUITE", out="DATASET")
     next_step("make it the rule-based row of your suite", "data", "build", *options)
@@ -66,13 +67,5 @@ def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, floa
     """Return the scores of a run by name; none if the run cannot be read."""
     try:
         return source.scores(file)
-    except source_files.UnusableFileError:
+    except problems.UnusableFileError:
         return {}
-
-
-def _success(reward: float | None) -> str:
-    return "" if reward is None else str(reward > released_files.SUCCESS_ABOVE).lower()
-
-
-def _cell(reward: float | None) -> str:
-    return "" if reward is None else f"{reward:g}"

@@ -235,6 +235,6 @@ def test_everything_that_the_guides_import_has_a_reference(docs_site):
         )
         for name in re.findall(r"\w+", names)
     }
-    assert {"arb.judges.types.Wants", "dataset_script.sources.files.UnusableFileError"} <= named
+    assert {"arb.judges.types.Wants", "dataset_script.sources.problems.UnusableFileError"} <= named
     text = (docs_site / "reference" / "extensions.html").read_text()
     assert [name for name in sorted(named) if f'id="{name}"' not in text] == []

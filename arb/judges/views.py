@@ -32,7 +32,7 @@ from arb.judges.types import (
 from arb.judges.wrappers import JudgeWrapper
 from dataset_script.sources import open_source
 from dataset_script.sources.base import Observed, SourceFile
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 
 _AS_RECORDED: Final = ImageOptions()
 _TEXT_ONLY: Final = Wants()

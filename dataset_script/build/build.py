@@ -154,7 +154,7 @@ class _Build:
             files = group_files(self.suite, self.source.kind, self.source.list_judgments(), report)
             tasks = [task_of(*each, is_judgments=True) for each in files.items()]
             judgments = self._make_parts(tasks, report)
-        report.files = self.source.count_files(listing, {each.file or "" for each in report.left_out})
+        report.count_files(self.source, listing)
         if parts:
             self._write_all(parts, judgments, report)
         return report

@@ -39,6 +39,7 @@ def render_croissant(facts: CardFacts) -> str:
     if terms and not terms.startswith("http"):
         terms = f"https://choosealicense.com/licenses/{terms}"
     cited = PAPER_BIBTEX if is_official else profile.citation
+    content = hashlib.sha256(" ".join(facts.fingerprints.values()).encode()).hexdigest()
     document = {
         "@context": _STATIC["@context"],
         "@type": "sc:Dataset",
@@ -47,7 +48,7 @@ def render_croissant(facts: CardFacts) -> str:
         "description": profile.description
         or f"Runs of {profile.noun} on tasks{profile.place}, for evaluating judges of such runs.",
         **({"license": terms} if terms else {}),
-        "version": f"{profile.version or '1.0.0'}+{_fingerprint(facts)}",
+        "version": f"{profile.version or '1.0.0'}+{content[:12]}",
         **({"datePublished": profile.date} if profile.date else {}),
         **({"url": addresses[0]} if addresses else {}),
         **({"citeAs": cited} if cited else {}),
@@ -57,12 +58,6 @@ def render_croissant(facts: CardFacts) -> str:
         "recordSet": [_splits(facts), *(_record_set(name, facts) for name in facts.rows)],
     }
     return json.dumps(document, indent=1, ensure_ascii=False) + "\n"
-
-
-def _fingerprint(facts: CardFacts) -> str:
-    """Return 12 hexadecimal digits that identify the content of all configurations."""
-    content = " ".join(facts.fingerprints.values())
-    return hashlib.sha256(content.encode()).hexdigest()[:12]
 
 
 def _responsible_use(facts: CardFacts) -> dict[str, str]:

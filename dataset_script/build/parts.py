@@ -27,8 +27,8 @@ from dataset_script.build.report import BuildReport, finding, listing_findings
 from dataset_script.build.rows import ROWS_OF_A_RUN, Run, judgment_row, notes_on, with_images
 from dataset_script.schema import arrow_schema, columns_of
 from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import UnusableFileError
-from dataset_script.sources.steps import Note, ordered_steps
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.steps import ordered_steps
 
 
 def choose_suite(files: Collection[SourceFile]) -> Suite:

@@ -9,7 +9,7 @@ from typing import Any, Final
 from arb.core.console import printable
 from arb.core.predictions.findings import Finding
 from arb.core.vocabulary import SPLITS
-from dataset_script.sources.base import FileCounts, SourceListing
+from dataset_script.sources.base import FileCounts, SourceListing, TrajectorySource
 from dataset_script.sources.values import valid_text
 
 CODES: Final = tomllib.loads(Path(__file__).parents[1].joinpath("findings.toml").read_text(encoding="utf-8"))
@@ -57,6 +57,10 @@ class BuildReport:
 
     def built(self, split: str | None = None) -> int:
         return sum(sum(self.counts[name].values()) for name in SPLITS if split in (None, name))
+
+    def count_files(self, source: TrajectorySource, listing: SourceListing) -> None:
+        """Count the source's files, once everything that was left out is known."""
+        self.files = source.count_files(listing, {each.file or "" for each in self.left_out})
 
     def damaged(self) -> int:
         return sum(finding.code in DAMAGED for finding in self.left_out)

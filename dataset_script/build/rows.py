@@ -14,8 +14,8 @@ from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.build.pictures import BrokenImageError, check_picture, image_cell
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, STEP_FIELDS
 from dataset_script.sources.base import RecordedJudgment
+from dataset_script.sources.problems import Note
 from dataset_script.sources.released_files import SUCCESS_ABOVE
-from dataset_script.sources.steps import Note
 from dataset_script.tasks import Task
 
 Row = dict[str, Any]

@@ -26,7 +26,7 @@ from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
 
 TEXT_SHARD_BYTES: Final = 8_000_000

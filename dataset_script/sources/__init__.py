@@ -5,9 +5,10 @@ from pathlib import Path
 
 from arb.core.plugins import leave_out, load_plugins
 from dataset_script.sources.base import TrajectorySource
-from dataset_script.sources.files import SourceError, find_links_out, link_names, no_runs
+from dataset_script.sources.files import find_links_out, link_names, no_runs
 from dataset_script.sources.mixed import MixedSource
 from dataset_script.sources.nearest import nearest_format
+from dataset_script.sources.problems import SourceError
 
 
 def open_source(

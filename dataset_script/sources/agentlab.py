@@ -22,7 +22,6 @@ from dataset_script.sources.agents import AgentFacts, settings_in
 from dataset_script.sources.axtree import acted_on, axtree_text, box_of
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
 from dataset_script.sources.files import (
-    UnusableFileError,
     file_stamp,
     files_in,
     find_links_out,
@@ -32,8 +31,9 @@ from dataset_script.sources.files import (
 )
 from dataset_script.sources.pickle_values import field
 from dataset_script.sources.pickles import read_pickle
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.released_files import state_in, usage_in
-from dataset_script.sources.steps import Note, missing_screenshots
+from dataset_script.sources.steps import missing_screenshots
 from dataset_script.sources.values import data_image, mapping, valid_text
 
 

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from dataset_script.sources.pickle_values import PickledObject
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note
 from dataset_script.sources.values import id_part, valid_text
 
 _LONGEST_VALUE: Final = 40

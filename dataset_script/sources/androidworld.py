@@ -19,9 +19,10 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
-from dataset_script.sources.files import UnusableFileError, content_of, file_inside, json_files
+from dataset_script.sources.files import content_of, file_inside, json_files
 from dataset_script.sources.json_values import as_utf8, json_values
-from dataset_script.sources.steps import Note, missing_screenshots
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.steps import missing_screenshots
 from dataset_script.sources.values import call_text, finite, mapping, objects, valid_text
 
 _LINE: Final = re.compile(

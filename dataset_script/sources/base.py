@@ -19,8 +19,6 @@ from arb.core.trajectory import Recording
 from dataset_script.sources.agents import AgentFacts, name_agents
 from dataset_script.sources.files import (
     LINES,
-    SourceError,
-    UnusableFileError,
     file_stamp,
     files_in,
     find_links_out,
@@ -30,7 +28,7 @@ from dataset_script.sources.files import (
     read_bytes,
 )
 from dataset_script.sources.json_values import JsonPlace, json_values, read_json_at
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 from dataset_script.sources.values import finite, id_part
 
 

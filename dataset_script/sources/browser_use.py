@@ -33,16 +33,9 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
-from dataset_script.sources.files import (
-    SourceError,
-    UnusableFileError,
-    content_of,
-    file_inside,
-    files_in,
-    read_json_object,
-    texts_in,
-)
-from dataset_script.sources.steps import Note, in_order, missing_screenshots
+from dataset_script.sources.files import content_of, file_inside, files_in, read_json_object, texts_in
+from dataset_script.sources.problems import Note, SourceError, UnusableFileError
+from dataset_script.sources.steps import in_order, missing_screenshots
 from dataset_script.sources.values import add_up, call_text, data_image, mapping, sequence, valid_text
 
 TASKS: Final = "tasks.json"

@@ -10,23 +10,8 @@ from pathlib import Path, PurePosixPath
 from stat import S_ISREG
 from typing import Any, Final
 
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from dataset_script.sources.values import text_of_literal
-
-
-class SourceError(ValueError):
-    """Raised for a folder that is not a usable source of runs; the message says what was expected."""
-
-
-class UnusableFileError(ValueError):
-    """Raised for a file without a usable run; ``code`` is one of `build.report.LEFT_OUT`."""
-
-    def __init__(self, code: str, detail: str = ""):
-        super().__init__(code, detail)
-        self.code, self.detail = code, detail
-
-    def __str__(self) -> str:
-        return self.detail
-
 
 MOST_JSON_BYTES: Final = 1_000_000_000
 """The largest JSON file that is read. It is limited because the whole file is read into memory."""

@@ -29,14 +29,7 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
 from huggingface_hub.utils.tqdm import disable_progress_bars
 
 from arb.core.files import atomic_write
-from arb.core.hub import (
-    RELEASED_REPO,
-    RELEASED_REVISION,
-    HubError,
-    describe_failure,
-    is_repo_name,
-    patiently,
-)
+from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, describe_failure, is_repo_name, patiently
 
 FAILURES_IN_A_ROW: Final = 16
 """A download ends when this many files fail one after another."""

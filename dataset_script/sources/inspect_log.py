@@ -22,6 +22,7 @@ import struct
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass
+from dataclasses import field as dataclass_field
 from pathlib import Path, PurePosixPath
 from string import ascii_uppercase
 from typing import Any, ClassVar, Final
@@ -30,17 +31,20 @@ from zipfile import BadZipFile, ZipFile
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource, value_of
-from dataset_script.sources.files import (
-    UnusableFileError,
-    content_of,
-    files_in,
-    find_links_out,
-    json_problems,
-)
+from dataset_script.sources.files import content_of, files_in, find_links_out, json_problems
 from dataset_script.sources.json_values import JsonPlace, json_parts, read_json_at
 from dataset_script.sources.pickle_values import field
-from dataset_script.sources.steps import Note
-from dataset_script.sources.values import add_up, call_text, data_image, finite, objects, valid_text
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.values import (
+    add_up,
+    call_text,
+    data_image,
+    finite,
+    mapping,
+    objects,
+    sequence,
+    valid_text,
+)
 
 _JSON_LOG: Final = re.compile(
     rb'(?:\xef\xbb\xbf)?\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:\s*"\w+"\s*,\s*"eval"\s*:\s*\{'
@@ -60,7 +64,6 @@ class _Evaluation:
     task_id: str
     task: str
     model: str | None
-    agent: str
     seed: int
     created: str
     status: str
@@ -69,7 +72,7 @@ class _Evaluation:
 
     @property
     def key(self) -> tuple[str, str, str]:
-        return self.task_id, self.task, self.agent
+        return self.task_id, self.task, self.facts.name
 
 
 @dataclass(slots=True)
@@ -78,7 +81,7 @@ class _Log:
 
     path: Path
     name: str
-    samples: dict[tuple[str, int], JsonPlace]
+    samples: dict[tuple[str, int], JsonPlace] = dataclass_field(default_factory=dict)
     evaluation: _Evaluation | None = None
     problem: tuple[str, str] | None = None
 
@@ -157,12 +160,10 @@ class InspectSource(TrajectorySource):
         sample = value_of(file)
         scorers = field(sample, "scores") or {"score": field(sample, "score")}
         found: dict[str, float] = {}
-        for scorer, score in scorers.items() if isinstance(scorers, dict) else ():
+        for scorer, score in mapping(scorers).items():
             value = field(score, "value")
-            values = (
-                {f"{scorer}.{k}": v for k, v in value.items()} if isinstance(value, dict) else {scorer: value}
-            )
-            for name, each in values.items():
+            several = {f"{scorer}.{name}": each for name, each in mapping(value).items()}
+            for name, each in (several if isinstance(value, dict) else {scorer: value}).items():
                 number = _GRADES.get(each) if isinstance(each, str) else finite(each)
                 if number is not None:
                     found[name] = number
@@ -174,7 +175,7 @@ class InspectSource(TrajectorySource):
 
 
 def _read_log(path: Path, name: str) -> _Log:
-    log = _Log(path, name, {})
+    log = _Log(path, name)
     try:
         with json_problems():
             (_read_directory if path.suffix == ".eval" else _read_places)(log)
@@ -233,18 +234,15 @@ def _evaluation(header: Any, name: str) -> _Evaluation:
     if not task:
         raise UnusableFileError("not_a_trajectory", "names no task (eval.task)")
     seed = field(spec, "model_generate_config", "seed") or field(header, "plan", "config", "seed")
-    agent = "_".join(part for part in (model, solver) if part)
-    steps = field(header, "plan", "steps")
     return _Evaluation(
         task_id=valid_text(field(spec, "task_id")) or name,
         task=task,
         model=model,
-        agent=agent,
         seed=seed if type(seed) is int else 0,
         created=valid_text(field(spec, "created")) or "",
         status=valid_text(field(header, "status")) or "started",
-        submit_tools=frozenset(_submit_tools(steps if isinstance(steps, list) else ())),
-        facts=_facts(agent, header, PurePosixPath(name)),
+        submit_tools=frozenset(_submit_tools(sequence(field(header, "plan", "steps")))),
+        facts=_facts("_".join(filter(None, (model, solver))), header, PurePosixPath(name)),
     )
 
 
@@ -268,19 +266,15 @@ def _facts(agent: str, header: Any, log: PurePosixPath) -> AgentFacts:
     settings = dict(settings_in(field(spec, "model_generate_config")))
     for name in ("solver_args", "model_args"):
         settings |= settings_in(field(spec, name), f"{name}.")
-    roles = field(spec, "model_roles")
-    roles = (
-        {role: each for role, each in roles.items() if role != "grader"} if isinstance(roles, dict) else None
-    )
-    settings |= settings_in(roles, "model_roles.")
+    roles = mapping(field(spec, "model_roles"))
+    settings |= settings_in({role: each for role, each in roles.items() if role != "grader"}, "model_roles.")
     chosen = {name: value for name, value in (of_task | settings).items() if name not in _OPERATION}
-    tags = field(spec, "tags")
     texts = {
         "model": field(spec, "model"),
         "solver": field(spec, "solver"),
         "log": log.stem,
         "folder": log.parent.name,
-        "tags": ",".join(map(str, tags)) if isinstance(tags, list) else None,
+        "tags": ",".join(map(str, sequence(field(spec, "tags")))),
     }
     fields = {name: text for name, value in texts.items() if (text := valid_text(value))}
     fields |= settings_in(field(spec, "metadata"), "metadata.")
@@ -304,7 +298,27 @@ def read_sample(
     ``submit_tools`` are the tools by which the agent submits its answer. Raises UnusableFileError if the
     agent had no turn.
     """
-    return _Conversation(sample, submit_tools).recording(trajectory_id, model)
+    messages = objects(sample.get("messages"))
+    turns = [place for place, message in enumerate(messages) if is_turn(message)]
+    if not turns:  # a solver may set only the output
+        outputs = objects(field(sample, "output", "choices"))[:1]
+        messages, turns = objects([each.get("message") for each in outputs]), [0]
+    if not messages:
+        state = _state(sample)
+        raise UnusableFileError("crashed" if state != "completed" else "no_steps", state)
+    run = _Conversation(sample, submit_tools)
+    goal, goal_images = run.goal()
+    recording = Recording(
+        trajectory_id=trajectory_id,
+        model=model,
+        goal=goal,
+        goal_images=goal_images,
+        answer=run.read(messages[turns[0] : turns[-1]], messages[turns[-1]], messages[turns[-1] + 1 :]),
+        steps=tuple(run.steps),
+        state=_state(sample),
+        usage=_usage(sample),
+    )
+    return recording, run.notes
 
 
 class _Conversation:
@@ -312,53 +326,34 @@ class _Conversation:
 
     def __init__(self, sample: Mapping[str, Any], submit_tools: Set[str]):
         self._sample, self._submit_tools = sample, submit_tools
-        self._steps: list[Step] = []
-        self._notes: list[Note] = []
+        self.steps: list[Step] = []
+        self.notes: list[Note] = []
         self._texts: list[str] = []
         self._errors: list[str] = []
         self._images: list[bytes] = []
 
-    def recording(self, trajectory_id: str, model: str | None) -> tuple[Recording, list[Note]]:
-        """Return the recording and the notes. Raises UnusableFileError if the agent had no turn."""
-        messages = objects(self._sample.get("messages"))
-        turn_places = [place for place, message in enumerate(messages) if is_turn(message)]
-        if not turn_places:  # a solver may set only the output
-            outputs = objects(field(self._sample, "output", "choices"))[:1]
-            messages, turn_places = objects([each.get("message") for each in outputs]), [0]
-        if not messages:
-            state = _state(self._sample)
-            raise UnusableFileError("crashed" if state != "completed" else "no_steps", state)
-        goal, goal_images = self._goal()
+    def read(
+        self, before: Iterable[Mapping[str, Any]], last: Mapping[str, Any], after: Iterable[Mapping[str, Any]]
+    ) -> str | None:
+        """Add the steps of the messages before, at and after the agent's last turn. Return its answer."""
         submitted: list[Mapping[str, Any]] = []
-        for message in messages[turn_places[0] : turn_places[-1]]:
+        for message in before:
             if is_turn(message):
                 self._turn(message)
                 submitted = self._submitted(message)
             elif not submitted or message.get("role") != "user":
                 self._observe(message)
-        submitted = self._submitted(messages[turn_places[-1]])
-        answer = self._turn(messages[turn_places[-1]], submitted, is_last=True)
+        submitted = self._submitted(last)
+        answer = self._turn(last, submitted, is_last=True)
         submitted_ids = [call.get("id") for call in submitted]
-        for message in messages[turn_places[-1] + 1 :]:
+        for message in after:
             # Skip the result of submitting the answer, and a user's request to continue after an answer.
-            if message.get("role") == "tool":
-                is_observed = message.get("tool_call_id") not in submitted_ids
-            else:
-                is_observed = not answer
-            if is_observed:
+            is_result = message.get("role") == "tool"
+            if message.get("tool_call_id") not in submitted_ids if is_result else not answer:
                 self._observe(message)
         if self._texts or self._images:
             self._add(None)
-        return Recording(
-            trajectory_id=trajectory_id,
-            model=model,
-            goal=goal,
-            goal_images=goal_images,
-            steps=tuple(self._steps),
-            answer=answer,
-            state=_state(self._sample),
-            usage=_usage(self._sample),
-        ), self._notes
+        return answer
 
     def _submitted(self, message: Mapping[str, Any]) -> list[Mapping[str, Any]]:
         calls = objects(message.get("tool_calls"))
@@ -406,7 +401,7 @@ class _Conversation:
         """Record what a tool or a user answered, and the message of a tool's error. Ignore other roles."""
         if message.get("role") not in ("tool", "user"):
             return
-        texts, images = self._parts(message.get("content"), f"step {len(self._steps)}")
+        texts, images = self._parts(message.get("content"), f"step {len(self.steps)}")
         if error := self._text(field(message, "error", "message")):
             self._errors.append(error)
             texts.append(error)
@@ -415,19 +410,19 @@ class _Conversation:
 
     def _add(self, action: str | None, *reasoning: str) -> None:
         if len(self._images) > 1:
-            self._notes.append(Note("more_pictures", f"step {len(self._steps)}: {len(self._images)}"))
+            self.notes.append(Note("more_pictures", f"step {len(self.steps)}: {len(self._images)}"))
         step = Step(
-            num=len(self._steps),
+            num=len(self.steps),
             action=action,
             reasoning="\n\n".join(filter(None, reasoning)) or None,
             last_action_error="\n".join(self._errors) or None,
             screenshot=self._images[-1] if self._images else None,
             text="\n\n".join(filter(None, self._texts)) or None,
         )
-        self._steps.append(step)
+        self.steps.append(step)
         self._texts, self._errors, self._images = [], [], []
 
-    def _goal(self) -> tuple[str, tuple[bytes, ...]]:
+    def goal(self) -> tuple[str, tuple[bytes, ...]]:
         """Return the sample's input and choices, and its pictures. Roles are named unless all are "user"."""
         asked = self._sample.get("input")
         messages = [{"role": "user", "content": asked}] if isinstance(asked, str) else objects(asked)
@@ -439,7 +434,7 @@ class _Conversation:
             images += found
         choices = self._sample.get("choices")
         letters = (*ascii_uppercase, *map(str, range(1, 1000)))
-        options = zip(letters, choices if isinstance(choices, list) else (), strict=False)
+        options = zip(letters, sequence(choices), strict=False)
         paragraphs.append("\n".join(f"{letter}) {self._text(option)}" for letter, option in options))
         return valid_text("\n\n".join(filter(None, paragraphs))) or "", tuple(images)
 
@@ -455,7 +450,7 @@ class _Conversation:
             elif (image := data_image(self._resolved(part.get("image")))) is not None:
                 images.append(image)
             else:
-                self._notes.append(
+                self.notes.append(
                     Note("missing_screenshot", f"{where}: the log does not contain the picture")
                 )
         return texts, images
@@ -475,8 +470,7 @@ class _Conversation:
 
 def _usage(sample: Mapping[str, Any]) -> RunUsage | None:
     """Return the sum over the sample's models. Tokens that were read from or written to a cache count."""
-    usages = field(sample, "model_usage")
-    models = objects([*usages.values()] if isinstance(usages, dict) else [])
+    models = objects([*mapping(sample.get("model_usage")).values()])
     read = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
     return RunUsage.of(
         input_tokens=add_up(each.get(name) for each in models for name in read),

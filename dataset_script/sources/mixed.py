@@ -7,8 +7,7 @@ from typing import ClassVar
 
 from arb.core.trajectory import Recording
 from dataset_script.sources.base import Amount, RecordedJudgment, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import SourceError
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, SourceError
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,9 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.agents import AgentFacts
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
-from dataset_script.sources.files import (
-    UnusableFileError,
-    content_of,
-    file_inside,
-    files_in,
-    read_json_object,
-)
-from dataset_script.sources.steps import Note, in_order, missing_screenshots
+from dataset_script.sources.files import content_of, file_inside, files_in, read_json_object
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.steps import in_order, missing_screenshots
 from dataset_script.sources.values import id_part, sequence, valid_text
 
 RESULT: Final = "result.json"

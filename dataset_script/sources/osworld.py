@@ -21,9 +21,9 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
 from dataset_script.sources.browser_use import TASKS, goals_file, goals_of
-from dataset_script.sources.files import UnusableFileError, content_of, file_inside, files_in
+from dataset_script.sources.files import content_of, file_inside, files_in
 from dataset_script.sources.json_values import json_values, read_json_at
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import call_text, finite, mapping, valid_text
 
 TRAJECTORY: Final = "traj.jsonl"

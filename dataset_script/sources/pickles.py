@@ -22,7 +22,6 @@ from pathlib import Path
 from pickletools import genops
 from typing import Any, Final
 
-from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.pickle_values import (
     VALUE_MAKERS,
     Dtype,
@@ -34,6 +33,7 @@ from dataset_script.sources.pickle_values import (
     make,
     plain_key,
 )
+from dataset_script.sources.problems import UnusableFileError
 
 PROTOCOLS: Final = (2, 3, 4, 5)
 Stack = list[Any]

@@ -31,14 +31,8 @@ from dataset_script.sources.base import (
     SourceListing,
     TrajectorySource,
 )
-from dataset_script.sources.files import (
-    SourceError,
-    UnusableFileError,
-    file_stamp,
-    find_links_out,
-    link_names,
-)
-from dataset_script.sources.steps import Note
+from dataset_script.sources.files import file_stamp, find_links_out, link_names
+from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 
 with lazy_imports():  # without it, judging recorded files takes half the memory
     import pyarrow as pa

@@ -9,7 +9,7 @@ These folders are in the source's folder itself or in its ``trajectories/``.
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path, PurePosixPath
 from typing import ClassVar, Final
@@ -18,26 +18,19 @@ from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import (
-    SourceError,
-    UnusableFileError,
-    files_in,
-    find_links_out,
-    is_behind,
-    is_inside,
-    link_names,
-    no_runs,
-)
+from dataset_script.sources.files import files_in, find_links_out, is_behind, is_inside, link_names, no_runs
+from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
     CleanedFile,
     CleanedStep,
     read_judgment,
     read_typed,
+    reward_in,
     state_in,
     usage_in,
 )
-from dataset_script.sources.steps import Note, missing_screenshots, ordered_steps
+from dataset_script.sources.steps import missing_screenshots, ordered_steps
 
 LARGE_FILE_BYTES: Final = 100_000_000
 
@@ -90,7 +83,10 @@ class ReleasedSource(TrajectorySource):
         notes = [] if is_strict else [Note("not_strict_json")]
         if (size := file.path.stat().st_size) >= LARGE_FILE_BYTES:
             notes.append(Note("large_file", f"{size / 1e6:.0f} MB"))
-        notes += _other_names(content, place)
+        names = {"benchmark": (content.benchmark, place.folder), "agent": (content.agent, place.agent)}
+        for name, (inside, outside) in names.items():
+            if inside not in (None, outside):
+                notes.append(Note("other_names", f"{name} {inside[:80]!r}"))
         screenshots = self.root / "screenshots"
         folder = _folder_of(screenshots, place)
         steps = tuple(
@@ -100,13 +96,12 @@ class ReleasedSource(TrajectorySource):
         notes += changed
         if screenshots.is_dir():
             notes += missing_screenshots(steps)
-        summary = content.summary_info.as_recorded() if content.summary_info else {}
+        summary = content.summary_info or {}
         return Recording(
             trajectory_id=file.trajectory_id,
             model=content.model,
             goal=content.goal or "",
-            goal_images=(),
-            cum_reward=content.summary_info.cum_reward if content.summary_info else None,
+            cum_reward=reward_in(summary),
             steps=steps,
             # The words of an error are not part of the released dataset.
             state="error" if summary.get("err_msg") else state_in(summary),
@@ -222,10 +217,3 @@ def _box(step: CleanedStep, notes: list[Note]) -> Box | None:
     if found is None and sides is not None:
         notes.append(Note("bad_box", f"step {step.num}: {str(sides)[:80]}"))
     return found
-
-
-def _other_names(content: CleanedFile, place: TrajectoryId) -> Iterator[Note]:
-    names = {"benchmark": (content.benchmark, place.folder), "agent": (content.agent, place.agent)}
-    for field, (inside, outside) in names.items():
-        if inside not in (None, outside):
-            yield Note("other_names", f"{field} {inside[:80]!r}")

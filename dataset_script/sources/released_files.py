@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
-import msgspec.structs
 
 from arb.core.replies import Verdict, read_reply
 from arb.core.trajectory import RunUsage
 from dataset_script.sources.base import RecordedJudgment
-from dataset_script.sources.files import UnusableFileError, json_problems, read_bytes
-from dataset_script.sources.values import add_up, valid_text
+from dataset_script.sources.files import json_problems, read_bytes
+from dataset_script.sources.problems import UnusableFileError
+from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 
 def repair_json(data: bytes) -> str:
@@ -66,25 +66,12 @@ class _Element(msgspec.Struct):
     bbox: list[float | None] | None = None
 
 
-class SummaryInfo(msgspec.Struct):
-    """The reward of a run by the benchmark's rules, and how the run ended and what it used.
-
-    The fields other than the reward are not checked, so that an odd value does not make the run unusable.
-    """
-
-    cum_reward: float | None = None
-    err_msg: Any = None
-    truncated: Any = None
-    terminated: Any = None
-    input_tokens: Any = msgspec.field(name="stats.cum_input_tokens", default=None)
-    output_tokens: Any = msgspec.field(name="stats.cum_output_tokens", default=None)
-    cost: Any = msgspec.field(name="stats.cum_cost", default=None)
-    agent_elapsed: Any = msgspec.field(name="stats.cum_agent_elapsed", default=None)
-    step_elapsed: Any = msgspec.field(name="stats.cum_step_elapsed", default=None)
-
-    def as_recorded(self) -> Mapping[str, Any]:
-        """Return the fields by their names in the file."""
-        return {each.encode_name: getattr(self, each.name) for each in msgspec.structs.fields(self)}
+def reward_in(summary: Mapping[str, Any]) -> float | None:
+    """Return the reward by the benchmark's rules. Raises UnusableFileError if it is not a number."""
+    reward = summary.get("cum_reward")
+    if reward is not None and finite(reward) is None:
+        raise UnusableFileError("not_a_trajectory", "summary_info.cum_reward is not a number")
+    return finite(reward)
 
 
 def state_in(summary: Mapping[str, Any]) -> str | None:
@@ -114,8 +101,11 @@ class CleanedFile(msgspec.Struct):
     model: str | None = None
     valid: bool | None = None
     goal: str | None = None
-    summary_info: SummaryInfo | None = None
+    summary_info: dict[str, Any] | None = None
     steps: list[CleanedStep] | None = None
+
+    def __post_init__(self) -> None:
+        reward_in(self.summary_info or {})  # raises if it is not a number
 
 
 def read_typed(path: Path, kind: type[Typed], wrong: str) -> tuple[Typed, bool]:
@@ -154,33 +144,14 @@ ERROR_ENDING: Final = "_error"
 """The ending of the name of a failed judgment, ``<task_id>_error.json``."""
 
 
-class _Message(msgspec.Struct):
-    content: str | None = None
-    refusal: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message | None = None
-    finish_reason: str | None = None
-
-
-class _Response(msgspec.Struct):
-    choices: list[_Choice] | None = None
-
-
-class _JudgeArgs(msgspec.Struct):
-    use_screenshot: bool | None = None
-    use_axtree: bool | None = None
-
-
 class _TrajectoryInfo(msgspec.Struct):
-    summary_info: SummaryInfo | None = None
+    summary_info: dict[str, Any] | None = None
 
 
 class _JudgmentFile(msgspec.Struct):
     judge_model_name: str | None = None
-    judge_args: _JudgeArgs | None = None
-    response: _Response | None = None
+    judge_args: dict[str, Any] | None = None
+    response: dict[str, Any] | None = None
     trajectory_info: _TrajectoryInfo | None = None
 
 
@@ -191,32 +162,30 @@ def read_judgment(path: Path) -> RecordedJudgment:
     "unreadable", "not_json" or "not_a_judgment".
     """
     content, _ = read_typed(path, _JudgmentFile, "not_a_judgment")
-    judge = path.parent.name
+    judge, verdict, reply = path.parent.name, Verdict("error"), None
     if path.stem.endswith(ERROR_ENDING):
-        return _judgment(judge, content, Verdict("error"), None)
-    if content.response is not None:
-        choice = content.response.choices[0] if content.response.choices else _Choice()
-        message = choice.message or _Message()
-        verdict = read_reply(judge, message.content, choice.finish_reason, message.refusal)
-        return _judgment(judge, content, verdict, message.content or message.refusal)
-    if judge != RULE_BASED:
+        pass
+    elif content.response is not None:
+        choice = next(iter(objects(content.response.get("choices"))), {})
+        message = mapping(choice.get("message"))
+        text, refusal, finish = map(
+            valid_text, (message.get("content"), message.get("refusal"), choice.get("finish_reason"))
+        )
+        verdict, reply = read_reply(judge, text, finish, refusal), text or refusal
+    elif judge != RULE_BASED:
         raise UnusableFileError("not_a_judgment", "it has no response")
-    return _judgment(judge, content, _rule_based(content.trajectory_info), None)
-
-
-def _rule_based(info: _TrajectoryInfo | None) -> Verdict:
-    if info is None or info.summary_info is None or info.summary_info.cum_reward is None:
-        raise UnusableFileError("not_a_judgment", "it has neither a response nor a reward")
-    return Verdict("ok", info.summary_info.cum_reward > SUCCESS_ABOVE)
-
-
-def _judgment(judge: str, content: _JudgmentFile, verdict: Verdict, reply: str | None) -> RecordedJudgment:
-    arguments = content.judge_args or _JudgeArgs()
+    else:
+        summary = content.trajectory_info and content.trajectory_info.summary_info
+        reward = finite(mapping(summary).get("cum_reward"))
+        if reward is None:
+            raise UnusableFileError("not_a_judgment", "it has neither a response nor a reward")
+        verdict = Verdict("ok", reward > SUCCESS_ABOVE)
+    arguments = content.judge_args or {}
     return RecordedJudgment(
         **asdict(verdict),
         judge=judge,
         model=None if judge == RULE_BASED else content.judge_model_name,
-        has_screenshot=arguments.use_screenshot,
-        has_axtree=arguments.use_axtree,
+        has_screenshot=arguments.get("use_screenshot"),
+        has_axtree=arguments.get("use_axtree"),
         reply=reply,
     )

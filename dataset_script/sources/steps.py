@@ -1,18 +1,11 @@
 """Order the steps of a run, and note what is odd about them."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from arb.core.trajectory import Step
-
-
-@dataclass(frozen=True, slots=True)
-class Note:
-    """A remark on something odd in a file that is used anyway; ``code`` is one of `build.report.NOTES`."""
-
-    code: str
-    detail: str = ""
+from dataset_script.sources.problems import Note
 
 
 def missing_screenshots(steps: Sequence[Step]) -> list[Note]:

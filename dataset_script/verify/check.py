@@ -18,7 +18,7 @@ from arb.core.ids import Trajectory
 from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
 from dataset_script.build.workers import Workers
 from dataset_script.by_id import IndexEntry, index_table
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import MANIFEST, Manifest, Shard, read_manifest
 from dataset_script.verify.manifest import Findings, VerifyReport, check_acceptances, check_files
 from dataset_script.verify.rows import Forbidden, check_canaries, check_shard

@@ -14,8 +14,7 @@ from typing import ClassVar
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
-from dataset_script.sources.files import UnusableFileError
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 
 _ENDING = ".run.md"
 _STEP = re.compile(r"\d+\. `(?P<action>.+?)`\s*(?P<reasoning>.*)")

@@ -16,7 +16,7 @@ from leaderboard.success_rates.runs import RunTexts
 
 with lazy_imports():
     from dataset_script import sources
-    from dataset_script.sources import files
+    from dataset_script.sources import problems
 
 LONGEST_TEXT: Final = 4_000
 """The most characters of a goal or an answer in a cell."""
@@ -80,9 +80,9 @@ def texts_of(source: Path, drawn: Sequence[str]) -> dict[str, RunTexts]:
         if key in wanted:
             try:
                 run = opened.read_parts(file, axtrees="none", screenshots="none", goal_images=False)
-            except files.UnusableFileError:
+            except problems.UnusableFileError:
                 continue
             found[key] = RunTexts(run.goal, run.answer or "")
     if drawn and not found:
-        raise files.SourceError(f"{source}: contains none of the drawn runs, such as {drawn[0]}")
+        raise problems.SourceError(f"{source}: contains none of the drawn runs, such as {drawn[0]}")
     return found

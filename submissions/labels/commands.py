@@ -42,7 +42,7 @@ with lazy_imports():
     from arb.core import suite as core_suite
     from arb.core.suites import targets
     from dataset_script import sample
-    from dataset_script.sources import files, published
+    from dataset_script.sources import problems, published
     from leaderboard.labels import annotations as released
     from leaderboard.labels import labels, source
     from submissions.labels import annotation_service, annotation_state, exchange
@@ -411,7 +411,7 @@ def _datasets(service: SubmissionsApp) -> list[Any]:
     try:
         built = [folder for folder in folders if (folder / published.MANIFEST).is_file()]
         return [published.PublishedDataset(folder) for folder in built]
-    except files.SourceError as problem:
+    except problems.SourceError as problem:
         stop(str(problem), code=1)
 
 

@@ -16,7 +16,7 @@ from arb.core.suites.privacy import fewer_files, noisy_precision, privacy_lines
 from arb.core.suites.profile import OPTIONAL_PAGES, SuiteProfile, read_profile, render_suite_toml
 from dataset_script.__main__ import app
 from dataset_script.new_suite import build_source, source_facts, suggested_rules
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import PublishedDataset
 from dataset_script.tasks import load_tasks
 from tests.support.small_suite import SUITE_IDS

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from dataset_script.sources.base import SourceFile, TrajectorySource
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from arb.core.trajectory import Recording
 from dataset_script.sources.base import TrajectorySource
-from dataset_script.sources.files import SourceError, UnusableFileError
+from dataset_script.sources.problems import SourceError, UnusableFileError
 
 WITH_FOLDER = settings(
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],

@@ -7,7 +7,7 @@ from typing import Any
 from arb.core.trajectory import Recording
 from dataset_script.sources import open_source
 from dataset_script.sources.base import TrajectorySource
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note
 
 
 def write_json(folder: Path, content: Any, name: str = "run.json") -> Path:

@@ -35,7 +35,7 @@ with lazy_imports():
     from arb.judges.run import folder as run_folder
     from dataset_script import commands as dataset_commands
     from dataset_script import new_suite
-    from dataset_script.sources import files as sources
+    from dataset_script.sources import problems as sources
 
 _NO_RUNS = (
     "choose the runs to judge: --split dev or --split test for those of a suite, or --source FOLDER without "

@@ -34,7 +34,7 @@ from arb.judges.types import (
     models_of,
     traits_of,
 )
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 from dataset_script.sources.released_files import ERROR_ENDING, read_judgment
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from arb.core.cli import read_settings
 from arb.core.suite import Suite, load_suite
 from arb.judges.types import OptionsError
 from dataset_script import sample
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import PublishedDataset
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
@@ -23,7 +23,6 @@ from dataset_script.sources.atif.trajectory import (
 )
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
 from dataset_script.sources.files import (
-    UnusableFileError,
     content_of,
     file_stamp,
     files_in,
@@ -32,7 +31,7 @@ from dataset_script.sources.files import (
     released_folders,
     texts_in,
 )
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 _HEAD_BYTES: Final = 1 << 18
@@ -145,6 +144,8 @@ class AtifSource(TrajectorySource):
             reason = state or ", ".join(malformed[:5])
             raise UnusableFileError("crashed" if has_crashed else "no_steps", reason)
         answer = run.finish()
+        found = (usage_in(run.documents), trial and trial.usage)
+        used = {name: each for one in found if one for name, each in asdict(one).items() if each is not None}
         model = valid_text(mapping(document.get("agent")).get("model_name")) or run.model
         recording = Recording(
             trajectory_id=file.trajectory_id,
@@ -154,7 +155,7 @@ class AtifSource(TrajectorySource):
             steps=tuple(run.steps),
             answer=answer,
             state=state,
-            usage=_merged(trial.usage if trial else None, usage_in(run.documents)),
+            usage=RunUsage.of(**used) if used else None,
         )
         return recording, run.notes
 
@@ -331,12 +332,6 @@ def _usage(result: Mapping[str, Any]) -> RunUsage | None:
         "cost_usd": add_up([used.get("cost_usd")]),
     }
     return RunUsage.of(**figures, seconds=add_up([seconds]))
-
-
-def _merged(usage: RunUsage | None, other: RunUsage | None) -> RunUsage | None:
-    """Return ``usage``, with the figures of ``other`` where it has none."""
-    known = {name: each for name, each in asdict(usage).items() if each is not None} if usage else {}
-    return replace(other, **known) if other else usage
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.trajectory import RunUsage, Step
-from dataset_script.sources.files import UnusableFileError, content_of, file_inside, read_json_object
-from dataset_script.sources.steps import Note, in_order
-from dataset_script.sources.values import (
-    MOST_IMAGE_BYTES,
-    add_up,
-    call_text,
-    mapping,
-    objects,
-    valid_text,
-)
+from dataset_script.sources.files import content_of, file_inside, read_json_object
+from dataset_script.sources.problems import Note, UnusableFileError
+from dataset_script.sources.steps import in_order
+from dataset_script.sources.values import MOST_IMAGE_BYTES, add_up, call_text, mapping, objects, valid_text
 
 VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"
@@ -60,15 +54,12 @@ def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
         observation = step.get("observation")
         if not isinstance(observation, dict | None):
             yield f"steps[{place}].observation"
-        for name, members in (("tool_calls", step.get("tool_calls")), ("results", _members(observation))):
+        results = mapping(observation).get("results")
+        for name, members in (("tool_calls", step.get("tool_calls")), ("results", results)):
             if not isinstance(members, list | None):
                 yield f"steps[{place}].{name}"
             elif not all(isinstance(each, dict) for each in members or ()):
                 yield f"a member of steps[{place}].{name}"
-
-
-def _members(observation: Any) -> Any:
-    return mapping(observation).get("results")
 
 
 def usage_in(documents: Sequence[Mapping[str, Any]]) -> RunUsage | None:

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.atif.trajectory import FINAL_CALLS, answer_in
-from dataset_script.sources.files import UnusableFileError, content_of, file_inside
-from dataset_script.sources.steps import Note
+from dataset_script.sources.files import content_of, file_inside
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import (
     MOST_IMAGE_BYTES,
     call_text,

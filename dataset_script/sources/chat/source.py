@@ -4,16 +4,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
 from dataset_script.sources.chat.messages import has_messages, is_message, read_run
-from dataset_script.sources.files import LINES, UnusableFileError, content_of, file_inside, json_files
+from dataset_script.sources.files import LINES, content_of, file_inside, json_files, texts_in
 from dataset_script.sources.json_values import as_utf8, json_values
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import mapping
 
 _HEAD_BYTES: Final = 65_536
@@ -25,7 +24,7 @@ _NOT_CHAT: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:version"\s*:\s*\d+
 """The beginning of a log of Inspect or of browser-use, which may be large."""
 _OWN_FOLDER: Final = frozenset({"chat", "conversation", "history", "interact_messages", "log", "messages"})
 """Usual names of files in a folder of their own. The folder of such a file is named after the task."""
-_PICTURE: Final = re.compile(rb'"(?:file://)?([^":\\]{1,300}\.(?:png|jpe?g|webp|gif))"', re.IGNORECASE)
+_PICTURE: Final = re.compile(rb'("(?:file://)?[^":\\]{1,300}\.(?:png|jpe?g|webp|gif)")', re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +55,9 @@ class ChatSource(TrajectorySource):
     def files_of(self, file: SourceFile) -> Iterator[Path]:
         """Yield the file of a run and the pictures that it names."""
         yield file.path
-        state = file.path.stat()
-        for name in _pictures_in(file.path, state.st_mtime_ns, state.st_size):
+        for name in sorted(texts_in(file.path, _PICTURE)):
             with suppress(UnusableFileError):
-                yield file_inside(name, file.path.parent, self.root)
+                yield file_inside(name.removeprefix("file://"), file.path.parent, self.root)
 
     def runs_in(self, path: Path) -> Iterator[FoundRun]:
         name, values = self.name_of(path), list(json_values(path))
@@ -86,12 +84,6 @@ class ChatSource(TrajectorySource):
                 place=place,
                 problem=problem,
             )
-
-
-@lru_cache(maxsize=8)
-def _pictures_in(path: Path, *_version: int) -> tuple[str, ...]:
-    """Return the texts in a file that are the names of pictures."""
-    return tuple(sorted({name.decode("utf-8", "replace") for name in _PICTURE.findall(content_of(path))}))
 
 
 def _named(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:

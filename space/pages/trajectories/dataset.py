@@ -22,7 +22,7 @@ from arb.core.suite import Suite
 from arb.core.suites.profile import MODALITIES
 from arb.core.suites.targets import Target, default_targets, main_target
 from dataset_script import sample
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import MANIFEST, PublishedDataset
 from space.pages.trajectories.images import (
     RECORDED_BYTES,

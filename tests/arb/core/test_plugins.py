@@ -8,7 +8,7 @@ from arb.judges.endpoints.providers import Provider, catalog_providers, find_pro
 from arb.judges.registry import catalog_judges, digest_of_files, entries, full_name
 from arb.judges.types import Answer, JudgeSession, ModelSettings, View, Wants
 from dataset_script.sources import open_source
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 
 OUR_SERVER = Provider(base_url="http://127.0.0.1:8000/v1", needs_key=False)
 

@@ -22,7 +22,7 @@ from dataset_script import sample
 from dataset_script.build.build import build
 from dataset_script.new_suite import build_source
 from dataset_script.sources.base import Observed
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from tests.support.released_layout import SourceFolder
 from tests.support.text_runs import BROWSING, IDS, IN_A_BROWSER, READING, RUNS
 

@@ -16,7 +16,7 @@ from dataset_script.build.build import build as build_dataset
 from dataset_script.build.parts import choose_suite
 from dataset_script.schema import CONFIGURATIONS, LABEL_COLUMNS, features
 from dataset_script.sources.base import SourceFile
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.verify.check import verify
 from tests.support.released_layout import cleaned, png
 from tests.support.released_layout import step as make_step

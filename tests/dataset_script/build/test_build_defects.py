@@ -17,7 +17,7 @@ from dataset_script.build.build import build as build_dataset
 from dataset_script.build.output import OutputError
 from dataset_script.build.report import lines
 from dataset_script.schema import LABEL_COLUMNS
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.verify.check import verify
 from tests.support.released_layout import cleaned, png
 from tests.support.released_layout import step as make_step

@@ -18,7 +18,7 @@ from dataset_script.build.rows import (
     usage_rows,
     with_images,
 )
-from dataset_script.sources.steps import Note
+from dataset_script.sources.problems import Note
 from tests.support.annotations import by
 from tests.support.released_layout import png
 

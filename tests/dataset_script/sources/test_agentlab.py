@@ -12,8 +12,8 @@ import pytest
 from arb.core.trajectory import Recording
 from dataset_script.sources.agentlab import AgentLabSource
 from dataset_script.sources.axtree import axtree_text
-from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.pickles import read_pickle
+from dataset_script.sources.problems import SourceError, UnusableFileError
 
 GENUINE = Path(__file__).parent / "recorded_by_browsergym"
 """One run that browsergym-experiments 0.14.3 recorded in Chromium, with a scripted agent of our own."""

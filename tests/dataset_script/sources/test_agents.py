@@ -9,7 +9,7 @@ import pytest
 from dataset_script import sample as sample_data
 from dataset_script.sources import open_source
 from dataset_script.sources.agents import AgentFacts, name_agents, settings_in
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from tests.dataset_script.sources.test_agentlab import study  # noqa: F401 - a fixture
 from tests.dataset_script.sources.test_atif import agent, trajectory, write_trial
 from tests.dataset_script.sources.test_inspect_log import LOGS, assistant, log_of, sample

@@ -9,7 +9,7 @@ from hypothesis import given
 
 from dataset_script.sources import open_source
 from dataset_script.sources.atif import AtifSource
-from dataset_script.sources.files import SourceError, UnusableFileError
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 from tests.support.sources import ids, read_one, write_json

@@ -16,8 +16,6 @@ from dataset_script.sources.atif.source import AtifSource
 from dataset_script.sources.base import numbered_ids
 from dataset_script.sources.browser_use import BrowserUseSource
 from dataset_script.sources.files import (
-    SourceError,
-    UnusableFileError,
     file_inside,
     find_links_out,
     is_behind,
@@ -27,6 +25,7 @@ from dataset_script.sources.files import (
 )
 from dataset_script.sources.inspect_log import InspectSource
 from dataset_script.sources.online_mind2web import OnlineMind2WebSource
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
 from dataset_script.sources.values import call_text, id_part, valid_text

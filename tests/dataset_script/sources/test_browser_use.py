@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dataset_script.sources import open_source
 from dataset_script.sources.browser_use import BrowserUseSource
-from dataset_script.sources.files import SourceError, UnusableFileError
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 

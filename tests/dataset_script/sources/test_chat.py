@@ -10,7 +10,7 @@ from hypothesis import given
 
 from dataset_script.sources import open_source
 from dataset_script.sources.chat import ChatSource
-from dataset_script.sources.files import SourceError, UnusableFileError
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 from tests.support.sources import ids, read_one, write_json
 

@@ -18,9 +18,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.pickle_values import PickledObject, RefusedPickle
 from dataset_script.sources.pickles import BrokenPickle, Limits, Machine, read_pickle
+from dataset_script.sources.problems import UnusableFileError
 from tests.conftest import examples
 
 HEADER = b"\x80\x04"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 
 from dataset_script.sources import files, inspect_log, json_values, open_source, values
-from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.inspect_log import InspectSource
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 from tests.support.sources import ids, read_one, write_json

@@ -16,8 +16,8 @@ from dataset_script.build.blind import Blinding
 from dataset_script.build.build import BuildOptions, build
 from dataset_script.new_suite import build_source
 from dataset_script.sources import open_source
-from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.mixed import MixedSource
+from dataset_script.sources.problems import UnusableFileError
 from dataset_script.sources.published import PublishedDataset
 from tests.dataset_script.sources.test_atif import agent, trajectory, user, write_trial
 from tests.dataset_script.sources.test_inspect_log import assistant, log_of, sample

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dataset_script.sources import open_source
-from dataset_script.sources.files import SourceError, UnusableFileError
 from dataset_script.sources.online_mind2web import OnlineMind2WebSource
+from dataset_script.sources.problems import SourceError, UnusableFileError
 from tests.support.golden import assert_golden_source
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 

@@ -7,8 +7,8 @@ from hypothesis import given
 
 from dataset_script.sources import open_source
 from dataset_script.sources.androidworld import AndroidWorldSource
-from dataset_script.sources.files import UnusableFileError
 from dataset_script.sources.osworld import OSWorldSource
+from dataset_script.sources.problems import UnusableFileError
 from tests.support.json_values import WITH_FOLDER, mutated, read_or_refused
 from tests.support.sources import ids, read_one
 

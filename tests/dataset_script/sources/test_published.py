@@ -4,7 +4,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from dataset_script.build.build import build
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import SourceError
 from dataset_script.sources.published import PublishedDataset, PublishedSource
 from tests.support.released_layout import step as make_step
 

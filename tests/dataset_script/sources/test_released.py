@@ -3,10 +3,9 @@ import json
 import pytest
 
 from dataset_script.sources import open_source
-from dataset_script.sources.files import SourceError
+from dataset_script.sources.problems import Note, SourceError
 from dataset_script.sources.published import PublishedSource
 from dataset_script.sources.released import ReleasedSource
-from dataset_script.sources.steps import Note
 from tests.support.released_layout import cleaned
 from tests.support.released_layout import step as make_step
 

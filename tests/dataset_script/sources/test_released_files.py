@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 from dataset_script.sources.released import ReleasedSource
 from dataset_script.sources.released_files import (
     CleanedFile,
