@@ -188,8 +188,7 @@ class Call:
     tools: tuple[Tool, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class TokenProbability:
+class TokenProbability(NamedTuple):
     """A token of a reply and its alternatives (``rivals``), each with a log-probability."""
 
     token: str

@@ -21,9 +21,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from arb.judges.endpoints.providers import address_of
 from arb.judges.engine.storage import ANSWERS, LineFile, complete_lines, storing
-from arb.judges.types import Call, Image, Message, ModelSettings, Reply, TokenProbability, Tool, ToolCall
+from arb.judges.types import Call, Image, Message, ModelSettings, Reply, Tool
 
 if TYPE_CHECKING:
     from arb.judges.engine.answers import AnswerStore
@@ -286,8 +288,9 @@ def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | 
         record = json.loads(line)
         if not_before is not None and record.get("at", 0.0) < not_before:
             return None
-        return _reply_of(record["reply"]) if record["answer"] == key else None
-    except (ValueError, KeyError, TypeError):
+        fields_of_reply = record["reply"] | {"is_from_cache": True}
+        return msgspec.convert(fields_of_reply, Reply) if record["answer"] == key else None
+    except (ValueError, KeyError, TypeError, AttributeError, msgspec.MsgspecError):
         return None
 
 
@@ -307,20 +310,6 @@ def _record_of(reply: Reply) -> dict[str, Any]:
     """Return the fields of a reply as a JSON object, without those that have their default value."""
     values = {name: getattr(reply, name) for name in _DEFAULTS}
     record = {name: value for name, value in values.items() if value != _DEFAULTS[name]}
-    if reply.logprobs is not None:
-        record["logprobs"] = [[each.token, each.logprob, each.rivals] for each in reply.logprobs]
     if reply.tool_calls:
         record["tool_calls"] = list(map(asdict, reply.tool_calls))
     return record
-
-
-def _reply_of(record: dict[str, Any]) -> Reply:
-    values = {name: value for name, value in record.items() if name in _DEFAULTS}
-    values["dropped"] = tuple(values.get("dropped", ()))
-    values["tool_calls"] = tuple(ToolCall(**each) for each in values.get("tool_calls", ()))
-    if values.get("logprobs") is not None:
-        values["logprobs"] = tuple(
-            TokenProbability(token, logprob, tuple((str(rival), p) for rival, p in rivals))
-            for token, logprob, rivals in values["logprobs"]
-        )
-    return Reply(**values | {"is_from_cache": True})
