@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
-from arb.core.predictions.findings import Finding, error, quoted, row_finding
+from arb.core.predictions.findings import Finding, finding, finding_in_rows, quoted
 from arb.core.predictions.raw import (
     MISSING,
     RawTable,
@@ -69,11 +69,9 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     if not width:
         _, findings = settle_header([], limits)
     if uneven:
-        problem = f"a different number of fields than the header, which has {width}"
-        advice = "Quote cells that contain the delimiter, and write every field."
         rows = list(uneven)
         findings.append(
-            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[rows[i]]:,}")
+            finding_in_rows("field_count", rows, show=lambda i: f"{uneven[rows[i]]:,}", width=width)
         )
     findings += blank_rows([number for number in blank if number < last])
     if not kept:
@@ -128,26 +126,11 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
         what = "a quote is opened and not closed"
     else:
         what = "a quote inside a cell is not doubled, or one is opened and not closed"
-    message = (
-        f"{what} in row {number}, which starts on line {line}, so no row was read. "
-        'Quote the whole cell and write a quote inside it twice ("").'
-    )
-    return Finding("error", "broken_quotes", message, (number,), 1)
+    return finding("broken_quotes", rows=[number], what=what, row=number, line=line)
 
 
-_BAD_LINES = {
-    "invalid_json": ("invalid JSON", "Write one complete JSON object on each line."),
-    "not_an_object": (
-        "something other than a JSON object",
-        'Write an object with keys: {"trajectory_id": "…", "success": true}.'
-    ),
-    "duplicate_key": ("the same key twice", "Keep one of them."),
-}  # fmt: skip
-"""Problem and advice by code of the finding."""
-_JSON_ARRAY: Final = (
-    "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
-    'or commas between them (pandas: to_json(path, orient="records", lines=True)).'
-)
+_BAD_LINES: Final = ("invalid_json", "not_an_object", "duplicate_key")
+"""The findings about lines of JSONL."""
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
@@ -156,7 +139,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     The table is None if the text is a JSON array, or if it has no rows or too many.
     """
     if text.lstrip()[:1] == "[":
-        return None, [error("json_array", _JSON_ARRAY)]
+        return None, [finding("json_array")]
     body = text.rstrip()
     if body.count("\n") >= limits.max_rows:
         return None, [too_many_rows(limits)]
@@ -197,12 +180,9 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         rows.append(row)
         numbers.append(number)
     findings = []
-    for code, (problem, advice) in _BAD_LINES.items():
-        if found := bad[code]:
-            details = list(found.values())
-            findings.append(
-                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
-            )
+    for code, found in bad.items():
+        if found:
+            findings.append(finding_in_rows(code, list(found), show=list(found.values()).__getitem__))
     findings += blank_rows(blank)
     if not rows:
         return None, without_rows(findings)
