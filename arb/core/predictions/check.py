@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -148,7 +148,7 @@ class SplitCheck:
             close = _closest(spelled, self.ids) if i < _SUGGESTIONS else ""
             return f" (did you mean {quoted_id(close)}?)" if close else ""
 
-        places = {"suite": quoted(self.suite.name), "split": self.split, "other": other}
+        places: dict[str, Any] = {"suite": quoted(self.suite.name), "split": self.split, "other": other}
         wrong = _id_error(self.table, malformed, "malformed_id")
         wrong += _id_error(self.table, unknown, "unknown_id", hint, **places)
         return [
@@ -209,15 +209,16 @@ class SplitCheck:
             named.append(f"and {len(absent) - MAX_EXAMPLES:,} more")
         unread = sum(each.count for each in self.earlier if each.code in UNREAD_ROW_CODES)
         maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
-        words = {
+        words: dict[str, Any] = {
+            "absent": len(absent),
+            "expected": len(expected),
             "nouns": "trajectories" if levels == {"run"} else "trajectories, steps and parts",
             "split": self.split,
             "named": "; ".join(named),
             "maybe": maybe,
             "target": answered[0].name,
         }
-        counts = {"absent": len(absent), "expected": len(expected)}
-        return [finding("missing_id", count=len(absent), column="trajectory_id", **counts, **words)]
+        return [finding("missing_id", count=len(absent), column="trajectory_id", **words)]
 
     def verdict_findings(self) -> list[Finding]:
         """Return findings about targets whose verdicts are all the same, and about missing verdicts."""
@@ -236,17 +237,16 @@ class SplitCheck:
         noun = "trajectories" if main.level == "run" else f"{main.level}s"
         if not answered.any():
             values = "true or false" if main.type == "binary" else "a value"
-            words = {"values": values, "noun": noun}
-            findings.append(finding("no_verdicts", count=table.rows, column=main.name, **words))
+            about = finding("no_verdicts", count=table.rows, column=main.name, values=values, noun=noun)
+            findings.append(about)
         elif covered < LOW_COVERAGE * expected:
             rules = {
                 "negative": f" The ranking counts the rest as no {main.title.lower()}.",
                 "wrong": " The ranking counts the rest as wrong.",
             }
-            counts = {"covered": covered, "expected": expected, "share": covered / expected}
-            words = {"noun": noun, "rule": rules.get(main.missing, "")}
-            missing = expected - covered
-            findings.append(finding("low_coverage", count=missing, column=main.name, **counts, **words))
+            counts: dict[str, Any] = {"covered": covered, "expected": expected, "share": covered / expected}
+            counts |= {"noun": noun, "rule": rules.get(main.missing, "")}
+            findings.append(finding("low_coverage", count=expected - covered, column=main.name, **counts))
         return findings
 
 

@@ -84,14 +84,14 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
         for column, spellings in doubled.items()
     ]
     found = f"the file has {quoted_names(stripped)}" if any(stripped) else "the file has no column names"
-    for name, column in columns.items():
-        if column.is_required and name not in known:
-            null = "; null is allowed as a value" if column.target else ""
+    for name, about in columns.items():
+        if about.is_required and name not in known:
+            null = "; null is allowed as a value" if about.target else ""
             findings.append(finding("missing_column", column=name, found=found, null=null))
-    count, most = len(names), limits.max_columns
-    if count > most:
-        words = {"columns": counted(count, "column"), "most": most, "known": ", ".join(columns)}
-        findings.append(finding("too_many_columns", count=count, **words))
+    n, most = len(names), limits.max_columns
+    if n > most:
+        number, listed = counted(n, "column"), ", ".join(columns)
+        findings.append(finding("too_many_columns", count=n, columns=number, most=most, known=listed))
     if unknown:
         listed = quoted_names(unknown, partial(_with_hint, columns=tuple(columns)))
         number = counted(len(unknown), "unknown column")

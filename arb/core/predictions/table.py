@@ -238,7 +238,7 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable, main: Target) -> li
     cells = raw.columns[main.name]
     silent = [i for i in silent if target_code(cells[i], main) == NO_ANSWER]
     findings: list[Finding] = []
-    where: dict[str, str] = {"column": "state", "target": main.name}
+    where: dict[str, Any] = {"column": "state", "target": main.name}
     if contradicting:
         rows = [raw.row_numbers[i] for i in contradicting]
         words = [quoted(states[i]) for i in contradicting[:MAX_EXAMPLES]]
