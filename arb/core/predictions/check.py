@@ -101,7 +101,7 @@ _FEWEST_FOR_CONSTANT: Final = 10
 
 
 @dataclass(frozen=True, eq=False)
-class SplitCheck:
+class _SplitCheck:
     """A table's rows and the items of a split. ``earlier`` are the reader's findings about the file."""
 
     table: Predictions
@@ -311,7 +311,7 @@ def check(
     """Check the results of `read_predictions` against a split. Raises SuiteError for an unknown split."""
     items, main = suite.items(split), suite.main_target
     codes, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
-    checked = None if table is None else SplitCheck(table, suite, split, findings)
+    checked = None if table is None else _SplitCheck(table, suite, split, findings)
     if checked is not None:
         codes, positions = checked.table.codes(main.name), checked.positions
     found = list(findings)

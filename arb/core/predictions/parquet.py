@@ -19,7 +19,6 @@ from arb.core.predictions.raw import (
     RawTable,
     ReadingLimits,
     settle_header,
-    too_many_rows,
     without_rows,
 )
 
@@ -57,7 +56,7 @@ def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None
 def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
     file = open_parquet(content)
     if file.metadata.num_rows > limits.max_rows:
-        return None, [too_many_rows(limits)]
+        return None, [finding("too_many_rows", most=limits.max_rows)]
     names = file.schema_arrow.names
     known, findings = settle_header(names, limits)
     doubled = {each.column for each in findings if each.code == "duplicate_column"}
@@ -79,7 +78,7 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
     text = [name for name in wanted.values() if _is_any_of(schema.field(name).type, _TEXT_TYPES)]
     columns = _columns(open_parquet(content, text), wanted, limits)
     if columns is None:
-        return None, [*findings, too_many_rows(limits)]
+        return None, [*findings, finding("too_many_rows", most=limits.max_rows)]
     return RawTable(range(1, len(next(iter(columns.values()))) + 1), columns), findings
 
 

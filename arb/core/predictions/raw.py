@@ -99,10 +99,6 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
     return known, findings
 
 
-def too_many_rows(limits: ReadingLimits) -> Finding:
-    return finding("too_many_rows", most=limits.max_rows)
-
-
 def without_rows(findings: list[Finding]) -> list[Finding]:
     """Return the findings about a file without rows. An error is added unless they contain one."""
     has_errors = any(each.level == "error" for each in findings)

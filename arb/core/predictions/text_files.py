@@ -20,7 +20,6 @@ from arb.core.predictions.raw import (
     ReadingLimits,
     blank_rows,
     settle_header,
-    too_many_rows,
     without_rows,
 )
 
@@ -40,7 +39,9 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 
     The table is None if the file has no rows or too many, or if the quotes do not match.
     """
-    _allow_long_cells(limits.max_cell_chars)
+    # The csv module has one limit for the whole process, 131,072 by default. It is only ever raised, so that
+    # threads cannot undo each other's change. The size of the file still limits the work.
+    csv.field_size_limit(max(csv.field_size_limit(), limits.max_cell_chars))
     known: dict[str, int] = {}
     findings: list[Finding] = []
     width = 0  # number of columns, once the header was read
@@ -51,7 +52,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     try:
         for number, record in numbered_records(text, limits.columns):
             if number > limits.max_rows + 1:
-                return None, [too_many_rows(limits)]
+                return None, [finding("too_many_rows", most=limits.max_rows)]
             if not any(map(str.strip, record)):
                 blank.append(number)
             elif not width:
@@ -112,13 +113,6 @@ def _delimiter(text: str, columns: Mapping[str, PredictionColumn]) -> str:
     return max(_DELIMITERS, key=known)
 
 
-def _allow_long_cells(max_cell_chars: int) -> None:
-    # The csv module has one limit for the whole process, 131,072 by default. It is only ever raised, so that
-    # threads cannot undo each other's change. The size of the file still limits the work.
-    if csv.field_size_limit() < max_cell_chars:
-        csv.field_size_limit(max_cell_chars)
-
-
 def _broken(number: int, line: int, problem: csv.Error) -> Finding:
     if "field larger" in str(problem):
         what = "a cell is too long, or a quote is opened and not closed"
@@ -142,7 +136,7 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         return None, [finding("json_array")]
     body = text.rstrip()
     if body.count("\n") >= limits.max_rows:
-        return None, [too_many_rows(limits)]
+        return None, [finding("too_many_rows", most=limits.max_rows)]
     rows: list[Mapping[str, object]] = []
     numbers: list[int] = []
     blank: list[int] = []
