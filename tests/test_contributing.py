@@ -233,8 +233,12 @@ def test_a_finding_is_reported_by_the_check(copy):
         found=(
             "arb/core/predictions/check.py",
             "        found += checked.id_findings() + checked.verdict_findings()\n",
-            "        if checked.table.rows == 2:\n"
-            '            found.append(warning("two_rows", "the file has two rows.", count=2))\n',
+            '        if checked.table.rows == 2:\n            found.append(finding("two_rows", count=2))\n',
+        ),
+        words=(
+            "arb/core/predictions/findings.toml",
+            "",
+            '\n[two_rows]\nlevel = "warning"\nmessage = "the file has two rows."\n',
         ),
     )
     (copy.folder / "two.csv").write_text("trajectory_id,success\na/b/c,true\na/b/d,false\n")

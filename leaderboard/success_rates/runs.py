@@ -19,9 +19,9 @@ from pydantic import TypeAdapter, ValidationError
 from arb.core.annotation import Annotation
 from arb.core.ids import TrajectoryId, reading_key, task_key
 from arb.core.predictions.check import rows_by_id
-from arb.core.predictions.findings import Finding, error, quoted_id, row_finding, warning
+from arb.core.predictions.findings import Finding, error, finding, quoted_id, row_finding, warning
 from arb.core.predictions.parser_pool import ReadResult, read_in_process
-from arb.core.predictions.raw import ReadingLimits, recognise, to_text, too_many_rows
+from arb.core.predictions.raw import ReadingLimits, recognise, to_text
 from arb.core.predictions.table import Predictions
 from arb.core.suites.targets import Target, default_targets, outcome_target
 from arb.core.vocabulary import NO_VERDICT
@@ -535,7 +535,7 @@ def read_outcome_labels(content: bytes, limits: ReadingLimits) -> tuple[Predicti
     if annotations is None:
         return _read_answers(content, limits, LABEL_NAMES)
     if len(annotations) > limits.max_rows:
-        return None, [too_many_rows(limits)]
+        return None, [finding("too_many_rows", most=limits.max_rows)]
     first: dict[str, tuple[int, Annotation]] = {}
     for number, annotation in enumerate(annotations, start=1 if file_format == "parquet" else 2):
         if annotation.level == "run":

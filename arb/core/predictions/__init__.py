@@ -8,11 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from arb.core.lazy import lazy_imports
-from arb.core.predictions.findings import error
+from arb.core.predictions.findings import finding
 from arb.core.predictions.raw import (
     UTF8_MARK,
     ReadingLimits,
-    damaged_parquet,
     has_parquet_footer,
     recognise,
     too_large,
@@ -51,10 +50,10 @@ def read_predictions(
     if len(content) > limits.max_bytes:
         return None, [too_large(len(content), limits.max_bytes)]
     if not content.removeprefix(UTF8_MARK).strip(b" \t\r\n"):
-        return None, [error("empty_file", "the file is empty. Write one row per trajectory of the split.")]
+        return None, [finding("empty_file")]
     is_parquet = recognise(content) == "parquet"
     if is_parquet and not has_parquet_footer(content):  # do not start a process for junk
-        return None, [damaged_parquet("it has no footer, so it is cut off or not Parquet")]
+        return None, [finding("invalid_parquet", why="it has no footer, so it is cut off or not Parquet")]
     if not is_parquet and (parsers is None or (len(content) <= SMALL_BYTES and not isolated)):
         return parser_pool.call_reader(reader, content, limits)
     if parsers is not None:

@@ -4,7 +4,7 @@ import difflib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,11 +15,10 @@ from arb.core.predictions.findings import (
     UNREAD_ROW_CODES,
     Finding,
     counted,
-    error,
+    finding,
+    finding_in_rows,
     quoted,
     quoted_id,
-    row_finding,
-    warning,
 )
 from arb.core.predictions.replacements import find_replacement
 from arb.core.predictions.table import Codes, Predictions, is_answered
@@ -59,21 +58,18 @@ def rows_by_id(table: Predictions, has_parts: bool = True) -> tuple[dict[str, in
             malformed.append(row)
         elif found.setdefault(reading_key(spelled), row) != row:
             repeated.append(row)
-    advice = "Keep one row per trajectory."
-    return found, _malformed(table, malformed) + _id_error(
-        table, repeated, "duplicate_id", "a trajectory that is also in an earlier row", advice
-    )
+    wrong = _id_error(table, malformed, "malformed_id") + _id_error(table, repeated, "repeated_id")
+    return found, wrong
 
 
 def _id_error(
     table: Predictions,
     rows: Sequence[int],
-    code: str,
-    problem: str,
-    advice: str,
+    name: str,
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
+    **words: str,
 ) -> list[Finding]:
-    """Return an error about the ids in ``rows``, if any. It shows ``hint(i, id)`` after the id."""
+    """Return the finding ``name`` about ids in ``rows``, if any. It shows ``hint(i, id)`` after the id."""
     if not rows:
         return []
 
@@ -82,15 +78,10 @@ def _id_error(
         return quoted_id(spelled) + hint(i, spelled)
 
     numbers = table.numbers_of(rows)
-    finding = row_finding("error", code, problem, numbers, advice, column="trajectory_id", show=show)
+    found = finding_in_rows(name, numbers, column="trajectory_id", show=show, **words)
     by_number = dict(zip(numbers, rows, strict=True))
-    ids = tuple(table.trajectory_ids[by_number[n]] for n in finding.rows[:MOST_IDS])
-    return [replace(finding, ids=ids)]
-
-
-def _malformed(table: Predictions, rows: Sequence[int]) -> list[Finding]:
-    problem = "an id that is not of the form <benchmark>/<agent>/<task_id>"
-    return _id_error(table, rows, "malformed_id", problem, "Write the id as released.")
+    ids = tuple(table.trajectory_ids[by_number[n]] for n in found.rows[:MOST_IDS])
+    return [replace(found, ids=ids)]
 
 
 def _closest(spelled: str, ids: Sequence[str]) -> str:
@@ -110,7 +101,7 @@ _FEWEST_FOR_CONSTANT: Final = 10
 
 
 @dataclass(frozen=True, eq=False)
-class SplitCheck:
+class _SplitCheck:
     """A table's rows and the items of a split. ``earlier`` are the reader's findings about the file."""
 
     table: Predictions
@@ -152,26 +143,20 @@ class SplitCheck:
                 kinds[spelled] = malformed if _is_malformed(spelled) else unknown
             kinds[spelled].append(row)
         other = next(name for name in SPLITS if name != self.split)
-        problem = f"a trajectory of {other}, not of {self.split}"
-        advice = f"Remove these rows, or check the file with --split {other}."
-        wrong = [*_malformed(self.table, malformed), *self._unknown(unknown)]
-        return [
-            *self._with_corrections(wrong, [*malformed, *unknown]),
-            *_id_error(self.table, elsewhere, "wrong_split", problem, advice),
-            *self._duplicates(),
-            *self._missing(),
-        ]
 
-    def _unknown(self, rows: Sequence[int]) -> list[Finding]:
         def hint(i: int, spelled: str) -> str:
             close = _closest(spelled, self.ids) if i < _SUGGESTIONS else ""
             return f" (did you mean {quoted_id(close)}?)" if close else ""
 
-        problem = f"an id that is not in the suite {quoted(self.suite.name)}"
-        advice = (
-            f"Correct or remove them. `arb submissions template --split {self.split}` lists the valid ids."
-        )
-        return _id_error(self.table, rows, "unknown_id", problem, advice, hint)
+        places: dict[str, Any] = {"suite": quoted(self.suite.name), "split": self.split, "other": other}
+        wrong = _id_error(self.table, malformed, "malformed_id")
+        wrong += _id_error(self.table, unknown, "unknown_id", hint, **places)
+        return [
+            *self._with_corrections(wrong, [*malformed, *unknown]),
+            *_id_error(self.table, elsewhere, "wrong_split", **places),
+            *self._duplicates(),
+            *self._missing(),
+        ]
 
     def _with_corrections(self, findings: Sequence[Finding], rows: Sequence[int]) -> list[Finding]:
         """Return findings about wrong ids with what the first ids probably mean.
@@ -207,11 +192,7 @@ class SplitCheck:
         for row in doubled:
             first.setdefault(int(positions[row]), row)
         doubled.sort(key=lambda row: (first[int(positions[row])], row))
-        problem = "a trajectory that is also in another row"
-        advice = (
-            "Keep one row per trajectory. An id with .resized or .improved is the same as the id without it."
-        )
-        return _id_error(self.table, doubled, "duplicate_id", problem, advice)
+        return _id_error(self.table, doubled, "duplicate_id")
 
     def _missing(self) -> list[Finding]:
         """Return an error about items without a row, at the levels of the targets that the file answers."""
@@ -226,15 +207,18 @@ class SplitCheck:
         named = [*map(_quoted_item, absent[:MAX_EXAMPLES])]
         if len(absent) > MAX_EXAMPLES:
             named.append(f"and {len(absent) - MAX_EXAMPLES:,} more")
-        unread = sum(finding.count for finding in self.earlier if finding.code in UNREAD_ROW_CODES)
+        unread = sum(each.count for each in self.earlier if each.code in UNREAD_ROW_CODES)
         maybe = f" {counted(unread, 'row')} could not be read and may contain some of them." if unread else ""
-        nouns = "trajectories" if levels == {"run"} else "trajectories, steps and parts"
-        message = (
-            f"trajectory_id: {len(absent):,} of {len(expected):,} {nouns} of {self.split} have no row "
-            f"({'; '.join(named)}).{maybe} Write a row for each, with {answered[0].name} null if there is no "
-            "verdict."
-        )
-        return [error("missing_id", message, count=len(absent), column="trajectory_id")]
+        words: dict[str, Any] = {
+            "absent": len(absent),
+            "expected": len(expected),
+            "nouns": "trajectories" if levels == {"run"} else "trajectories, steps and parts",
+            "split": self.split,
+            "named": "; ".join(named),
+            "maybe": maybe,
+            "target": answered[0].name,
+        }
+        return [finding("missing_id", count=len(absent), column="trajectory_id", **words)]
 
     def verdict_findings(self) -> list[Finding]:
         """Return findings about targets whose verdicts are all the same, and about missing verdicts."""
@@ -253,18 +237,16 @@ class SplitCheck:
         noun = "trajectories" if main.level == "run" else f"{main.level}s"
         if not answered.any():
             values = "true or false" if main.type == "binary" else "a value"
-            message = f"{main.name}: no row has a verdict. Write {values} for the {noun} that were judged."
-            findings.append(error("no_verdicts", message, count=table.rows, column=main.name))
+            about = finding("no_verdicts", count=table.rows, column=main.name, values=values, noun=noun)
+            findings.append(about)
         elif covered < LOW_COVERAGE * expected:
-            rule = {
+            rules = {
                 "negative": f" The ranking counts the rest as no {main.title.lower()}.",
                 "wrong": " The ranking counts the rest as wrong.",
             }
-            message = (
-                f"{main.name}: only {covered:,} of {expected:,} {noun} have a verdict "
-                f"({covered / expected:.1%}).{rule.get(main.missing, '')} Add their verdicts."
-            )
-            findings.append(warning("low_coverage", message, count=expected - covered, column=main.name))
+            counts: dict[str, Any] = {"covered": covered, "expected": expected, "share": covered / expected}
+            counts |= {"noun": noun, "rule": rules.get(main.missing, "")}
+            findings.append(finding("low_coverage", count=expected - covered, column=main.name, **counts))
         return findings
 
 
@@ -329,13 +311,12 @@ def check(
     """Check the results of `read_predictions` against a split. Raises SuiteError for an unknown split."""
     items, main = suite.items(split), suite.main_target
     codes, positions = np.empty(0, dtype=np.int8), np.empty(0, dtype=np.int64)
-    checked = None if table is None else SplitCheck(table, suite, split, findings)
+    checked = None if table is None else _SplitCheck(table, suite, split, findings)
     if checked is not None:
         codes, positions = checked.table.codes(main.name), checked.positions
     found = list(findings)
     if not items:
-        message = f"the suite {quoted(suite.name)} has no trajectories in {split}. Choose another split."
-        found.append(error("empty_split", message))
+        found.append(finding("empty_split", suite=quoted(suite.name), split=split))
     elif checked is not None:
         found += checked.id_findings() + checked.verdict_findings()
     found.sort(key=lambda finding: finding.level != "error")
@@ -392,5 +373,5 @@ def _constant(target: Target, codes: np.ndarray | None, is_known: NDArray[np.boo
     if decided.size < _FEWEST_FOR_CONSTANT or decided.min() != decided.max():
         return []
     word = ("false", "true")[decided[0]] if target.type == "binary" else target.values[decided[0]]
-    message = f"{target.name}: all {decided.size:,} verdicts are {word}. Check that this is intended."
-    return [warning("constant_verdicts", message, count=int(decided.size), column=target.name)]
+    number = int(decided.size)
+    return [finding("constant_verdicts", count=number, column=target.name, number=number, word=word)]

@@ -1,8 +1,10 @@
 """Findings: the problems found in a prediction file, a source of runs or a built dataset."""
 
+import tomllib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import Final, Literal
 
 Level = Literal["error", "warning"]
@@ -10,6 +12,8 @@ Level = Literal["error", "warning"]
 MAX_ROWS_NAMED: Final = 1_000
 MAX_EXAMPLES: Final = 5
 MAX_QUOTED_CHARS: Final = 80
+
+_TEXTS: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text(encoding="utf-8"))
 
 UNREAD_ROW_CODES: Final = frozenset({"invalid_json", "not_an_object", "field_count"})
 """Codes of findings about rows that cannot be read, so that their ids are unknown."""
@@ -64,6 +68,32 @@ def error(
 def warning(code: str, message: str, *, count: int = 1, column: str | None = None) -> Finding:
     """Return a warning about the whole file."""
     return Finding("warning", code, message, count=count, column=column)
+
+
+def finding(
+    name: str, *, rows: Sequence[int] = (), count: int = 1, column: str | None = None, **words: object
+) -> Finding:
+    """Return the finding ``name`` of findings.toml about the file or a column, with ``words`` filled in."""
+    about = _TEXTS[name]
+    message = f"{column}: " if column else ""
+    message += about["message"].format(**words)
+    level, code = about.get("level", "error"), about.get("code", name)
+    return Finding(level, code, message, tuple(rows[:MAX_ROWS_NAMED]), count, column)
+
+
+def finding_in_rows(
+    name: str,
+    rows: Sequence[int],
+    *,
+    column: str | None = None,
+    show: Callable[[int], str] | None = None,
+    **words: object,
+) -> Finding:
+    """Return the `row_finding` with this name in findings.toml, with ``words`` filled in."""
+    about = _TEXTS[name]
+    level, code, of = about.get("level", "error"), about.get("code", name), about.get("of", "row")
+    problem, advice = about["problem"].format(**words), about["advice"].format(**words)
+    return row_finding(level, code, problem, rows, advice, column=column, show=show, of=of)
 
 
 def row_finding(

@@ -14,13 +14,11 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from arb.core.predictions.findings import Finding, counted, error, quoted
+from arb.core.predictions.findings import Finding, counted, finding, quoted
 from arb.core.predictions.raw import (
     RawTable,
     ReadingLimits,
-    damaged_parquet,
     settle_header,
-    too_many_rows,
     without_rows,
 )
 
@@ -52,23 +50,21 @@ def read_parquet(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None
     except Exception as problem:
         # Damaged bytes make the library raise nearly anything: ArrowException, OSError, KeyError,
         # UnicodeDecodeError, MemoryError …
-        return None, [damaged_parquet(quoted(str(problem))[1:-1])]
+        return None, [finding("invalid_parquet", why=quoted(str(problem))[1:-1])]
 
 
 def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
     file = open_parquet(content)
     if file.metadata.num_rows > limits.max_rows:
-        return None, [too_many_rows(limits)]
+        return None, [finding("too_many_rows", most=limits.max_rows)]
     names = file.schema_arrow.names
     known, findings = settle_header(names, limits)
-    doubled = {finding.column for finding in findings if finding.code == "duplicate_column"}
+    doubled = {each.column for each in findings if each.code == "duplicate_column"}
     wanted: dict[str, str] = {}
     for column, position in known.items():
         arrow_type = file.schema_arrow.field(position).type
         if not _is_any_of(arrow_type, _READ_TYPES):
-            name = quoted(str(arrow_type))[1:-1]
-            message = f"{column}: the column has the type {name}. Write booleans, numbers or text."
-            findings.append(error("wrong_type", message, column=column))
+            findings.append(finding("wrong_type", column=column, type=quoted(str(arrow_type))[1:-1]))
         elif column not in doubled and (column != _NOT_KEPT or limits.keep_reasoning):
             wanted[column] = names[position]
     refusal = _refusal(file.metadata, wanted, limits)
@@ -82,7 +78,7 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
     text = [name for name in wanted.values() if _is_any_of(schema.field(name).type, _TEXT_TYPES)]
     columns = _columns(open_parquet(content, text), wanted, limits)
     if columns is None:
-        return None, [*findings, too_many_rows(limits)]
+        return None, [*findings, finding("too_many_rows", most=limits.max_rows)]
     return RawTable(range(1, len(next(iter(columns.values()))) + 1), columns), findings
 
 
@@ -102,15 +98,11 @@ def _refusal(metadata: pq.FileMetaData, wanted: Mapping[str, str], limits: Readi
     """Return an error if the wanted columns are too large according to the footer, else None."""
     schema = metadata.schema
     if any(schema.column(i).length > _MAX_FIXED_WIDTH for i in _leaves(metadata, wanted.values())):
-        return error("wrong_type", "the fixed-length values of a column are too wide. Write text or numbers.")
+        return finding("too_wide")
     unpacked = unpacked_bytes(metadata, wanted.values())
     if unpacked <= limits.max_unpacked_bytes:
         return None
-    return error(
-        "too_large",
-        f"the columns take {counted(unpacked, 'byte')} when unpacked; at most {limits.max_unpacked_bytes:,} "
-        "are accepted. Write one short row per trajectory.",
-    )
+    return finding("too_large_unpacked", size=counted(unpacked, "byte"), most=limits.max_unpacked_bytes)
 
 
 def unpacked_bytes(metadata: pq.FileMetaData, names: Iterable[str]) -> int:

@@ -25,8 +25,8 @@ from typing import Any, Final, Self, TypeVar
 import msgspec
 import numpy as np
 
-from arb.core.predictions.findings import Finding, error
-from arb.core.predictions.raw import ReadingLimits, damaged_parquet, recognise, to_text
+from arb.core.predictions.findings import Finding, finding
+from arb.core.predictions.raw import ReadingLimits, recognise, to_text
 from arb.core.predictions.table import NUMBER_COLUMNS, Predictions, to_table
 from arb.core.predictions.text_files import read_csv, read_jsonl
 
@@ -93,9 +93,8 @@ def call_reader(reader: str, content: bytes, limits: ReadingLimits) -> Any:
 
 def _unreadable(content: bytes, why: str) -> ReadResult:
     if recognise(content) == "parquet":
-        return None, [damaged_parquet(why)]
-    message = f"the file cannot be read ({why}). Send a smaller file, or write this one again."
-    return None, [error("unreadable", message)]
+        return None, [finding("invalid_parquet", why=why)]
+    return None, [finding("unreadable", why=why)]
 
 
 class WorkerFailed(Exception):
@@ -290,7 +289,7 @@ def _bound(what: str, bound: int) -> None:
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
     """Return a table and findings as a JSON object, in which a text that many rows share occurs once."""
-    answer: dict[str, object] = {"findings": [asdict(finding) for finding in findings]}
+    answer: dict[str, object] = {"findings": [asdict(each) for each in findings]}
     if table is not None:
         answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}
         answer["numbers"] = {name: numbers.tolist() for name, numbers in table.numbers.items()}

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from arb.core.ids import Trajectory
 from arb.core.predictions.cells import ABSENT, EMPTY_ID, NO_NUMBER, TOO_LONG, Problem, meaning_of, target_code
 from arb.core.predictions.columns import PredictionColumn
-from arb.core.predictions.findings import Finding, quoted, row_finding
+from arb.core.predictions.findings import MAX_EXAMPLES, Finding, finding_in_rows, quoted, row_finding
 from arb.core.predictions.raw import RawTable, ReadingLimits
 from arb.core.suites.targets import NO_ANSWER, Target, default_targets, main_target, scored
 
@@ -237,28 +237,13 @@ def _state_findings(typed: Mapping[str, Any], raw: RawTable, main: Target) -> li
     # A cell with an error has no verdict either, but is reported already.
     cells = raw.columns[main.name]
     silent = [i for i in silent if target_code(cells[i], main) == NO_ANSWER]
-    findings = []
+    findings: list[Finding] = []
+    where: dict[str, Any] = {"column": "state", "target": main.name}
     if contradicting:
-        findings.append(
-            row_finding(
-                "error",
-                "state_contradicts_verdict",
-                f"a verdict on {main.name}, but a state other than ok",
-                [raw.row_numbers[i] for i in contradicting],
-                f"Write null for {main.name}, or ok for the state.",
-                column="state",
-                show=lambda i: quoted(states[contradicting[i]]),
-            )
-        )
+        rows = [raw.row_numbers[i] for i in contradicting]
+        words = [quoted(states[i]) for i in contradicting[:MAX_EXAMPLES]]
+        findings.append(finding_in_rows("state_contradicts_verdict", rows, show=words.__getitem__, **where))
     if silent:
-        findings.append(
-            row_finding(
-                "warning",
-                "state_without_verdict",
-                f"the state ok, but no verdict on {main.name}",
-                [raw.row_numbers[i] for i in silent],
-                "Write the verdict, or the state that explains why there is none.",
-                column="state",
-            )
-        )
+        rows = [raw.row_numbers[i] for i in silent]
+        findings.append(finding_in_rows("state_without_verdict", rows, **where))
     return findings

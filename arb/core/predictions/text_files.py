@@ -13,14 +13,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
-from arb.core.predictions.findings import Finding, error, quoted, row_finding
+from arb.core.predictions.findings import Finding, finding, finding_in_rows, quoted
 from arb.core.predictions.raw import (
     MISSING,
     RawTable,
     ReadingLimits,
     blank_rows,
     settle_header,
-    too_many_rows,
     without_rows,
 )
 
@@ -40,7 +39,9 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 
     The table is None if the file has no rows or too many, or if the quotes do not match.
     """
-    _allow_long_cells(limits.max_cell_chars)
+    # The csv module has one limit for the whole process, 131,072 by default. It is only ever raised, so that
+    # threads cannot undo each other's change. The size of the file still limits the work.
+    csv.field_size_limit(max(csv.field_size_limit(), limits.max_cell_chars))
     known: dict[str, int] = {}
     findings: list[Finding] = []
     width = 0  # number of columns, once the header was read
@@ -51,7 +52,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     try:
         for number, record in numbered_records(text, limits.columns):
             if number > limits.max_rows + 1:
-                return None, [too_many_rows(limits)]
+                return None, [finding("too_many_rows", most=limits.max_rows)]
             if not any(map(str.strip, record)):
                 blank.append(number)
             elif not width:
@@ -69,11 +70,9 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
     if not width:
         _, findings = settle_header([], limits)
     if uneven:
-        problem = f"a different number of fields than the header, which has {width}"
-        advice = "Quote cells that contain the delimiter, and write every field."
         rows = list(uneven)
         findings.append(
-            row_finding("error", "field_count", problem, rows, advice, show=lambda i: f"{uneven[rows[i]]:,}")
+            finding_in_rows("field_count", rows, show=lambda i: f"{uneven[rows[i]]:,}", width=width)
         )
     findings += blank_rows([number for number in blank if number < last])
     if not kept:
@@ -114,13 +113,6 @@ def _delimiter(text: str, columns: Mapping[str, PredictionColumn]) -> str:
     return max(_DELIMITERS, key=known)
 
 
-def _allow_long_cells(max_cell_chars: int) -> None:
-    # The csv module has one limit for the whole process, 131,072 by default. It is only ever raised, so that
-    # threads cannot undo each other's change. The size of the file still limits the work.
-    if csv.field_size_limit() < max_cell_chars:
-        csv.field_size_limit(max_cell_chars)
-
-
 def _broken(number: int, line: int, problem: csv.Error) -> Finding:
     if "field larger" in str(problem):
         what = "a cell is too long, or a quote is opened and not closed"
@@ -128,26 +120,11 @@ def _broken(number: int, line: int, problem: csv.Error) -> Finding:
         what = "a quote is opened and not closed"
     else:
         what = "a quote inside a cell is not doubled, or one is opened and not closed"
-    message = (
-        f"{what} in row {number}, which starts on line {line}, so no row was read. "
-        'Quote the whole cell and write a quote inside it twice ("").'
-    )
-    return Finding("error", "broken_quotes", message, (number,), 1)
+    return finding("broken_quotes", rows=[number], what=what, row=number, line=line)
 
 
-_BAD_LINES = {
-    "invalid_json": ("invalid JSON", "Write one complete JSON object on each line."),
-    "not_an_object": (
-        "something other than a JSON object",
-        'Write an object with keys: {"trajectory_id": "…", "success": true}.'
-    ),
-    "duplicate_key": ("the same key twice", "Keep one of them."),
-}  # fmt: skip
-"""Problem and advice by code of the finding."""
-_JSON_ARRAY: Final = (
-    "the file is one JSON array. Write JSON Lines: one object on each line, without brackets around them "
-    'or commas between them (pandas: to_json(path, orient="records", lines=True)).'
-)
+_BAD_LINES: Final = ("invalid_json", "not_an_object", "duplicate_key")
+"""The findings about lines of JSONL."""
 
 
 def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Finding]]:
@@ -156,10 +133,10 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
     The table is None if the text is a JSON array, or if it has no rows or too many.
     """
     if text.lstrip()[:1] == "[":
-        return None, [error("json_array", _JSON_ARRAY)]
+        return None, [finding("json_array")]
     body = text.rstrip()
     if body.count("\n") >= limits.max_rows:
-        return None, [too_many_rows(limits)]
+        return None, [finding("too_many_rows", most=limits.max_rows)]
     rows: list[Mapping[str, object]] = []
     numbers: list[int] = []
     blank: list[int] = []
@@ -197,12 +174,9 @@ def read_jsonl(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[
         rows.append(row)
         numbers.append(number)
     findings = []
-    for code, (problem, advice) in _BAD_LINES.items():
-        if found := bad[code]:
-            details = list(found.values())
-            findings.append(
-                row_finding("error", code, problem, list(found), advice, show=details.__getitem__)
-            )
+    for code, found in bad.items():
+        if found:
+            findings.append(finding_in_rows(code, list(found), show=list(found.values()).__getitem__))
     findings += blank_rows(blank)
     if not rows:
         return None, without_rows(findings)

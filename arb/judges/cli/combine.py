@@ -7,15 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from arb.core.cli import (
-    JsonOption,
-    flags,
-    next_step,
-    print_json,
-    read_settings,
-    read_suite,
-    stop,
-)
+from arb.core.cli import JsonOption, flags, next_step, print_json, read_settings, read_suite, stop
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import described
 from arb.judges.cli.text import print_template
@@ -39,25 +31,13 @@ with lazy_imports():
 
 @dataclass(frozen=True)
 class _DevRun:
-    """A run of a judge on dev: its configuration, and score and verdict (1, 0 or -1) by trajectory."""
+    """A run of a judge on dev: the judge, and its score and verdict (1, 0 or -1) by trajectory."""
 
-    judge: str
+    part: frozen.CombinedPart
+    suite: str
     needs_reward: bool
-    configuration: Mapping[str, Any]
     scores: Mapping[str, float | None]
     verdicts: Mapping[str, int]
-
-    @property
-    def part(self) -> frozen.CombinedPart:
-        known, models = self.configuration, self.configuration["models"]
-        return frozen.CombinedPart(
-            self.judge,
-            known.get("prompts") or "own",
-            bool(known.get("compat")),
-            any("response_format" in (model.get("extra") or {}) for model in models.values()),
-            {role: f"{model['provider']}:{model['model']}" for role, model in models.items()},
-            known.get("prompts_hash") or "",
-        )
 
 
 @described
@@ -74,16 +54,13 @@ def combine(
         stop("--split test: a combination that is chosen on test cannot be ranked; use --split dev")
     if out.suffix != ".json":
         stop(f"--out {out}: use a file name that ends in .json")
+    found, suite = read_runs(runs)
     try:
-        found, suite = read_runs(runs)
         labels = label_files.load_labels(suite, "dev", read_settings())
-        table, n_left_out = table_of(found, labels)
-        best, with_reward = choose(found, table)
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
         stop(f"choosing a combination needs labels: {problem}", code=1)
-    except ValueError as problem:
-        stop(str(problem))
-    chosen, figures = best
+    table, n_left_out = table_of(found, labels)
+    (chosen, figures), with_reward = choose(found, table)
     assert chosen.rule != "one"  # every candidate has two judges or more
     combination = frozen.FrozenCombination(
         rule=chosen.rule,
@@ -103,7 +80,7 @@ def combine(
         reward = with_reward and asdict(with_reward)
         print_json({**asdict(combination), **found_facts, "best_with_reward": reward})
         return
-    singles = [(each.judge, _f1_alone(place, table)) for place, each in enumerate(found)]
+    singles = [(each.part.judge, _f1_alone(place, table)) for place, each in enumerate(found)]
     top = max(f1 or 0.0 for each, (_, f1) in zip(found, singles, strict=True) if not each.needs_reward)
     found_on: dict[str, Any] = {"n": len(table.ids), "n_left_out": n_left_out, "singles": singles, "top": top}
     print_template("combine.txt.j2", **found_on, best=figures, with_reward=with_reward, out=out)
@@ -122,22 +99,17 @@ def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], suites.Suite]:
         except (ValueError, KeyError, TypeError, AttributeError) as problem:
             is_clear = isinstance(problem, ValueError)
             problems.append(str(problem) if is_clear else f"{text}: its files are incomplete; run it again")
-    names = [each.judge for each in found]
-    if twice := sorted({name for name in names if names.count(name) > 1 and _settings_equal(name, found)}):
+    parts = [each.part for each in found]
+    if twice := sorted({each.judge for each in parts if parts.count(each) > 1}):
         problems.append(f"{', '.join(twice)}: named twice with the same models; name each judge once")
-    suites = sorted({each.configuration["suite"] for each in found})
-    if len(suites) > 1:
-        problems.append(f"the runs are on the suites {', '.join(suites)}; name runs on one suite")
+    names = sorted({each.suite for each in found})
+    if len(names) > 1:
+        problems.append(f"the runs are on the suites {', '.join(names)}; name runs on one suite")
     if found and all(each.needs_reward for each in found):
         problems.append("all of these judges need the environment's reward; add one that does not")
     if problems:
         raise OptionsError("\n".join(problems))
-    return found, read_suite(suites[0], read_settings())
-
-
-def _settings_equal(name: str, found: Sequence[_DevRun]) -> bool:
-    parts = [repr(each.part) for each in found if each.judge == name]
-    return len(set(parts)) < len(parts)
+    return found, read_suite(names[0], read_settings())
 
 
 def _read_run(text: str) -> _DevRun:
@@ -158,14 +130,18 @@ def _read_run(text: str) -> _DevRun:
             f"my_judge.py:MyJudge={folder}"
         ) from None
     records = list(run_folder.read_judgments(folder))
-    codes = {True: 1, False: 0, None: -1}
-    return _DevRun(
+    codes, models = {True: 1, False: 0, None: -1}, known["models"]
+    part = frozen.CombinedPart(
         judge,
-        needs_reward,
-        known,
-        {record: own for record, (own, _) in certificate.scores_of(records).items()},
-        {record["trajectory_id"]: codes[record["answer"].get("success")] for record in records},
+        known.get("prompts") or "own",
+        bool(known.get("compat")),
+        any("response_format" in (model.get("extra") or {}) for model in models.values()),
+        {role: f"{model['provider']}:{model['model']}" for role, model in models.items()},
+        known.get("prompts_hash") or "",
     )
+    scores = {name: own for name, (own, _) in certificate.scores_of(records).items()}
+    verdicts = {each["trajectory_id"]: codes[each["answer"].get("success")] for each in records}
+    return _DevRun(part, known["suite"], needs_reward, scores, verdicts)
 
 
 def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tables.ValidationTable, int]:
@@ -205,9 +181,10 @@ def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tab
 
 def _title(run: _DevRun, runs: Sequence[_DevRun]) -> str:
     """Return the judge's name, with its models if another run has a judge of the same name."""
-    if sum(each.judge == run.judge for each in runs) == 1:
-        return run.judge
-    return f"{run.judge} ({', '.join(model['model'] for model in run.configuration['models'].values())})"
+    name = run.part.judge
+    if sum(each.part.judge == name for each in runs) == 1:
+        return name
+    return f"{name} ({', '.join(model.partition(':')[2] for model in run.part.models.values())})"
 
 
 def choose(

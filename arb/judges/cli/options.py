@@ -217,7 +217,7 @@ _PATHS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 
 @functools.cache
-def _descriptions() -> dict[str, dict[str, dict[str, Any]]]:
+def _descriptions() -> dict[str, dict[str, Any]]:
     return tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
 
 
@@ -225,12 +225,12 @@ def _described(command: str, name: str, hint: Any) -> Any:
     """Return the type of a command's option with its description, as typer needs it."""
     if get_origin(hint) is Annotated:
         return hint
-    tables = _descriptions()
-    if name in tables.get(command, {}):
-        about = dict(tables[command][name])
+    headings, commands = _descriptions()["headings"], _descriptions()["commands"]
+    if name in commands.get(command, {}):
+        about = dict(commands[command][name])
     else:
-        heading = next(each for each, options in tables.items() if name in options)
-        about = {"rich_help_panel": heading, **tables[heading][name]}
+        heading = next(each for each, options in headings.items() if name in options)
+        about = {"rich_help_panel": heading, **headings[heading][name]}
     about |= _PATHS[about.pop("path")] if "path" in about else {}
     if about.pop("is_argument", False):
         return Annotated[hint, Argument(**about)]

@@ -299,14 +299,12 @@ def _problems(config: RunConfig, runs: Sequence[Recording], by_id: Mapping[str, 
         name = f"run {number} ({run.trajectory_id})"
         if by_id[run.trajectory_id] != run:
             yield f"{name}: another run has the same id; give every run an id of its own"
-        elif missing := missing_inputs(config.judge, _observed(run)):
+            continue
+        observed = Observed(
+            urls=any(step.url for step in run.steps),
+            axtrees=any(step.axtree or step.axtree_pruned for step in run.steps),
+            screenshots=any(step.screenshot for step in run.steps),
+            texts=any(step.text for step in run.steps),
+        )
+        if missing := missing_inputs(config.judge, observed):
             yield f"{name}: has no {' and no '.join(missing)}; use a judge that does without"
-
-
-def _observed(run: Recording) -> Observed:
-    return Observed(
-        urls=any(step.url for step in run.steps),
-        axtrees=any(step.axtree or step.axtree_pruned for step in run.steps),
-        screenshots=any(step.screenshot for step in run.steps),
-        texts=any(step.text for step in run.steps),
-    )

@@ -24,18 +24,15 @@ from arb.judges.engine.reasoning import reasons
 from arb.judges.engine.tokens import TokenCounters, counted, image_rule
 from arb.judges.run.config import RunConfig
 from arb.judges.run.progress import Spend
-from arb.judges.run.records import error_of, judgment_record
+from arb.judges.run.records import error_of, judgment_record, sum_or_none
 from arb.judges.run.runner import Job, open_executor, open_job
-from arb.judges.run.scheduler import Judgment, StopRunError, drive_offline, judge_trajectories
+from arb.judges.run.scheduler import READERS, Judgment, StopRunError, drive_offline, judge_trajectories
 from arb.judges.run.typical_replies import REASONING_TOKENS, PilotReplies, dummy_reply
 from arb.judges.types import Call, Image, Judge, ModelSettings, OptionsError, Reply, View, is_reward_judge
 
 if TYPE_CHECKING:
     from arb.judges.run.runner import Wrap
     from arb.judges.run.scheduler import RunSource
-
-READERS: Final = 4
-"""The number of threads that read runs and scale their pictures."""
 
 READ_AHEAD: Final = 4 * READERS
 """The number of runs that are read in advance and are in memory at the same time."""
@@ -108,9 +105,7 @@ class Plan:
     @property
     def usd(self) -> float | None:
         """The dollars of all roles, or None if the price of a role with calls is unknown."""
-        asked = [role.usd for role in self.roles if role.calls]
-        known = [usd for usd in asked if usd is not None]
-        return sum(known) if len(known) == len(asked) else None
+        return sum_or_none(role.usd for role in self.roles if role.calls)
 
 
 def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:

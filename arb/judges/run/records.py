@@ -61,9 +61,11 @@ def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
         "judge": judge,
         "state": judged.answer.state,
         "answer": answer_facts(judged.answer),
-        "input_tokens": _sum(reply.input_tokens for reply in made),
-        "output_tokens": _sum(reply.output_tokens for reply in made),
-        "cost_usd": _sum(reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd),
+        "input_tokens": sum_or_none(reply.input_tokens for reply in made),
+        "output_tokens": sum_or_none(reply.output_tokens for reply in made),
+        "cost_usd": sum_or_none(
+            reply.cost_usd for reply in replies if was_generated(reply) or reply.cost_usd
+        ),
         "latency_s": _latency(judged.exchanges),
         "calls": [_call_record(each) for each in judged.exchanges],
     }
@@ -200,20 +202,16 @@ def _call_record(exchange: Exchange) -> JudgmentRecord:
 
 
 def _latency(exchanges: Sequence[Exchange]) -> float | None:
-    slowest: list[float] = []
-    for _, stage in groupby(exchanges, key=lambda each: each.stage):
-        seconds = [each.reply.latency_s for each in stage]
-        known = [each for each in seconds if each is not None]
-        if len(known) < len(seconds):
-            return None
-        slowest.append(max(known))
-    return sum(slowest)
+    if any(each.reply.latency_s is None for each in exchanges):
+        return None
+    stages = groupby(exchanges, key=lambda each: each.stage)
+    return sum(max(each.reply.latency_s or 0.0 for each in stage) for _, stage in stages)
 
 
-def _sum(values: Iterable[float | None]) -> float | None:
+def sum_or_none(values: Iterable[float | None]) -> float | None:
+    """Return the sum, or None if any value is None."""
     found = list(values)
-    known = [value for value in found if value is not None]
-    return sum(known) if len(known) == len(found) else None
+    return None if None in found else sum(value for value in found if value is not None)
 
 
 def totals(records: Iterable[JudgmentRecord]) -> dict[str, Any]:
