@@ -11,6 +11,7 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_argument,
     file_option,
     plain_console,
     print_json,
@@ -23,11 +24,11 @@ from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import Target
 from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
-from leaderboard.cli.score import metric_cells, metric_headings
+from leaderboard.cli.score import TableLine, metric_columns, read_verdicts, score_table
 
 with lazy_imports():
     from arb.core import suite as suites
-    from leaderboard import judge_names, verdict_files
+    from leaderboard import judge_names
     from leaderboard import report as reports
     from leaderboard.labels import agreement as agreements
     from leaderboard.labels import coefficients, quality
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
     from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
     from leaderboard.labels.labels import LabelSet
     from leaderboard.labels.quality import DisagreementRates, NoiseBand
-    from leaderboard.score import Cell, Score
+    from leaderboard.score import Score
 
 FileOption = Annotated[
     Path | None,
@@ -89,10 +90,7 @@ def agreement(
 
 def ceiling(
     verdicts: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            exists=True, dir_okay=False, help="Also evaluate the judges of these prediction files."
-        ),
+        list[Path] | None, file_argument(help="Also evaluate the judges of these prediction files.")
     ] = None,
     split: Annotated[Literal["dev", "test"], typer.Option(help="Score the files on this split.")] = "test",
     suite: SuiteOption = None,
@@ -173,15 +171,10 @@ def _scored(
     names = [file.name for file in files]
     if len({*names}) < len(names):
         names = judge_names.judge_names(files)
-    paths = dict(zip(names, files, strict=True))
-    try:
-        found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
-    except verdict_files.VerdictFileError as problems:
-        stop(str(problems), code=1)
+    found = read_verdicts(dict(zip(names, files, strict=True)), suite, split, settings)
+    label = suite.main_target.name
     return {
-        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"][
-            suite.main_target.name
-        ]
+        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"][label]
         for name, verdicts in found.items()
     }
 
@@ -309,22 +302,20 @@ def print_ceiling(
             console.print(f"{target.title}: no trajectory has answers of two annotators")
             continue
         differ = rates.get(label)  # of numbers, none
-        table = text_table(target.title, figures=("doubles", "differ", *metric_headings(target)))
-        rate = differ.overall.rate if differ else None
-        table.add_row("overall", *_ceiling_cells(found["overall"], rate, target))
-        table.add_section()
-        for name, cell in found["by_benchmark"].items():
-            rate = differ.by_benchmark[name].rate if differ else None
-            table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate, target))
-        console.print(table)
+        cells = {("overall", "overall"): found["overall"]}
+        cells |= {("by_benchmark", name): cell for name, cell in found["by_benchmark"].items()}
+        lines: list[TableLine] = []
+        for (group, name), cell in cells.items():
+            rate = None
+            if differ:
+                rate = (differ.overall if group == "overall" else differ.by_benchmark[name]).rate
+            columns = [("doubles", f"{cell['n']:,}"), ("differ", percent(rate))]
+            lines.append((group, name, [*columns, *metric_columns(cell, target)]))
+        console.print(score_table(target, lines))
         if differ:
             turned = [(differ.of(None, code), name) for name, code in _answer_codes(target)]
             parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
             console.print(f"The second annotator disagreed with the first on {' and '.join(parts)}.")
-
-
-def _ceiling_cells(cell: Cell, rate: float | None, target: Target) -> list[str]:
-    return [f"{cell['n']:,}", percent(rate), *metric_cells(cell, target)]
 
 
 def print_bands(bands: Mapping[str, NoiseBand | None], label: str, console: Console) -> None:
@@ -333,8 +324,8 @@ def print_bands(bands: Mapping[str, NoiseBand | None], label: str, console: Cons
         figures=("as labelled", "mean", "95 %"),
     )
     for judge, band in bands.items():
-        if band is None:
-            table.add_row(judge, "–", "–", "")
-        else:
-            table.add_row(judge, percent(band.precision), percent(band.mean), interval([band.low, band.high]))
+        texts = [NOT_DEFINED, NOT_DEFINED, ""]
+        if band is not None:
+            texts = [percent(band.precision), percent(band.mean), interval([band.low, band.high])]
+        table.add_row(judge, *texts)
     console.print(table)

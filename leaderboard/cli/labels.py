@@ -10,6 +10,7 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_argument,
     file_option,
     flags,
     new_file_option,
@@ -95,12 +96,7 @@ def read_annotations(
 
 
 def convert_annotations(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
-        ),
-    ],
+    files: Annotated[list[Path], file_argument(help="Read these CSV (released format) or Parquet files.")],
     out: Annotated[Path, new_file_option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
         bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
@@ -124,12 +120,8 @@ def convert_annotations(
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
     if repeated := annotation_files.repeated_rows(read):
-        stop(
-            "\n".join(
-                ["a person has two rows for one trajectory; remove one:", *(f"  {p}" for p in repeated)]
-            ),
-            code=1,
-        )
+        lines = ["a person has two rows for one trajectory; remove one:", *(f"  {row}" for row in repeated)]
+        stop("\n".join(lines), code=1)
     found = [annotation for _, each in read for annotation in each]
     if opaque:
         found = annotation_files.with_opaque_annotators(found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -13,6 +14,8 @@ from arb.core.cli import (
     MaybeSplitOption,
     SplitOption,
     SuiteOption,
+    file_argument,
+    file_option,
     flags,
     next_step,
     plain_console,
@@ -41,8 +44,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rich.console import Console
+    from rich.table import Table
 
     from arb.core.predictions.table import Predictions
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
     from arb.core.suites.targets import Target
     from leaderboard.calibration import Calibration
     from leaderboard.compare import JudgeDifference
@@ -52,14 +58,9 @@ if TYPE_CHECKING:
     from leaderboard.validation.tables import Columns
 
 
-FileArgument = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="A prediction file: JSONL, CSV or Parquet.")
-]
-
-
+FileArgument = Annotated[Path, file_argument(help="A prediction file: JSONL, CSV or Parquet.")]
 TableOption = Annotated[
-    Path | None,
-    typer.Option("--labels", exists=True, dir_okay=False, help="Use this table of labels, without a suite."),
+    Path | None, file_option("--labels", help="Use this table of labels, without a suite.")
 ]
 VerdictOption = Annotated[
     str | None, typer.Option("--verdict", help="With --labels: the column of verdicts.")
@@ -113,9 +114,7 @@ def score(  # noqa: PLR0913 - a command's options
 
 
 def compare(  # noqa: PLR0913 - a command's options
-    files: Annotated[
-        list[Path], typer.Argument(exists=True, dir_okay=False, help="Prediction files, one per judge.")
-    ],
+    files: Annotated[list[Path], file_argument(help="Prediction files, one per judge.")],
     split: MaybeSplitOption = None,
     suite: SuiteOption = None,
     labels: TableOption = None,
@@ -222,13 +221,21 @@ def _read(
     """Return the labels of a split and the verdicts of files; stop if one of them cannot be read."""
     settings = read_settings()
     chosen = read_suite(suite, settings)
+    verdicts = read_verdicts(files, chosen, split, settings)
     try:
-        verdicts = verdict_files.read_verdict_files(files, chosen, split, settings.max_upload_bytes)
         return labels_module.load_labels(chosen, split, settings), verdicts
-    except verdict_files.VerdictFileError as problem:
-        stop(str(problem), code=1)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
         stop(f"the labels of {split} cannot be read: {error}", code=1)
+
+
+def read_verdicts(
+    files: Mapping[str, Path], suite: Suite, split: str, settings: Settings
+) -> dict[str, Predictions]:
+    """Return the verdicts of files by the judge's name; stop with all errors if one cannot be used."""
+    try:
+        return verdict_files.read_verdict_files(files, suite, split, settings.max_upload_bytes)
+    except verdict_files.VerdictFileError as problems:
+        stop(str(problems), code=1)
 
 
 def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
@@ -296,51 +303,46 @@ def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: s
             continue
         target = asked[label]
         items = "trajectories" if target.level == "run" else "items"
-        table = text_table(target.title, figures=(items, *metric_headings(target), "no verdict"))
-        table.add_row("overall", *_cells(found["overall"], target))
-        titles_of = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES, "by_subset": {}}
-        for key, titles in titles_of.items():
-            cells = found.get(key, {})
-            if not has_suite and len(cells) < 2:
-                continue
-            table.add_section()
-            for name, cell in cells.items():
-                table.add_row(titles.get(name, name), *_cells(cell, target))
-        console.print(table)
+        rows: list[TableLine] = []
+        for key in ("overall", "by_benchmark", "by_agent", "by_subset"):
+            cells = {"overall": found[key]} if key == "overall" else found.get(key, {})
+            if has_suite or key == "overall" or len(cells) > 1:
+                for name, cell in cells.items():
+                    n, none = (items, f"{cell['n']:,}"), ("no verdict", f"{cell['no_verdict']:,}")
+                    rows.append((key, name, [n, *metric_columns(cell, target), none]))
+        console.print(score_table(target, rows))
 
 
-def _cells(cell: Cell, target: Target) -> list[str]:
-    return [f"{cell['n']:,}", *metric_cells(cell, target), f"{cell['no_verdict']:,}"]
+TableLine = tuple[str, str, "list[tuple[str, str]]"]
+"""A line of a table: the group of a score and a name in it, and the heading and the text of each column."""
 
 
-def _columns(target: Target) -> list[tuple[str, bool]]:
-    """Return the metrics of a target to print, each with whether its interval is printed too."""
-    if target.type != "binary":
-        return [(name, True) for name in target.metrics]
-    usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
-    steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
-    main = {} if target.main_metric in usual else {target.main_metric: False}
-    return list({**usual, **main, **steps}.items())
+def score_table(target: Target, lines: Sequence[TableLine]) -> Table:
+    """Return a table of a score on a target, with a section for each group."""
+    table = text_table(target.title, figures=[heading for heading, _ in lines[0][2]])
+    titles = {**BENCHMARK_TITLES, **AGENT_TITLES}
+    for _, group in groupby(lines, key=lambda line: line[0]):
+        table.add_section()
+        for _, name, columns in group:
+            table.add_row(titles.get(name, name), *(text for _, text in columns))
+    return table
 
 
-def metric_headings(target: Target) -> list[str]:
-    """Return the headings of `metric_cells`."""
+def metric_columns(cell: Cell, target: Target) -> list[tuple[str, str]]:
+    """Return the heading and the text of each metric of a cell, and of its counts if the target is binary."""
+    shown = dict.fromkeys(target.metrics, True)  # whether the interval has a column too
+    if target.type == "binary":
+        usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
+        steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
+        shown = {**usual, target.main_metric: usual.get(target.main_metric, False), **steps}
     formulas, found = metrics.known_metrics(target), []
-    for name, has_interval in _columns(target):
+    for name, has_interval in shown.items():
         title = metric_name(name) if name in metrics.OF_BINARY else formulas[name].title
-        found += [title, "95 %"] if has_interval else [title]
-    return [*found, "TP/FP/FN/TN"] if target.type == "binary" else found
-
-
-def metric_cells(cell: Cell, target: Target) -> list[str]:
-    """Return the metrics of a cell of a score as texts, and the counts if the target is binary."""
-    formulas, found = metrics.known_metrics(target), []
-    for name, has_interval in _columns(target):
-        texts = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
-        found += texts if has_interval else texts[:1]
-    return (
-        [*found, f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"] if target.type == "binary" else found
-    )
+        value, ends = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
+        found += [(title, value), ("95 %", ends)] if has_interval else [(title, value)]
+    if target.type == "binary":
+        found.append(("TP/FP/FN/TN", f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"))
+    return found
 
 
 def metric_texts(formula: TargetMetric, value: float | None, ends: Sequence[float] | None) -> list[str]:

@@ -11,6 +11,7 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
+    file_argument,
     file_option,
     new_file_option,
     new_folder_option,
@@ -29,10 +30,11 @@ with lazy_imports():
     from leaderboard.validation import html, parsing, report, scout, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rich.console import Console
 
+    from leaderboard.validation.metrics import Metric
     from leaderboard.validation.report import ValidationReport
     from leaderboard.validation.tables import ValidationTable
 
@@ -41,20 +43,17 @@ NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
 
 
 _data = partial(typer.Option, rich_help_panel="Data")
+_data_file = partial(file_option, rich_help_panel="Data")
 _measurement = partial(typer.Option, rich_help_panel="Measurement")
 _output = partial(typer.Option, rich_help_panel="Output")
+_new_file = partial(new_file_option, rich_help_panel="Output")
 
 
 def validate(  # noqa: PLR0913 - a command's options
-    table: Annotated[
-        Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
-    ] = None,
-    labels: Annotated[
-        Path | None, file_option(help="Read labels from this table.", rich_help_panel="Data")
-    ] = None,
+    table: Annotated[Path | None, file_argument(help="A table with labels and verdicts.")] = None,
+    labels: Annotated[Path | None, _data_file(help="Read labels from this table.")] = None,
     verdicts: Annotated[
-        list[Path] | None,
-        file_option(help="Read a judge's verdicts. Repeat to add judges.", rich_help_panel="Data"),
+        list[Path] | None, _data_file(help="Read a judge's verdicts. Repeat to add judges.")
     ] = None,
     label: Annotated[
         list[str] | None, _data(help="Use this column as label. Repeat to compare annotators.")
@@ -74,10 +73,7 @@ def validate(  # noqa: PLR0913 - a command's options
     weights: Annotated[
         str | None, _data(help="Weight each labelled row by this column of the labels.")
     ] = None,
-    draw: Annotated[
-        Path | None,
-        file_option(help="Read the .draw.json file of the labelled runs.", rich_help_panel="Data"),
-    ] = None,
+    draw: Annotated[Path | None, _data_file(help="Read the .draw.json file of the labelled runs.")] = None,
     threshold: Annotated[
         float, _measurement(min=0, max=1, help="Count a score of at least this as yes.")
     ] = 0.5,
@@ -89,13 +85,9 @@ def validate(  # noqa: PLR0913 - a command's options
         _measurement(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
     ] = None,
     disagreements: Annotated[
-        Path | None,
-        new_file_option(help="Write rows that judges get wrong to this CSV file.", rich_help_panel="Output"),
+        Path | None, _new_file(help="Write rows that judges get wrong to this CSV file.")
     ] = None,
-    page: Annotated[
-        Path | None,
-        new_file_option("--html", help="Write the report to this HTML file.", rich_help_panel="Output"),
-    ] = None,
+    page: Annotated[Path | None, _new_file("--html", help="Write the report to this HTML file.")] = None,
     to: Annotated[
         Literal["scout"] | None, _output(help="Also write labels and verdicts for this tool, to --out.")
     ] = None,
@@ -194,31 +186,34 @@ def _check(requirements: Sequence[report.Requirement], found: ValidationReport) 
         raise typer.Exit(code)
 
 
+def headings(*names: str) -> list[str]:
+    """Return the headings of columns of metrics, each followed by that of its interval."""
+    return [heading for name in names for heading in (name, "95 %")]
+
+
+def _shares(metrics: Mapping[str, Metric], *names: str) -> list[str]:
+    """Return metrics, each followed by its interval, in percent."""
+    return [
+        text for name in names for text in (percent(metrics[name].value), interval(metrics[name].interval))
+    ]
+
+
 def print_report(found: ValidationReport, console: Console) -> None:
     """Print the report as tables, metrics in percent."""
     console.print(
         f"{found.n:,} labelled rows, {percent(found.positives / found.n)} % positive; {found.design}"
     )
-    table = text_table(
-        "judge", figures=("TP", "FP", "FN", "TN", "none", "precision", "95 %", "recall", "95 %")
-    )
+    table = text_table("judge", figures=("TP", "FP", "FN", "TN", "none", *headings("precision", "recall")))
     for judge in found.judges:
         counts = [f"{value:,.0f}" for value in (judge.tp, judge.fp, judge.fn, judge.tn, judge.no_verdict)]
-        cells = []
-        for name in ("precision", "recall"):
-            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
-        table.add_row(printable(judge.judge), *counts, *cells)
+        table.add_row(printable(judge.judge), *counts, *_shares(judge.metrics, "precision", "recall"))
     console.print(table)
-    table = text_table(
-        "judge", figures=("F1", "95 %", "accuracy", "95 %", "balanced", "95 %", "kappa", "95 %")
-    )
+    table = text_table("judge", figures=headings("F1", "accuracy", "balanced", "kappa"))
     for judge in found.judges:
-        cells = []
-        for name in ("f1", "accuracy", "balanced_accuracy"):
-            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
         kappa = judge.metrics["kappa"]
-        ends = "" if kappa.interval is None else " to ".join(coefficient(end) for end in kappa.interval)
-        table.add_row(printable(judge.judge), *cells, coefficient(kappa.value), ends)
+        texts = [coefficient(kappa.value), " to ".join(map(coefficient, kappa.interval or ()))]
+        shares = _shares(judge.metrics, "f1", "accuracy", "balanced_accuracy")
+        table.add_row(printable(judge.judge), *shares, *texts)
     console.print(table)
     _print_scores(found, console)
     _print_slices(found, console)
@@ -236,47 +231,36 @@ def print_report(found: ValidationReport, console: Console) -> None:
 
 
 def _print_scores(found: ValidationReport, console: Console) -> None:
-    scored = [judge for judge in found.judges if judge.calibration is not None]
-    if not scored:
-        return
     table = text_table("scores of", figures=("AUROC", "Brier", "best threshold", "F1 there", "F1 held out"))
-    for judge in scored:
+    for judge in found.judges:
         calibration, fitted = judge.calibration, judge.threshold
         if calibration is None:
             continue
-        cells = ["", "", ""]
+        cells = [coefficient(calibration.auc), coefficient(calibration.brier)]
         if fitted is not None:
-            cells = [f"{fitted.value:.3g}", percent(fitted.f1), percent(fitted.held_out_f1)]
-        table.add_row(
-            printable(judge.judge), coefficient(calibration.auc), coefficient(calibration.brier), *cells
-        )
-    console.print(table)
+            cells += [f"{fitted.value:.3g}", percent(fitted.f1), percent(fitted.held_out_f1)]
+        table.add_row(printable(judge.judge), *cells)
+    if table.rows:
+        console.print(table)
 
 
 def _print_slices(found: ValidationReport, console: Console) -> None:
     for judge in found.judges:
         for column, values in judge.slices.items():
-            table = text_table(
-                f"{judge.judge} by {column}", figures=("precision", "95 %", "recall", "95 %", "F1")
-            )
+            table = text_table(f"{judge.judge} by {column}", figures=(*headings("precision", "recall"), "F1"))
             for value, metrics in values.items():
-                cells = []
-                for name in ("precision", "recall"):
-                    cells += [percent(metrics[name].value), interval(metrics[name].interval)]
-                table.add_row(printable(value), *cells, percent(metrics["f1"].value))
+                shares = _shares(metrics, "precision", "recall", "f1")
+                table.add_row(printable(value), *shares[:-1])
             console.print(table)
 
 
 def _print_pairs(found: ValidationReport, console: Console) -> None:
     if not found.pairs:
         return
-    table = text_table("difference, in points", figures=("precision", "95 %", "recall", "95 %", "F1", "95 %"))
+    table = text_table("difference, in points", figures=headings("precision", "recall", "F1"))
     for pair in found.pairs:
-        cells = []
-        for name in ("precision", "recall", "f1"):
-            each = pair.differences[name]
-            cells += [percent(each.value), interval(each.interval)]
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells)
+        shares = _shares(pair.differences, "precision", "recall", "f1")
+        table.add_row(printable(f"{pair.first} - {pair.second}"), *shares)
     console.print(table)
     if found.combination is not None:
         best = found.combination
