@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
-from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -18,15 +17,15 @@ from arb.core.cli import (
     file_option,
     flags,
     next_step,
-    plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
 )
-from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.console import coefficient, interval, percent, printable
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, metric_name
+from arb.core.vocabulary import metric_name
+from leaderboard.cli.text import print_template
 from leaderboard.score import interval_of, metric_of
 
 with lazy_imports():
@@ -43,15 +42,10 @@ with lazy_imports():
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
-    from rich.table import Table
-
     from arb.core.predictions.table import Predictions
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from arb.core.suites.targets import Target
-    from leaderboard.calibration import Calibration
-    from leaderboard.compare import JudgeDifference
     from leaderboard.labels.labels import LabelSet
     from leaderboard.metrics import TargetMetric
     from leaderboard.score import Cell
@@ -100,7 +94,9 @@ def score(  # noqa: PLR0913 - a command's options
     if as_json:
         print_json(report)
     else:
-        print_report(report, known.targets, file.name, plain_console())
+        targets = {target.name: target for target in known.targets}
+        values = {"report": report, "targets": targets, "file": file.name, "columns": metric_columns}
+        print_template("score.txt.j2", **values)
         if labels is not None:
             asked = {"label": label, "verdict": verdict, "id": id_, "group": group}
             wrong = flags(labels=labels, verdicts=file, **asked, disagreements="errors.csv")
@@ -144,6 +140,7 @@ def compare(  # noqa: PLR0913 - a command's options
         pairs = comparison.compare_verdicts(comparison.columns_of(verdicts, question), known, question)
     except ValueError as problem:
         stop(str(problem), code=1)
+    n = int(prediction_table.is_answered(known.primary[question]).sum())
     if as_json:
         about = {
             "suite": known.suite,
@@ -151,10 +148,18 @@ def compare(  # noqa: PLR0913 - a command's options
             "label_version": known.version,
             "label": question,
         }
-        n = int(prediction_table.is_answered(known.primary[question]).sum())
         print_json({**about, "n": n, "judges": list(verdicts), "pairs": [each.to_json() for each in pairs]})
     else:
-        print_differences(pairs, known, question, plain_console())
+        target = known.target(question)
+        formulas = metrics.known_metrics(target)
+        compared = {
+            name: formulas[name]
+            for name in pairs[0].metrics
+            if target.type != "binary" or formulas[name].is_share
+        }
+        unit = ", in points" if all(formula.is_share for formula in compared.values()) else ""
+        values = {"pairs": pairs, "known": known, "target": target, "n": n, "unit": unit}
+        print_template("compare.txt.j2", **values, compared=compared, texts=metric_texts)
 
 
 def _all(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -212,7 +217,7 @@ def calibrate(
     if as_json:
         print_json(asdict(found))
     else:
-        print_calibration(found, file.name, plain_console())
+        print_template("calibrate.txt.j2", found=found, file=file.name)
 
 
 def _read(
@@ -236,96 +241,6 @@ def read_verdicts(
         return verdict_files.read_verdict_files(files, suite, split, settings.max_upload_bytes)
     except verdict_files.VerdictFileError as problems:
         stop(str(problems), code=1)
-
-
-def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
-    console.print(
-        f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
-        f"{found.brier:.3f} ({found.brier_of_base_rate:.3f} for a constant score), calibration error "
-        f"{percent(found.error)}, AUC {coefficient(found.auc)}"
-    )
-    bins = text_table("score", figures=("trajectories", "mean score", "successful", "95 %"))
-    for b in found.bins:
-        if b.n:
-            within = interval(list(b.interval)) if b.interval else ""
-            bins.add_row(
-                f"{b.low:g} to {b.high:g}", f"{b.n:,}", percent(b.mean_score), percent(b.share), within
-            )
-    sweep = text_table("threshold", figures=("precision", "recall", "F1", "TP/FP/FN/TN"))
-    best = found.best()
-    for t in found.thresholds:
-        mark = " (highest F1)" if t is best else ""
-        sweep.add_row(
-            f"{t.at:.2f}{mark}", percent(t.precision), percent(t.recall), percent(t.f1),
-            f"{t.tp}/{t.fp}/{t.fn}/{t.tn}",
-        )  # fmt: skip
-    for table in (bins, sweep):
-        console.print(table)
-
-
-def print_differences(
-    pairs: Sequence[JudgeDifference], known: LabelSet, label: str, console: Console
-) -> None:
-    """Print the differences of judges in points, with 95 % intervals over tasks."""
-    where = " ".join(filter(None, (known.suite, known.split)))
-    target = known.target(label)
-    n = int(prediction_table.is_answered(known.primary[label]).sum())
-    console.print(f"{target.title} on {where}, labels {known.version}: {n:,} labelled rows")
-    formulas = metrics.known_metrics(target)
-    compared = [name for name in pairs[0].metrics if target.type != "binary" or formulas[name].is_share]
-    headings = [heading for name in compared for heading in (formulas[name].title, "95 %")]
-    unit = ", in points" if all(formulas[name].is_share for name in compared) else ""
-    table = text_table(f"first - second{unit}", figures=(*headings, "p"))
-    for pair in pairs:
-        cells = []
-        for name in compared:
-            cells += metric_texts(formulas[name], pair.metrics[name].value, pair.metrics[name].interval)
-        p = "" if pair.p_accuracy is None else f"{pair.p_accuracy:.3g}"
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells, p)
-    console.print(table)
-    test = "" if target.type == "score" else " p: McNemar's exact test of equal accuracy."
-    console.print(f"Intervals are paired, over tasks.{test}")
-
-
-def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: str, console: Console) -> None:
-    asked = {target.name: target for target in targets}
-    where = " ".join(filter(None, (report["suite"], report["split"])))
-    console.print(
-        f"{file_name} on {where}, labels {report['label_version']}, "
-        f"policy {report['policy']}, coverage {percent(report['coverage'])} %"
-    )
-    has_suite = bool(report["split"])
-    for label, found in report["labels"].items():
-        if found is None:
-            if not has_suite:  # a table has labels on one target only
-                continue
-            console.print(f"{asked[label].title}: the file has no verdicts on this label")
-            continue
-        target = asked[label]
-        items = "trajectories" if target.level == "run" else "items"
-        rows: list[TableLine] = []
-        for key in ("overall", "by_benchmark", "by_agent", "by_subset"):
-            cells = {"overall": found[key]} if key == "overall" else found.get(key, {})
-            if has_suite or key == "overall" or len(cells) > 1:
-                for name, cell in cells.items():
-                    n, none = (items, f"{cell['n']:,}"), ("no verdict", f"{cell['no_verdict']:,}")
-                    rows.append((key, name, [n, *metric_columns(cell, target), none]))
-        console.print(score_table(target, rows))
-
-
-TableLine = tuple[str, str, "list[tuple[str, str]]"]
-"""A line of a table: the group of a score and a name in it, and the heading and the text of each column."""
-
-
-def score_table(target: Target, lines: Sequence[TableLine]) -> Table:
-    """Return a table of a score on a target, with a section for each group."""
-    table = text_table(target.title, figures=[heading for heading, _ in lines[0][2]])
-    titles = {**BENCHMARK_TITLES, **AGENT_TITLES}
-    for _, group in groupby(lines, key=lambda line: line[0]):
-        table.add_section()
-        for _, name, columns in group:
-            table.add_row(titles.get(name, name), *(text for _, text in columns))
-    return table
 
 
 def metric_columns(cell: Cell, target: Target) -> list[tuple[str, str]]:

@@ -15,14 +15,14 @@ from arb.core.cli import (
     file_option,
     new_file_option,
     new_folder_option,
-    plain_console,
     print_json,
     stop,
     write_file,
 )
-from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from leaderboard import judge_names
@@ -30,11 +30,8 @@ with lazy_imports():
     from leaderboard.validation import html, parsing, report, scout, tables
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
-    from rich.console import Console
-
-    from leaderboard.validation.metrics import Metric
     from leaderboard.validation.report import ValidationReport
     from leaderboard.validation.tables import ValidationTable
 
@@ -133,7 +130,7 @@ def validate(  # noqa: PLR0913 - a command's options
     if as_json:
         print_json(found.to_json())
     else:
-        print_report(found, plain_console())
+        print_template("validate.txt.j2", report=found)
         for warning in found.warnings:
             typer.echo(f"note: {printable(warning)}", err=True)
     _check(requirements, found)
@@ -184,87 +181,3 @@ def _check(requirements: Sequence[report.Requirement], found: ValidationReport) 
             code = max(code, UNDEFINED if holds is None else NOT_MET)
     if code:
         raise typer.Exit(code)
-
-
-def headings(*names: str) -> list[str]:
-    """Return the headings of columns of metrics, each followed by that of its interval."""
-    return [heading for name in names for heading in (name, "95 %")]
-
-
-def _shares(metrics: Mapping[str, Metric], *names: str) -> list[str]:
-    """Return metrics, each followed by its interval, in percent."""
-    return [
-        text for name in names for text in (percent(metrics[name].value), interval(metrics[name].interval))
-    ]
-
-
-def print_report(found: ValidationReport, console: Console) -> None:
-    """Print the report as tables, metrics in percent."""
-    console.print(
-        f"{found.n:,} labelled rows, {percent(found.positives / found.n)} % positive; {found.design}"
-    )
-    table = text_table("judge", figures=("TP", "FP", "FN", "TN", "none", *headings("precision", "recall")))
-    for judge in found.judges:
-        counts = [f"{value:,.0f}" for value in (judge.tp, judge.fp, judge.fn, judge.tn, judge.no_verdict)]
-        table.add_row(printable(judge.judge), *counts, *_shares(judge.metrics, "precision", "recall"))
-    console.print(table)
-    table = text_table("judge", figures=headings("F1", "accuracy", "balanced", "kappa"))
-    for judge in found.judges:
-        kappa = judge.metrics["kappa"]
-        texts = [coefficient(kappa.value), " to ".join(map(coefficient, kappa.interval or ()))]
-        shares = _shares(judge.metrics, "f1", "accuracy", "balanced_accuracy")
-        table.add_row(printable(judge.judge), *shares, *texts)
-    console.print(table)
-    _print_scores(found, console)
-    _print_slices(found, console)
-    _print_pairs(found, console)
-    for each in found.ceiling:
-        console.print(
-            f"{printable(each.first)} and {printable(each.second)} agree on {percent(each.agreement)} % of "
-            f"{each.n:,} rows (kappa {coefficient(each.kappa)}): hardly any judge can agree more"
-        )
-    for judge in found.judges:
-        wanted = [f"{name} {count:,}" for name, count in (judge.needed or {}).items() if count is not None]
-        if wanted:
-            aim = f"± {100 * found.half_width:g} points"
-            console.print(f"labels for {aim}, {printable(judge.judge)}: {', '.join(wanted)}")
-
-
-def _print_scores(found: ValidationReport, console: Console) -> None:
-    table = text_table("scores of", figures=("AUROC", "Brier", "best threshold", "F1 there", "F1 held out"))
-    for judge in found.judges:
-        calibration, fitted = judge.calibration, judge.threshold
-        if calibration is None:
-            continue
-        cells = [coefficient(calibration.auc), coefficient(calibration.brier)]
-        if fitted is not None:
-            cells += [f"{fitted.value:.3g}", percent(fitted.f1), percent(fitted.held_out_f1)]
-        table.add_row(printable(judge.judge), *cells)
-    if table.rows:
-        console.print(table)
-
-
-def _print_slices(found: ValidationReport, console: Console) -> None:
-    for judge in found.judges:
-        for column, values in judge.slices.items():
-            table = text_table(f"{judge.judge} by {column}", figures=(*headings("precision", "recall"), "F1"))
-            for value, metrics in values.items():
-                shares = _shares(metrics, "precision", "recall", "f1")
-                table.add_row(printable(value), *shares[:-1])
-            console.print(table)
-
-
-def _print_pairs(found: ValidationReport, console: Console) -> None:
-    if not found.pairs:
-        return
-    table = text_table("difference, in points", figures=headings("precision", "recall", "F1"))
-    for pair in found.pairs:
-        shares = _shares(pair.differences, "precision", "recall", "f1")
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *shares)
-    console.print(table)
-    if found.combination is not None:
-        best = found.combination
-        console.print(
-            f"best of {best.candidates} combinations: {printable(best.title)} with F1 {percent(best.f1)}; "
-            f"{percent(best.held_out_f1)} on rows that did not choose it"
-        )

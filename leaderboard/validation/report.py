@@ -13,8 +13,9 @@ from leaderboard.paired import verdict_agreement
 from leaderboard.validation.combination import (
     BestCombination,
     FittedThreshold,
-    best_combination,
+    candidates_of,
     fit_threshold,
+    search,
 )
 from leaderboard.validation.metrics import (
     METRICS,
@@ -152,6 +153,7 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
     for (one_name, labels), (other_name, more) in combinations(table.labels.items(), 2):
         agreed = verdict_agreement(labels, more)
         ceiling.append(LabelAgreement(one_name, other_name, agreed.n, agreed.percent, agreed.kappa))
+    best = search(table, candidates_of(len(table.judges))) if len(table.judges) > 1 else None
     return ValidationReport(
         n=len(table.ids),
         positives=int((table.truth == 1).sum()),
@@ -160,7 +162,7 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
         judges=tuple(_judge_report(judge, table, half_width) for judge in table.judges),
         pairs=tuple(pairs),
         ceiling=tuple(ceiling),
-        combination=best_combination(table) if len(table.judges) > 1 else None,
+        combination=best[1] if best else None,
         warnings=(*table.notes, *_warnings(table)),
         half_width=half_width,
     )
