@@ -6,7 +6,7 @@ label of a trajectory.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, Final
 
@@ -60,12 +60,12 @@ def score_votes(
     judges: Sequence[np.ndarray], labels: LabelSet, label: str, n_resamples: int = N_RESAMPLES
 ) -> tuple[Vote, ...]:
     """Score the votes that need at least 1, 2, … or all judges to say yes."""
-    found = []
-    for needed in range(1, len(judges) + 1):
-        verdicts = vote(judges, needed)
-        score = score_verdicts(verdicts, labels, label, n_resamples=n_resamples, by_agent=False)
-        found.append(Vote(needed, len(judges), score))
-    return tuple(found)
+    return tuple(
+        Vote(needed, len(judges), score_verdicts(
+            vote(judges, needed), labels, label, n_resamples=n_resamples, by_agent=False
+        ))
+        for needed in range(1, len(judges) + 1)
+    )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -239,13 +239,9 @@ def compare(
             votes = score_votes(columns, labels, label, n_resamples)
             how_many_fooled = paired.joint_errors(columns, labels.primary[label])
     pairs = []
-    for first, second in combinations(range(len(entrants)), 2):
-        if paired_cells is not None and {first, second} <= verdicts.keys():
-            pair = _paired(entrants, (first, second), paired_cells)
-        else:
-            pair = _approximate(entrants, (first, second), label, figure)
-        can_be = entrants[first].row.is_comparable and entrants[second].row.is_comparable
-        pairs.append(pair if can_be else _without_differences(pair))
+    for places in combinations(range(len(entrants)), 2):
+        resampled = paired_cells if {*places} <= verdicts.keys() else None
+        pairs.append(_pair(entrants, places, label, figure, resampled))
     return Comparison(label, figure, tuple(entrants), tuple(pairs), tuple(verdicts), votes, how_many_fooled)
 
 
@@ -280,6 +276,12 @@ class _PairedCells:
     cells: Sequence[tuple[str, str]]
     resampled: paired.Resampled
 
+    def difference(self, places: tuple[int, int], cell: int) -> paired.Difference:
+        """Return the difference of two entrants in a cell."""
+        voters, metric = list(self.verdicts), known_metrics(self.target)[self.figure]
+        judges = voters.index(places[0]), voters.index(places[1])
+        return paired.paired_difference_of(self.resampled, *judges, cell, metric)
+
 
 def _resample(
     verdicts: Mapping[int, np.ndarray], labels: LabelSet, label: str, figure: str, n_resamples: int
@@ -295,53 +297,44 @@ def _resample(
     return _PairedCells(target, figure, verdicts, labels.primary[label], list(cells), resampled)
 
 
-def _approximate(entrants: Sequence[Entrant], places: tuple[int, int], label: str, figure: str) -> Pair:
-    """Compare two entrants by the intervals in their rows, if one of them has no verdicts."""
-    first, second = (entrants[place].row.score(label) for place in places)
-    overall = paired.approximate_difference(first["overall"], second["overall"], figure)
-    cells, others = first["by_benchmark"], second["by_benchmark"]
-    by_benchmark = {
-        name: paired.approximate_difference(cells.get(name), others.get(name), figure)
-        for name in sorted({*cells, *others})
-    }
-    return Pair(*places, overall, by_benchmark, {}, None)
+def _pair(
+    entrants: Sequence[Entrant],
+    places: tuple[int, int],
+    label: str,
+    figure: str,
+    paired_cells: _PairedCells | None,
+) -> Pair:
+    """Compare two entrants over the same tasks, or else by the intervals in their rows.
 
-
-def _paired(entrants: Sequence[Entrant], places: tuple[int, int], paired_cells: _PairedCells) -> Pair:
-    """Compare two entrants over the same tasks. Cells that cannot be are compared by the rows' intervals."""
-    target, figure = paired_cells.target, paired_cells.figure
-    metric = known_metrics(target)[figure]
-    voters = list(paired_cells.verdicts)
-    judges = voters.index(places[0]), voters.index(places[1])
+    If one of the rows cannot be compared, the pair has both metrics, but no differences and intervals.
+    """
     rows = [entrants[place].row for place in places]
+    runs: PairedVerdicts | None = None
+    if paired_cells is None:
+        names = {name for row in rows for name in row.score(label)["by_benchmark"]}
+        cells: Sequence[tuple[str, str]] = [
+            ("overall", ""),
+            *(("by_benchmark", name) for name in sorted(names)),
+        ]
+    else:
+        cells = paired_cells.cells
+        if paired_cells.target.type == "binary":
+            first, second = (paired_cells.verdicts[place] for place in places)
+            runs = PairedVerdicts(
+                paired.mcnemar(first, second, paired_cells.truth),
+                paired.verdict_agreement(first, second),
+                paired.shared_errors(first, second, paired_cells.truth),
+            )
     found: dict[str, dict[str, paired.Difference]] = {"overall": {}, "by_benchmark": {}, "by_agent": {}}
-    for number, (group, name) in enumerate(paired_cells.cells):
-        difference = paired.paired_difference_of(paired_cells.resampled, *judges, number, metric)
-        if difference.interval is None:
-            cells = [_cell(row, target.name, group, name) for row in rows]
-            difference = paired.approximate_difference(cells[0], cells[1], figure)
+    for number, (group, name) in enumerate(cells):
+        difference = None if paired_cells is None else paired_cells.difference(places, number)
+        if difference is None or difference.interval is None:
+            ours, theirs = (_cell(row, label, group, name) for row in rows)
+            difference = paired.approximate_difference(ours, theirs, figure)
+        if not all(row.is_comparable for row in rows):
+            difference = paired.Difference(difference.first, difference.second)
         found[group][name] = difference
-    first, second = (paired_cells.verdicts[place] for place in places)
-    runs = None
-    if target.type == "binary":
-        runs = PairedVerdicts(
-            paired.mcnemar(first, second, paired_cells.truth),
-            paired.verdict_agreement(first, second),
-            paired.shared_errors(first, second, paired_cells.truth),
-        )
     return Pair(*places, found["overall"][""], found["by_benchmark"], found["by_agent"], runs)
-
-
-def _without_differences(pair: Pair) -> Pair:
-    """Return the pair with both judges' metrics, but without differences and intervals."""
-
-    def metrics(found: Mapping[str, paired.Difference]) -> dict[str, paired.Difference]:
-        return {name: paired.Difference(each.first, each.second) for name, each in found.items()}
-
-    (overall,) = metrics({"overall": pair.overall}).values()
-    return replace(
-        pair, overall=overall, by_benchmark=metrics(pair.by_benchmark), by_agent=metrics(pair.by_agent)
-    )
 
 
 def _cell(row: BoardRow, label: str, group: str, name: str) -> Cell | None:

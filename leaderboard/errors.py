@@ -5,8 +5,6 @@ names one of the paper's categories, or one of the reviewer's own. Tags can be c
 reviewers, and written as CSV.
 """
 
-import csv
-import io
 import re
 import tomllib
 from collections import Counter
@@ -20,6 +18,7 @@ from typing import Annotated, Any, Final, Literal
 import numpy as np
 from pydantic import AfterValidator, AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from arb.core.files import csv_text
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
 from leaderboard.board.export import inert
@@ -184,28 +183,25 @@ def make_tag(**fields: Any) -> ErrorTag:
     try:
         return ErrorTag(**fields)
     except ValidationError as error:
-        problems = [(str(detail["loc"][0]), _message(detail)) for detail in error.errors()]
+        problems = []
+        for each in error.errors():
+            values = {**each.get("ctx", {}), "msg": each["msg"]}
+            message = _MESSAGES.get(each["type"], "{msg}").format(**values)
+            problems.append((str(each["loc"][0]), message))
     raise ErrorTagInvalid(problems)
 
 
-def _message(detail: Any) -> str:
-    match detail["type"]:
-        case "missing" | "string_type":
-            return "fill it in"
-        case "string_too_long":
-            return f"is over {detail['ctx']['max_length']:,} characters; shorten it"
-        case "too_long":
-            return f"has over {detail['ctx']['max_length']} further categories; remove some"
-        case "string_unicode":
-            return "contains invalid Unicode; write it again"
-        case "timezone_aware":
-            return "has no time zone; write it with one, such as +00:00"
-        case "value_error":
-            return str(detail["ctx"]["error"])
-        case "extra_forbidden":
-            return "there is no such field; remove it"
-        case _:
-            return detail["msg"]
+_MESSAGES: Final = {
+    "missing": "fill it in",
+    "string_type": "fill it in",
+    "string_too_long": "is over {max_length:,} characters; shorten it",
+    "too_long": "has over {max_length} further categories; remove some",
+    "string_unicode": "contains invalid Unicode; write it again",
+    "timezone_aware": "has no time zone; write it with one, such as +00:00",
+    "value_error": "{error}",
+    "extra_forbidden": "there is no such field; remove it",
+}
+"""The messages for pydantic's kinds of errors, with the values of their context."""
 
 
 def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
@@ -304,15 +300,12 @@ def tags_to_csv(tags: Iterable[ErrorTag]) -> str:
 
     A tag with several categories has one row for each.
     """
-    output = io.StringIO(newline="")
-    writer = csv.writer(output, lineterminator="\r\n")
     names = tuple(name for name in ErrorTag.model_fields if name != "more")
-    writer.writerow((*names, "benchmark", "agent"))
+    rows = []
     for tag in sorted(tags, key=lambda tag: (tag.at, tag.trajectory_id, tag.judge, tag.tagger)):
         run = TrajectoryId.parse(tag.trajectory_id)
         values = {**tag.model_dump(), "at": tag.at.astimezone(UTC).isoformat()}
         for category in tag.categories:
             values["category"] = category
-            row = [*(inert(values[name]) for name in names), inert(run.benchmark), inert(run.agent)]
-            writer.writerow(row)
-    return output.getvalue()
+            rows.append([*(inert(values[name]) for name in names), inert(run.benchmark), inert(run.agent)])
+    return csv_text((*names, "benchmark", "agent"), rows, "\r\n")

@@ -102,7 +102,9 @@ def _score(
         for group in ("by_benchmark", "by_agent"):
             for name, cell in scores.get(group, {}).items():
                 cell.update({**more[group][name], **cell})
-    return score_from(scores)
+    by_benchmark, in_agents = scores.pop("by_benchmark"), scores.pop("by_agent", {})
+    overall = cast(Cell, scores)  # the metric is also published on its own, so it cannot import the type
+    return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": in_agents}
 
 
 def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.ndarray:
@@ -140,13 +142,6 @@ def _score_by(
         "by_benchmark": cells([item.benchmark for item in items]),
         "by_agent": cells([item.agent for item in items]) if by_agent else {},
     }
-
-
-def score_from(scores: dict[str, Any]) -> Score:
-    """Return the result of `judge_scores` as a `Score`, with the overall figures in a separate cell."""
-    by_benchmark, by_agent = scores.pop("by_benchmark"), scores.pop("by_agent", {})
-    overall = cast(Cell, scores)  # the metric is also published on its own, so it cannot import the type
-    return {"overall": overall, "by_benchmark": by_benchmark, "by_agent": by_agent}
 
 
 def fpr_interval(

@@ -111,16 +111,15 @@ def report_of_version(report: Mapping[str, Any], version: int) -> dict[str, Any]
     return {**kept, "labels": labels}
 
 
-def _score(score: Score, version: int) -> dict[str, Any]:
+def _score(score: Mapping[str, Any], version: int) -> dict[str, Any]:
     def cell(found: Cell) -> dict[str, Any]:
         return {name: value for name, value in found.items() if name in CELL_FIELDS[version]}
 
     def cells(found: Mapping[str, Cell]) -> dict[str, dict[str, Any]]:
         return {name: cell(each) for name, each in found.items()}
 
+    groups = ("by_benchmark", "by_agent", "by_subset")
     return {
         "overall": cell(score["overall"]),
-        "by_benchmark": cells(score["by_benchmark"]),
-        "by_agent": cells(score["by_agent"]),
-        **({"by_subset": cells(score["by_subset"])} if "by_subset" in score else {}),
+        **{name: cells(score[name]) for name in groups if name in score},
     }

@@ -285,7 +285,7 @@ def test_tests_that_are_begun_first_or_in_a_process_of_their_own_are_there():
         assert not test or f"\ndef {test}" in (REPOSITORY / path).read_text(encoding="utf-8"), name
 
 
-FOLLOW_TARGETS = ("leaderboard", "submissions")
+FOLLOW_TARGETS = ("leaderboard", "submissions", "space")
 """Packages that ask the suite for its targets. They must not name those of AgentRewardBench."""
 
 

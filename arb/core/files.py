@@ -91,10 +91,10 @@ def install_command(extra: str) -> str:
     return f"pip install '{'.' if is_checkout else PROJECT}[{extra}]'"
 
 
-def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Return a header and rows as CSV text with LF line ends."""
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
+    """Return a header and rows as CSV text. With the line end of RFC 4180, CR LF, a lone CR is quoted too."""
     text = io.StringIO(newline="")
-    writer = csv.writer(text, lineterminator="\n")
+    writer = csv.writer(text, lineterminator=line_end)
     writer.writerow(header)
     writer.writerows(rows)
     return text.getvalue()

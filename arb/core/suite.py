@@ -187,8 +187,8 @@ class Suite:
 
     @property
     def target_titles(self) -> dict[str, str]:
-        """Titles by target, also of the paper's targets that the suite does not have."""
-        return {each.name: each.title for each in (*default_targets(), *self.targets)}
+        """The titles of the targets, by name."""
+        return {each.name: each.title for each in self.targets}
 
     @cached_property
     def guidelines_sha256(self) -> str:

@@ -127,14 +127,10 @@ class Board:
         return order_on_board(row, self.main, self.main.main_metric)
 
     def target(self, name: str) -> Target:
-        """Return the target with a name. Raises ValueError if the board has none of this name.
-
-        Pages ask every board for AgentRewardBench's targets, which may have no rows on it.
-        """
-        own = {target.name: target for target in scored(self.targets)}
-        known = {**{target.name: target for target in scored(default_targets())}, **own}
+        """Return the target with a name. Raises ValueError if the board has none of this name."""
+        known = {target.name: target for target in scored(self.targets)}
         if name not in known:
-            raise ValueError(f"label: the board has none named {name!r}; use one of {', '.join(own)}")
+            raise ValueError(f"label: the board has none named {name!r}; use one of {', '.join(known)}")
         return known[name]
 
     def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
@@ -168,11 +164,10 @@ class Board:
         return [row for row in self.rows if row.labels.get(label)]
 
     def _make_ranks(self, target: Target, metric: str) -> Ranks:
-        label = target.name
-        best = [row for row in self._rows_with(label) if row.score(label)["best"]]
+        best = [row for row in self._rows_with(target.name) if row.score(target.name)["best"]]
         if metric == target.main_metric:
-            return {row.id: rank_in(row.score(label)) for row in best}
-        by_half = [row.id for row in best if is_ranked_by_half(row, label)]
+            return {row.id: rank_in(row.score(target.name)) for row in best}
+        by_half = [row.id for row in best if is_ranked_by_half(row, target.name)]
         return {**rank_rows(self.rows, target, metric, self._ranking_data), **dict.fromkeys(by_half)}
 
 

@@ -4,9 +4,7 @@ The CSV is safe to open in a spreadsheet: text that looks like a formula is made
 of plain files that need neither scripts nor a server. It is written completely or not at all.
 """
 
-import csv
 import hashlib
-import io
 import re
 import shutil
 import tempfile
@@ -18,7 +16,7 @@ from typing import Any, Final
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from arb.core.console import coefficient, interval, percent
-from arb.core.files import new_folder
+from arb.core.files import csv_text, new_folder
 from arb.core.suites.targets import Target, default_targets, scored
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from leaderboard.board.board import Board, BoardRow
@@ -72,13 +70,12 @@ def board_to_csv(board: Board) -> str:
     by_benchmark = dict.fromkeys(target.main_metric for target in targets)
     scores = (score for row in board.rows for score in row.labels.values() if score)
     ordered = sorted({name for score in scores for name in score["by_benchmark"]})
-    output = io.StringIO()
-    writer = csv.writer(output, lineterminator="\r\n")  # RFC 4180; so a lone carriage return is quoted too
     ends = [f"{metric}_ci_{end}" for metric in with_ends for end in ("low", "high")]
     parts = [(metric, name) for metric in by_benchmark for name in ordered]
-    writer.writerow(["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *metrics, *ends,
-                     *(f"{metric}_{name}" for metric, name in parts), "usd_per_1000", "usd_is_at_least",
-                     "note", *SEPARATED])  # fmt: skip
+    header = ["label", *(f"rank_{name}" for name in RANK), *DESCRIPTION, *FIGURES, *metrics, *ends,
+              *(f"{metric}_{name}" for metric, name in parts), "usd_per_1000", "usd_is_at_least",
+              "note", *SEPARATED]  # fmt: skip
+    lines = []
     for target in targets:
         label = target.name
         for row in board.ranking(label):
@@ -99,8 +96,8 @@ def board_to_csv(board: Board) -> str:
             cells += [cost.get("usd_per_1000"), bool(cost.get("is_at_least")) if cost else None]
             note = inert("; ".join(filter(None, (row.note, score["note"]))))
             apart = inert("; ".join(score.get("separated_from") or ()))
-            writer.writerow([*cells, note, score.get("n_separated"), apart])
-    return output.getvalue()
+            lines.append([*cells, note, score.get("n_separated"), apart])
+    return csv_text(header, lines, "\r\n")
 
 
 FOLDER = Path(__file__).parent / "static_site"
@@ -153,8 +150,13 @@ def ends(metric: TargetMetric, bounds: Sequence[float] | None) -> str:
 
 
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
-    """Return the benchmarks on which any row has a score: first the paper's, then others by name."""
+    """Return the benchmarks on which any row has a score: first the paper's, then others by name.
+
+    The only benchmark of a suite is left out, as it has the same figures as the whole suite.
+    """
     found = {name for row in rows for name in row.score(label)["by_benchmark"]}
+    if len(found) < 2:
+        return []
     known = [name for name in BENCHMARK_TITLES if name in found]
     return known + sorted(found.difference(known))
 

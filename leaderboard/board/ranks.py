@@ -94,6 +94,11 @@ class Contender:
     def order(self) -> float:
         return self.value if self.metric is None else self.metric
 
+    def reversed(self) -> "Contender":
+        """Return the contender on the scale times -1, for metrics of which lower values are better."""
+        ends = None if self.interval is None else [-self.interval[1], -self.interval[0]]
+        return Contender(-self.value, ends, None if self.samples is None else -self.samples, -self.order)
+
 
 @dataclass(frozen=True)
 class Rank:
@@ -120,8 +125,17 @@ def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarra
     A share k / (k + m) becomes log((k + 1/2) / (m + 1/2)). F1 = 2 J / (1 + J) is compared by the share J =
     TP / (TP + FP + FN). Balanced accuracy and kappa stay as they are.
     """
-    tp, fp, fn, tn = (np.asarray(count, dtype=np.float64) for count in (tp, fp, fn, tn))
-    shares = {
+    counts = [np.asarray(count, dtype=np.float64) for count in (tp, fp, fn, tn)]
+    share = _share_of(metric, *counts)
+    if share is None:
+        return metric_values(metric, *counts)
+    hits, misses = share
+    return np.where(hits + misses > 0, np.log((hits + 0.5) / (misses + 0.5)), np.nan)
+
+
+def _share_of(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any] | None:
+    """Return the hits and misses of a metric that is a share of counts (of F1: of J), or None for others."""
+    return {
         "precision": (tp, fp),
         "recall": (tp, fn),
         "f1": (tp, fp + fn),
@@ -129,11 +143,7 @@ def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarra
         "npv": (tn, fn),
         "tnr": (tn, fp),
         "fpr": (fp, tn),
-    }
-    if metric not in shares:
-        return metric_values(metric, tp, fp, fn, tn)
-    hits, misses = shares[metric]
-    return np.where(hits + misses > 0, np.log((hits + 0.5) / (misses + 0.5)), np.nan)
+    }.get(metric)
 
 
 def compared_share(metric: str, value: float) -> float:
@@ -178,28 +188,18 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
     of rows is divided by the metric's design effect.
     """
     effect = DESIGN_EFFECTS[metric]
-    shares = {
-        "precision": (tp, tp + fp),
-        "recall": (tp, tp + fn),
-        "f1": (tp, tp + fp + fn),
-        "accuracy": (tp + tn, tp + fp + fn + tn),
-        "npv": (tn, tn + fn),
-        "tnr": (tn, tn + fp),
-        "fpr": (fp, tn + fp),
-    }
     if metric == "kappa":
         return _kappa_interval(np.array([[tn, fp], [fn, tp]]) / effect)
     if metric == "balanced_accuracy":
-        parts = [shares[name] for name in ("recall", "tnr")]
-        ends = [approximate_interval(hits, total, effect) for hits, total in parts]
+        ends = [approximate_interval(*part, effect) for part in ((tp, tp + fn), (tn, tn + fp))]
         if ends[0] is None or ends[1] is None:
             return None
-        of_recall, of_tnr = (hits / total for hits, total in parts)
-        below = hypot(of_recall - ends[0][0], of_tnr - ends[1][0]) / 2
-        above = hypot(ends[0][1] - of_recall, ends[1][1] - of_tnr) / 2
-        middle = (of_recall + of_tnr) / 2
-        return [middle - below, middle + above]
-    interval = approximate_interval(*shares[metric], effect)
+        recall, tnr = tp / (tp + fn), tn / (tn + fp)
+        below = hypot(recall - ends[0][0], tnr - ends[1][0]) / 2
+        above = hypot(ends[0][1] - recall, ends[1][1] - tnr) / 2
+        return [(recall + tnr) / 2 - below, (recall + tnr) / 2 + above]
+    hits, misses = _share_of(metric, tp, fp, fn, tn) or (0, 0)
+    interval = approximate_interval(hits, hits + misses, effect)
     return [2 * end / (1 + end) for end in interval] if interval and metric == "f1" else interval
 
 
@@ -490,11 +490,8 @@ def _other_contender(cell: Cell, target: Target, metric: str, by_task: Any, n_re
     if by_task is not None and metric == target.main_metric:
         with np.errstate(invalid="ignore", divide="ignore"):
             samples = formula.value(resampled_counts(np.asarray(by_task), n_resamples, seed=0))
-    interval = interval_of(cell, metric)
-    if formula.is_lower_better:
-        ends = None if interval is None else [-interval[1], -interval[0]]
-        return Contender(-measured, ends, None if samples is None else -samples)
-    return Contender(measured, interval, samples)
+    found = Contender(measured, interval_of(cell, metric), samples)
+    return found.reversed() if formula.is_lower_better else found
 
 
 def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.ndarray | None) -> Contender:
@@ -513,9 +510,8 @@ def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.
         value = float(compared_value(metric, *counts))
     else:
         value = compared_share(metric, measured)
-    if metric not in LOWER_IS_BETTER:
-        return Contender(value, ends, samples, measured)
-    return Contender(-value, ends and [-ends[1], -ends[0]], None if samples is None else -samples, -measured)
+    found = Contender(value, ends, samples, measured)
+    return found.reversed() if metric in LOWER_IS_BETTER else found
 
 
 def _counts_of(cell: Cell) -> tuple[int, int, int, int] | None:

@@ -7,7 +7,7 @@ figures are known, so their intervals are approximate.
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import inf
-from typing import Any, Final, NamedTuple, TypedDict
+from typing import Any, Final, NamedTuple, cast
 
 from arb.core.judge_info import JudgeInfo
 from arb.core.suites.targets import Target
@@ -106,8 +106,8 @@ class BoardRow(JudgeInfo):
         labels: dict[str, Score | None] = {}
         for label, found in self.labels.items():
             if found:
-                described = _described(ranks[label].get(self.id))
-                found = {**found, "best": self.id in ranks[label], **described}
+                rank = _described(ranks[label].get(self.id))
+                found = cast(Score, {**found, "best": self.id in ranks[label], **rank})
             labels[label] = found
         return replace(self, labels=labels)
 
@@ -149,13 +149,7 @@ class BoardRow(JudgeInfo):
         return "; ".join(filter(None, (EVIDENCE[self.evidence], split, n, protocol)))
 
 
-class _RankFields(TypedDict):
-    rank: dict[str, int] | None
-    n_separated: int | None
-    separated_from: list[str] | None
-
-
-def _described(rank: Rank | None) -> _RankFields:
+def _described(rank: Rank | None) -> dict[str, Any]:
     """Return a rank as the fields of a `Score`; `rank_in` reads them."""
     if rank is None:
         return {"rank": None, "n_separated": None, "separated_from": None}

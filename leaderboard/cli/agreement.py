@@ -11,40 +11,34 @@ import typer
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_argument,
     file_option,
-    plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
 )
-from arb.core.console import NOT_DEFINED, coefficient, interval, percent, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import Target
-from arb.core.vocabulary import BENCHMARK_TITLES
 from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
-from leaderboard.cli.score import metric_cells, metric_headings
+from leaderboard.cli.score import metric_columns, read_verdicts
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from arb.core import suite as suites
-    from leaderboard import judge_names, verdict_files
+    from leaderboard import judge_names
     from leaderboard import report as reports
     from leaderboard.labels import agreement as agreements
     from leaderboard.labels import coefficients, quality
     from leaderboard.paper import published
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from rich.console import Console
-    from rich.table import Table
-
     from arb.core.settings import Settings
     from arb.core.suite import Suite
-    from leaderboard.labels.agreement import Agreement, AgreementReport, OpenItem, QuestionAgreement
+    from leaderboard.labels.agreement import OpenItem
     from leaderboard.labels.labels import LabelSet
-    from leaderboard.labels.quality import DisagreementRates, NoiseBand
-    from leaderboard.score import Cell, Score
+    from leaderboard.labels.quality import DisagreementRates
+    from leaderboard.score import Score
 
 FileOption = Annotated[
     Path | None,
@@ -79,7 +73,8 @@ def agreement(
         return
     measured = [target for target in chosen.targets if target.name in report.questions]
     title = f"{chosen.name} · {split or 'dev and test'}"
-    print_agreement(report, measured, title, items, plain_console())
+    values = {"report": report, "targets": measured, "title": title, "items": items}
+    print_template("agreement.txt.j2", **values, half_width=coefficients.HALF_WIDTH)
     for target in chosen.targets:
         if target not in measured:
             typer.echo(f"{target.title}: its answers are numbers, and agreement on numbers is not measured.")
@@ -89,10 +84,7 @@ def agreement(
 
 def ceiling(
     verdicts: Annotated[
-        list[Path] | None,
-        typer.Argument(
-            exists=True, dir_okay=False, help="Also evaluate the judges of these prediction files."
-        ),
+        list[Path] | None, file_argument(help="Also evaluate the judges of these prediction files.")
     ] = None,
     split: Annotated[Literal["dev", "test"], typer.Option(help="Score the files on this split.")] = "test",
     suite: SuiteOption = None,
@@ -134,10 +126,16 @@ def ceiling(
         }
         print_json(content)
         return
-    console = plain_console()
-    print_ceiling(scores, rates, chosen.scored_targets, console)
-    if bands:
-        print_bands(bands, main.title.lower(), console)
+    print_template(
+        "ceiling.txt.j2",
+        scores=scores,
+        rates=rates,
+        targets=chosen.scored_targets,
+        main=main,
+        bands=bands,
+        columns=metric_columns,
+        codes=_answer_codes,
+    )
 
 
 def _rates_json(rates: DisagreementRates, target: Target) -> dict[str, Any]:
@@ -173,168 +171,9 @@ def _scored(
     names = [file.name for file in files]
     if len({*names}) < len(names):
         names = judge_names.judge_names(files)
-    paths = dict(zip(names, files, strict=True))
-    try:
-        found = verdict_files.read_verdict_files(paths, suite, split, settings.max_upload_bytes)
-    except verdict_files.VerdictFileError as problems:
-        stop(str(problems), code=1)
+    found = read_verdicts(dict(zip(names, files, strict=True)), suite, split, settings)
+    label = suite.main_target.name
     return {
-        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"][
-            suite.main_target.name
-        ]
+        name: reports.score_report(verdicts, label_sets[split], n_resamples=0)["labels"][label]
         for name, verdicts in found.items()
     }
-
-
-AGREEMENT_COLUMNS = ("doubles", "agree", "kappa", "95 %", "alpha", "95 %", "AC1", "95 %", "left out")
-
-
-def print_agreement(
-    report: AgreementReport,
-    targets: Sequence[Target],
-    title: str,
-    items: Sequence[OpenItem] | None,
-    console: Console,
-) -> None:
-    """Print the report's tables, and the list of ``items`` unless it is None (labels are hidden)."""
-    console.print(
-        f"{title}: {report.annotations:,} annotations of {report.trajectories:,} trajectories by "
-        f"{report.annotators} annotators; {report.doubled:,} trajectories annotated at least twice"
-    )
-    if not report.doubles:
-        console.print("No trajectory has two annotators. Have some annotated twice to measure agreement.")
-        return
-    overall = text_table("question", figures=AGREEMENT_COLUMNS)
-    for target in targets:
-        overall.add_row(target.title, *_figures(report.questions[target.name].overall))
-    console.print(overall)
-    for target in targets:
-        console.print(_of_target(target, report.questions[target.name]))
-    for target in targets:
-        if len(target.values) > 2:  # for two answers the coefficients are enough
-            console.print(_confusion(target, report.questions[target.name]))
-    ordered = [target.name for target in targets if target.ordered]
-    level = f" ({', '.join(ordered)}: ordinal)" if ordered else ""
-    console.print("Doubles are trajectories with two annotators. Those with an unsure answer are left out.")
-    console.print(f"The coefficients are Cohen's kappa, Krippendorff's alpha{level} and Gwet's AC1.")
-    console.print("Use AC1 if nearly all answers are the same, since kappa is then close to 0.")
-    console.print("The 95 % intervals are over tasks.")
-    console.print(_wanted(report, targets))
-    console.print("A dash means that this is not defined, for example because all answers are equal.")
-    if any(each.others_doubles for found in report.questions.values() for each in found.by_annotator):
-        console.print(_annotators(report, targets))
-        console.print(
-            "An annotator needs training if the interval of the difference is below 0. The intervals are "
-            "simultaneous: in 95 % of such tables, all of them cover the true differences."
-        )
-    else:
-        console.print(
-            "To see who needs training, add a third annotator, so that each can be compared with the rest."
-        )
-    if items:
-        console.print(_items(items))
-
-
-def _figures(each: Agreement) -> list[str]:
-    cells = [f"{each.pairs:,}", percent(each.percent)]
-    for value, ends in ((each.kappa, each.kappa_ci), (each.alpha, each.alpha_ci), (each.ac1, each.ac1_ci)):
-        within = "" if ends is None else f"{coefficient(ends[0])} to {coefficient(ends[1])}"
-        cells += [coefficient(value), within]
-    return [*cells, f"{each.left_out:,}"]
-
-
-def _of_target(target: Target, result: QuestionAgreement) -> Table:
-    table = text_table(target.title, figures=AGREEMENT_COLUMNS)
-    for name, found in result.by_benchmark.items():
-        table.add_row(BENCHMARK_TITLES.get(name, name), *_figures(found))
-    table.add_section()
-    for pair in result.by_pair:
-        table.add_row(f"{pair.first} and {pair.second}", *_figures(pair.agreement))
-    table.add_section()
-    for each in result.over_time:
-        table.add_row(each.name if "W" in each.name else f"doubles {each.name}", *_figures(each.agreement))
-    return table
-
-
-def _wanted(report: AgreementReport, targets: Sequence[Target]) -> Table:
-    heading = f"doubles still needed for an interval of ± {coefficients.HALF_WIDTH:g}"
-    table = text_table(heading, figures=("kappa", "alpha", "AC1"))
-    for target in targets:
-        wanted = report.questions[target.name].wanted.values()
-        table.add_row(target.title, *(NOT_DEFINED if n is None else f"{n:,}" for n in wanted))
-    return table
-
-
-def _annotators(report: AgreementReport, targets: Sequence[Target]) -> Table:
-    figures = ("doubles", "agree", "doubles of others", "agree", "difference, 95 %")
-    table = text_table("annotator compared with the others", "question", figures=figures)
-    table.add_column("")
-    for target in targets:
-        for each in report.questions[target.name].by_annotator:
-            cells = [each.annotator, target.title, f"{each.doubles:,}", percent(each.percent)]
-            cells += [f"{each.others_doubles:,}", percent(each.others_percent), interval(each.difference_ci)]
-            table.add_row(*cells, "needs training" if each.needs_training else "")
-    return table
-
-
-def _confusion(target: Target, result: QuestionAgreement) -> Table:
-    titles = [target.answer_words(value) for value in target.values]
-    table = text_table(f"{target.name}: first annotator \\ second", figures=titles)
-    for title, row in zip(titles, result.confusion, strict=True):
-        table.add_row(title, *(f"{count:,}" for count in row))
-    return table
-
-
-def _items(items: Sequence[OpenItem]) -> Table:
-    table = text_table("trajectories on which annotators differ", "question: answers in order")
-    for item in items:
-        parts = [f"{name}: {' / '.join(map(str, item.answers[name]))}" for name in item.disagreeing]
-        place = "".join(
-            f", {name} {value}" for name, value in (("step", item.step), ("part", item.part)) if value
-        )
-        table.add_row(f"{item.trajectory_id}{place}", "; ".join(parts))
-    return table
-
-
-def print_ceiling(
-    scores: Mapping[str, Score | None],
-    rates: Mapping[str, DisagreementRates],
-    targets: Sequence[Target],
-    console: Console,
-) -> None:
-    """Print the second annotators' metrics for each target, and how often they disagree with the first."""
-    for target in targets:
-        label, found = target.name, scores[target.name]
-        if found is None:
-            console.print(f"{target.title}: no trajectory has answers of two annotators")
-            continue
-        differ = rates.get(label)  # of numbers, none
-        table = text_table(target.title, figures=("doubles", "differ", *metric_headings(target)))
-        rate = differ.overall.rate if differ else None
-        table.add_row("overall", *_ceiling_cells(found["overall"], rate, target))
-        table.add_section()
-        for name, cell in found["by_benchmark"].items():
-            rate = differ.by_benchmark[name].rate if differ else None
-            table.add_row(BENCHMARK_TITLES.get(name, name), *_ceiling_cells(cell, rate, target))
-        console.print(table)
-        if differ:
-            turned = [(differ.of(None, code), name) for name, code in _answer_codes(target)]
-            parts = [f"{each.differing} of {each.doubles} {name} answers" for each, name in turned]
-            console.print(f"The second annotator disagreed with the first on {' and '.join(parts)}.")
-
-
-def _ceiling_cells(cell: Cell, rate: float | None, target: Target) -> list[str]:
-    return [f"{cell['n']:,}", percent(rate), *metric_cells(cell, target)]
-
-
-def print_bands(bands: Mapping[str, NoiseBand | None], label: str, console: Console) -> None:
-    table = text_table(
-        f"precision on {label} if another person had given the labels",
-        figures=("as labelled", "mean", "95 %"),
-    )
-    for judge, band in bands.items():
-        if band is None:
-            table.add_row(judge, "–", "–", "")
-        else:
-            table.add_row(judge, percent(band.precision), percent(band.mean), interval([band.low, band.high]))
-    console.print(table)

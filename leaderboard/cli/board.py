@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, new_folder_option, plain_console, stop, write_file
+from arb.core.cli import JsonOption, file_argument, new_folder_option, plain_console, stop, write_file
 from arb.core.console import printable, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, metric_name
@@ -38,11 +38,7 @@ if TYPE_CHECKING:
 
 FileArgument = Annotated[
     Path | None,
-    typer.Argument(
-        exists=True,
-        dir_okay=False,
-        help="A Space's board.json, from GET /api/board.json (default: the published rows).",
-    ),
+    file_argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
 ]
 WIDE = 110
 """Terminals with at least this many columns also show the number of trajectories and the evidence."""
@@ -147,7 +143,8 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
         f"Judges are ranked by {metric_name(metric)}. A range covers every rank that the data allow. Two "
         "judges whose ranges overlap can still be separated: see separated_from in --json and --csv."
     )
-    for line in (*_evidence(rows, is_wide), *_needs(rows), *_unranked(rows, target, metric, ranks)):
+    needs = [f"{printable(row.judge)} {row.needs}." for row in rows if row.needs]
+    for line in (*_evidence(rows, is_wide), *needs, *_unranked(rows, target, metric, ranks)):
         console.print(line)
 
 
@@ -158,12 +155,6 @@ def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
         if judges:
             names = "" if has_column else f" ({printable(', '.join(judges))})"
             yield f"{name}: {meaning}{names}."
-
-
-def _needs(rows: Sequence[BoardRow]) -> Iterator[str]:
-    for row in rows:
-        if row.needs:
-            yield f"{printable(row.judge)} {row.needs}."
 
 
 def _unranked(

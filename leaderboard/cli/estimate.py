@@ -16,16 +16,15 @@ from arb.core.cli import (
     file_option,
     flags,
     next_step,
-    plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
     words,
 )
-from arb.core.console import interval, percent, printable, text_table
+from arb.core.console import printable
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from arb.core import predictions
@@ -41,14 +40,12 @@ with lazy_imports():
     from leaderboard.success_rates import sources as source_runs
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from rich.console import Console
+    from collections.abc import Iterator, Sequence
 
     from arb.core.predictions.findings import Finding
     from arb.core.predictions.parser_pool import ReadResult
     from arb.core.suites.targets import Target
-    from leaderboard.success_rates.estimate import AgentDifference, AgentEstimate
+    from leaderboard.success_rates.estimate import AgentEstimate
     from leaderboard.success_rates.runs import AgentRuns
 
 MOST_CRASHED = 20
@@ -132,7 +129,8 @@ def estimate(  # noqa: PLR0913 - a command's options
         if as_json:
             print_json({"half_width": half_width / 100, "agents": rows, "warnings": warnings})
         else:
-            print_plan(rows, half_width, targets, plain_console())
+            outcome = suite_targets.outcome_target(targets)
+            print_template("plan.txt.j2", rows=rows, half_width=half_width, outcome=outcome)
             most = max((row["assisted"] or row["labels_only"] for row in rows), default=1)
             first = most if labels else min(most, 30)  # 30 labels are enough to see what the judges save
             own = [file for file in labels if file.with_suffix(".draw.json") in draw]
@@ -145,9 +143,8 @@ def estimate(  # noqa: PLR0913 - a command's options
     elif as_json:
         print_json(made.to_json())
     else:
-        print_estimates(found, made.judges, plain_console())
-        if made.difference is not None:
-            print_difference(made.difference, plain_console())
+        values = {"agents": found, "judges": made.judges, "difference": made.difference}
+        print_template("estimate.txt.j2", **values)
         chosen = flags(verdicts=verdicts, labels=labels, draw=draw, agent=agent, plan=True, suite=suite)
         _print_warnings(warnings)
         next_step("see how many labels a narrower interval needs", "leaderboard", "estimate", *chosen)
@@ -226,59 +223,3 @@ def _plan_row(found: AgentEstimate, half_width: float) -> dict[str, Any]:
         "labels_only": labels_only,
         "assisted": assisted,
     }
-
-
-def print_plan(
-    rows: Sequence[Mapping[str, Any]], half_width: float, targets: Sequence[Target], console: Console
-) -> None:
-    table = text_table("agent", figures=("runs", "labelled", "labels only", "assisted"))
-    for row in rows:
-        assisted = "" if row["assisted"] is None else f"{row['assisted']:,}"
-        counts = [f"{row[name]:,}" for name in ("n", "labelled", "labels_only")]
-        table.add_row(printable(row["agent"]), *counts, assisted)
-    console.print(f"Labels needed for an interval of ± {half_width:g} points")
-    console.print(table)
-    if any(row["assisted"] is None for row in rows):
-        console.print(
-            "To see how many labels the judges save, label 30 runs or more and add --labels. "
-            'Until then, "labels only" assumes a '
-            f"{suite_targets.outcome_target(targets).title.lower()} rate of 50 %."
-        )
-
-
-def print_estimates(found: Sequence[AgentEstimate], judges: Sequence[str], console: Console) -> None:
-    """Print each agent's rates in percent: by each judge, from labels only, and assisted."""
-    intervals = ("these runs, 95 %", "such tasks, 95 %")
-    figures = (
-        *("runs", "labelled", *judges, "labels only", *intervals),
-        *("assisted", *intervals, "labels saved"),
-    )
-    table = text_table("agent", figures=figures)
-    for each in found:
-        cells = [printable(AGENT_TITLES.get(each.agent, each.agent))]
-        cells += [f"{each.n:,}", f"{each.labelled:,}"]
-        cells += [percent(alone.rate) for alone in each.judge_alone]
-        for found_rate in (each.labels_only, each.assisted):
-            cells += [percent(found_rate.rate), interval(found_rate.ci), interval(found_rate.ci_on_tasks)]
-        table.add_row(*cells, percent(each.saved, " %"))
-    console.print(table)
-    console.print(
-        'A judge\'s column is the rate by its verdicts only. "Labels only" and "assisted" estimate the '
-        'rate that experts would find; "assisted" also uses the verdicts. The first interval is that of the '
-        "rate over these runs, the second that of the agent's rate on tasks like these. Compare agents with "
-        "--compare."
-    )
-
-
-def print_difference(found: AgentDifference, console: Console) -> None:
-    """Print the difference of two agents in points, with both intervals."""
-    if found.difference is None:
-        console.print(
-            f"{printable(found.first)} and {printable(found.second)}: too few labels to compare them"
-        )
-        return
-    console.print(
-        f"{printable(found.first)} - {printable(found.second)}: {percent(found.difference)} points on "
-        f"{found.tasks:,} common tasks; 95 %: {interval(found.ci)} on these runs, "
-        f"{interval(found.ci_on_tasks)} on tasks like these"
-    )

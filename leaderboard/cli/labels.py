@@ -3,29 +3,29 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
+    file_argument,
     file_option,
     flags,
     new_file_option,
     next_step,
-    plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
     write_file,
 )
-from arb.core.console import coefficient, text_table
 from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import BENCHMARK_TITLES, SPLITS
+from arb.core.vocabulary import SPLITS
 from leaderboard.cli.estimate import VERDICTS_HELP, outcome_targets, read_runs
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from arb.core import files as core_files
@@ -40,12 +40,9 @@ with lazy_imports():
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
     from arb.core.annotation import Annotation
     from arb.core.settings import Settings
     from arb.core.suite import Suite
-    from arb.core.suites.targets import Target
     from leaderboard.labels.labels import LabelSet
 
 ANNOTATIONS_HELP = "Read annotations from this CSV (released format) or Parquet file"
@@ -67,7 +64,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     if as_json:
         print_json({"splits": summaries, "missing": missing})
     else:
-        print_summaries(summaries, chosen.scored_targets, plain_console())
+        print_template("labels.txt.j2", summaries=summaries, targets=chosen.scored_targets)
     for message in missing:
         typer.echo(f"error: no labels of {message}", err=True)
     raise typer.Exit(1 if missing else 0)
@@ -95,12 +92,7 @@ def read_annotations(
 
 
 def convert_annotations(
-    files: Annotated[
-        list[Path],
-        typer.Argument(
-            exists=True, dir_okay=False, help="Read these CSV (released format) or Parquet files."
-        ),
-    ],
+    files: Annotated[list[Path], file_argument(help="Read these CSV (released format) or Parquet files.")],
     out: Annotated[Path, new_file_option(help="Write to this file, .csv (released format) or .parquet.")],
     opaque: Annotated[
         bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
@@ -124,12 +116,8 @@ def convert_annotations(
     chosen = read_suite(suite, settings)
     read = [(file.name, read_annotations(chosen, settings, None, file)) for file in files]
     if repeated := annotation_files.repeated_rows(read):
-        stop(
-            "\n".join(
-                ["a person has two rows for one trajectory; remove one:", *(f"  {p}" for p in repeated)]
-            ),
-            code=1,
-        )
+        lines = ["a person has two rows for one trajectory; remove one:", *(f"  {row}" for row in repeated)]
+        stop("\n".join(lines), code=1)
     found = [annotation for _, each in read for annotation in each]
     if opaque:
         found = annotation_files.with_opaque_annotators(found)
@@ -297,42 +285,3 @@ def dev_labels(
     labelled, of = len({row.trajectory_id for row in found}), len(chosen.split("dev"))
     typer.echo(f"{path}: {len(found):,} annotations of {labelled:,} of {of:,} dev trajectories, none of test")
     next_step("see the leaderboard with these labels", "space", "serve")
-
-
-def print_summaries(summaries: list[dict[str, Any]], targets: Sequence[Target], console: Console) -> None:
-    names = [target.name for target in targets]
-    for summary in summaries:
-        version = f"labels {summary['label_version']} ({summary['source']})"
-        title = f"{summary['suite']} · {summary['split']} · {version}"
-        figures = ("trajectories", *(target.title for target in targets))
-        table = text_table("benchmark", figures=figures, title=title, title_justify="left")
-        for name, counts in summary["by_benchmark"].items():
-            table.add_row(BENCHMARK_TITLES.get(name, name), *_cells(counts, names))
-        table.add_section()
-        table.add_row(f"overall, {summary['tasks']} tasks", *_cells(summary["overall"], names))
-        agreed = [_percent(summary["agreement"].get(name)) for name in names]
-        table.add_row("second annotator agrees", "", *agreed)
-        console.print(table)
-
-
-def _cells(counts: dict[str, Any], names: Sequence[str]) -> list[str]:
-    cells = [f"{counts['trajectories']:,}"]
-    for found in (counts[name] for name in names):
-        cells.append(
-            f"{found['positives']:,} of {found['n']:,}" if "positives" in found else f"{found['n']:,}"
-        )
-    return cells
-
-
-def _percent(agreement: dict[str, Any] | None) -> str:
-    if agreement is None:
-        return "numbers"
-    if agreement["percent"] is None:
-        return "no doubles"
-    ends = agreement["kappa_ci"]
-    within = f" ({coefficient(ends[0])} to {coefficient(ends[1])})" if ends else ""
-    return (
-        f"{agreement['percent']:.1%} of {agreement['pairs']}, "
-        f"kappa {coefficient(agreement['kappa'])}{within}, "
-        f"AC1 {coefficient(agreement['ac1'])}"
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -13,17 +13,19 @@ from arb.core.cli import (
     MaybeSplitOption,
     SplitOption,
     SuiteOption,
+    file_argument,
+    file_option,
     flags,
     next_step,
-    plain_console,
     print_json,
     read_settings,
     read_suite,
     stop,
 )
-from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.console import coefficient, interval, percent, printable
 from arb.core.lazy import lazy_imports
-from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, metric_name
+from arb.core.vocabulary import metric_name
+from leaderboard.cli.text import print_template
 from leaderboard.score import interval_of, metric_of
 
 with lazy_imports():
@@ -40,26 +42,19 @@ with lazy_imports():
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rich.console import Console
-
     from arb.core.predictions.table import Predictions
+    from arb.core.settings import Settings
+    from arb.core.suite import Suite
     from arb.core.suites.targets import Target
-    from leaderboard.calibration import Calibration
-    from leaderboard.compare import JudgeDifference
     from leaderboard.labels.labels import LabelSet
     from leaderboard.metrics import TargetMetric
     from leaderboard.score import Cell
     from leaderboard.validation.tables import Columns
 
 
-FileArgument = Annotated[
-    Path, typer.Argument(exists=True, dir_okay=False, help="A prediction file: JSONL, CSV or Parquet.")
-]
-
-
+FileArgument = Annotated[Path, file_argument(help="A prediction file: JSONL, CSV or Parquet.")]
 TableOption = Annotated[
-    Path | None,
-    typer.Option("--labels", exists=True, dir_okay=False, help="Use this table of labels, without a suite."),
+    Path | None, file_option("--labels", help="Use this table of labels, without a suite.")
 ]
 VerdictOption = Annotated[
     str | None, typer.Option("--verdict", help="With --labels: the column of verdicts.")
@@ -99,7 +94,9 @@ def score(  # noqa: PLR0913 - a command's options
     if as_json:
         print_json(report)
     else:
-        print_report(report, known.targets, file.name, plain_console())
+        targets = {target.name: target for target in known.targets}
+        values = {"report": report, "targets": targets, "file": file.name, "columns": metric_columns}
+        print_template("score.txt.j2", **values)
         if labels is not None:
             asked = {"label": label, "verdict": verdict, "id": id_, "group": group}
             wrong = flags(labels=labels, verdicts=file, **asked, disagreements="errors.csv")
@@ -113,9 +110,7 @@ def score(  # noqa: PLR0913 - a command's options
 
 
 def compare(  # noqa: PLR0913 - a command's options
-    files: Annotated[
-        list[Path], typer.Argument(exists=True, dir_okay=False, help="Prediction files, one per judge.")
-    ],
+    files: Annotated[list[Path], file_argument(help="Prediction files, one per judge.")],
     split: MaybeSplitOption = None,
     suite: SuiteOption = None,
     labels: TableOption = None,
@@ -145,6 +140,7 @@ def compare(  # noqa: PLR0913 - a command's options
         pairs = comparison.compare_verdicts(comparison.columns_of(verdicts, question), known, question)
     except ValueError as problem:
         stop(str(problem), code=1)
+    n = int(prediction_table.is_answered(known.primary[question]).sum())
     if as_json:
         about = {
             "suite": known.suite,
@@ -152,10 +148,18 @@ def compare(  # noqa: PLR0913 - a command's options
             "label_version": known.version,
             "label": question,
         }
-        n = int(prediction_table.is_answered(known.primary[question]).sum())
         print_json({**about, "n": n, "judges": list(verdicts), "pairs": [each.to_json() for each in pairs]})
     else:
-        print_differences(pairs, known, question, plain_console())
+        target = known.target(question)
+        formulas = metrics.known_metrics(target)
+        compared = {
+            name: formulas[name]
+            for name in pairs[0].metrics
+            if target.type != "binary" or formulas[name].is_share
+        }
+        unit = ", in points" if all(formula.is_share for formula in compared.values()) else ""
+        values = {"pairs": pairs, "known": known, "target": target, "n": n, "unit": unit}
+        print_template("compare.txt.j2", **values, compared=compared, texts=metric_texts)
 
 
 def _all(names: str | Sequence[str] | None) -> tuple[str, ...]:
@@ -213,7 +217,7 @@ def calibrate(
     if as_json:
         print_json(asdict(found))
     else:
-        print_calibration(found, file.name, plain_console())
+        print_template("calibrate.txt.j2", found=found, file=file.name)
 
 
 def _read(
@@ -222,125 +226,38 @@ def _read(
     """Return the labels of a split and the verdicts of files; stop if one of them cannot be read."""
     settings = read_settings()
     chosen = read_suite(suite, settings)
+    verdicts = read_verdicts(files, chosen, split, settings)
     try:
-        verdicts = verdict_files.read_verdict_files(files, chosen, split, settings.max_upload_bytes)
         return labels_module.load_labels(chosen, split, settings), verdicts
-    except verdict_files.VerdictFileError as problem:
-        stop(str(problem), code=1)
     except (source.LabelsUnavailable, labels_module.LabelsInvalid) as error:
         stop(f"the labels of {split} cannot be read: {error}", code=1)
 
 
-def print_calibration(found: Calibration, file_name: str, console: Console) -> None:
-    console.print(
-        f"{file_name}: {found.n:,} trajectories with a score, {found.without_score:,} without; Brier "
-        f"{found.brier:.3f} ({found.brier_of_base_rate:.3f} for a constant score), calibration error "
-        f"{percent(found.error)}, AUC {coefficient(found.auc)}"
-    )
-    bins = text_table("score", figures=("trajectories", "mean score", "successful", "95 %"))
-    for b in found.bins:
-        if b.n:
-            within = interval(list(b.interval)) if b.interval else ""
-            bins.add_row(
-                f"{b.low:g} to {b.high:g}", f"{b.n:,}", percent(b.mean_score), percent(b.share), within
-            )
-    sweep = text_table("threshold", figures=("precision", "recall", "F1", "TP/FP/FN/TN"))
-    best = found.best()
-    for t in found.thresholds:
-        mark = " (highest F1)" if t is best else ""
-        sweep.add_row(
-            f"{t.at:.2f}{mark}", percent(t.precision), percent(t.recall), percent(t.f1),
-            f"{t.tp}/{t.fp}/{t.fn}/{t.tn}",
-        )  # fmt: skip
-    for table in (bins, sweep):
-        console.print(table)
+def read_verdicts(
+    files: Mapping[str, Path], suite: Suite, split: str, settings: Settings
+) -> dict[str, Predictions]:
+    """Return the verdicts of files by the judge's name; stop with all errors if one cannot be used."""
+    try:
+        return verdict_files.read_verdict_files(files, suite, split, settings.max_upload_bytes)
+    except verdict_files.VerdictFileError as problems:
+        stop(str(problems), code=1)
 
 
-def print_differences(
-    pairs: Sequence[JudgeDifference], known: LabelSet, label: str, console: Console
-) -> None:
-    """Print the differences of judges in points, with 95 % intervals over tasks."""
-    where = " ".join(filter(None, (known.suite, known.split)))
-    target = known.target(label)
-    n = int(prediction_table.is_answered(known.primary[label]).sum())
-    console.print(f"{target.title} on {where}, labels {known.version}: {n:,} labelled rows")
-    formulas = metrics.known_metrics(target)
-    compared = [name for name in pairs[0].metrics if target.type != "binary" or formulas[name].is_share]
-    headings = [heading for name in compared for heading in (formulas[name].title, "95 %")]
-    unit = ", in points" if all(formulas[name].is_share for name in compared) else ""
-    table = text_table(f"first - second{unit}", figures=(*headings, "p"))
-    for pair in pairs:
-        cells = []
-        for name in compared:
-            cells += metric_texts(formulas[name], pair.metrics[name].value, pair.metrics[name].interval)
-        p = "" if pair.p_accuracy is None else f"{pair.p_accuracy:.3g}"
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells, p)
-    console.print(table)
-    test = "" if target.type == "score" else " p: McNemar's exact test of equal accuracy."
-    console.print(f"Intervals are paired, over tasks.{test}")
-
-
-def print_report(report: dict[str, Any], targets: Sequence[Target], file_name: str, console: Console) -> None:
-    asked = {target.name: target for target in targets}
-    where = " ".join(filter(None, (report["suite"], report["split"])))
-    console.print(
-        f"{file_name} on {where}, labels {report['label_version']}, "
-        f"policy {report['policy']}, coverage {percent(report['coverage'])} %"
-    )
-    has_suite = bool(report["split"])
-    for label, found in report["labels"].items():
-        if found is None:
-            if not has_suite:  # a table has labels on one target only
-                continue
-            console.print(f"{asked[label].title}: the file has no verdicts on this label")
-            continue
-        target = asked[label]
-        items = "trajectories" if target.level == "run" else "items"
-        table = text_table(target.title, figures=(items, *metric_headings(target), "no verdict"))
-        table.add_row("overall", *_cells(found["overall"], target))
-        titles_of = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES, "by_subset": {}}
-        for key, titles in titles_of.items():
-            cells = found.get(key, {})
-            if not has_suite and len(cells) < 2:
-                continue
-            table.add_section()
-            for name, cell in cells.items():
-                table.add_row(titles.get(name, name), *_cells(cell, target))
-        console.print(table)
-
-
-def _cells(cell: Cell, target: Target) -> list[str]:
-    return [f"{cell['n']:,}", *metric_cells(cell, target), f"{cell['no_verdict']:,}"]
-
-
-def _columns(target: Target) -> list[tuple[str, bool]]:
-    """Return the metrics of a target to print, each with whether its interval is printed too."""
-    if target.type != "binary":
-        return [(name, True) for name in target.metrics]
-    usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
-    steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
-    main = {} if target.main_metric in usual else {target.main_metric: False}
-    return list({**usual, **main, **steps}.items())
-
-
-def metric_headings(target: Target) -> list[str]:
-    """Return the headings of `metric_cells`."""
+def metric_columns(cell: Cell, target: Target) -> list[tuple[str, str]]:
+    """Return the heading and the text of each metric of a cell, and of its counts if the target is binary."""
+    shown = dict.fromkeys(target.metrics, True)  # whether the interval has a column too
+    if target.type == "binary":
+        usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
+        steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
+        shown = {**usual, target.main_metric: usual.get(target.main_metric, False), **steps}
     formulas, found = metrics.known_metrics(target), []
-    for name, has_interval in _columns(target):
+    for name, has_interval in shown.items():
         title = metric_name(name) if name in metrics.OF_BINARY else formulas[name].title
-        found += [title, "95 %"] if has_interval else [title]
-    return [*found, "TP/FP/FN/TN"] if target.type == "binary" else found
-
-
-def metric_cells(cell: Cell, target: Target) -> list[str]:
-    """Return the metrics of a cell of a score as texts, and the counts if the target is binary."""
-    formulas, found = metrics.known_metrics(target), []
-    for name, has_interval in _columns(target):
-        texts = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
-        found += texts if has_interval else texts[:1]
-    return (
-        [*found, f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"] if target.type == "binary" else found
-    )
+        value, ends = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
+        found += [(title, value), ("95 %", ends)] if has_interval else [(title, value)]
+    if target.type == "binary":
+        found.append(("TP/FP/FN/TN", f"{cell['tp']}/{cell['fp']}/{cell['fn']}/{cell['tn']}"))
+    return found
 
 
 def metric_texts(formula: TargetMetric, value: float | None, ends: Sequence[float] | None) -> list[str]:

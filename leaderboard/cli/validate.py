@@ -11,17 +11,18 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
+    file_argument,
     file_option,
     new_file_option,
     new_folder_option,
-    plain_console,
     print_json,
     stop,
     write_file,
 )
-from arb.core.console import coefficient, interval, percent, printable, text_table
+from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from leaderboard import judge_names
@@ -31,8 +32,6 @@ with lazy_imports():
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rich.console import Console
-
     from leaderboard.validation.report import ValidationReport
     from leaderboard.validation.tables import ValidationTable
 
@@ -41,20 +40,17 @@ NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
 
 
 _data = partial(typer.Option, rich_help_panel="Data")
+_data_file = partial(file_option, rich_help_panel="Data")
 _measurement = partial(typer.Option, rich_help_panel="Measurement")
 _output = partial(typer.Option, rich_help_panel="Output")
+_new_file = partial(new_file_option, rich_help_panel="Output")
 
 
 def validate(  # noqa: PLR0913 - a command's options
-    table: Annotated[
-        Path | None, typer.Argument(exists=True, dir_okay=False, help="A table with labels and verdicts.")
-    ] = None,
-    labels: Annotated[
-        Path | None, file_option(help="Read labels from this table.", rich_help_panel="Data")
-    ] = None,
+    table: Annotated[Path | None, file_argument(help="A table with labels and verdicts.")] = None,
+    labels: Annotated[Path | None, _data_file(help="Read labels from this table.")] = None,
     verdicts: Annotated[
-        list[Path] | None,
-        file_option(help="Read a judge's verdicts. Repeat to add judges.", rich_help_panel="Data"),
+        list[Path] | None, _data_file(help="Read a judge's verdicts. Repeat to add judges.")
     ] = None,
     label: Annotated[
         list[str] | None, _data(help="Use this column as label. Repeat to compare annotators.")
@@ -74,10 +70,7 @@ def validate(  # noqa: PLR0913 - a command's options
     weights: Annotated[
         str | None, _data(help="Weight each labelled row by this column of the labels.")
     ] = None,
-    draw: Annotated[
-        Path | None,
-        file_option(help="Read the .draw.json file of the labelled runs.", rich_help_panel="Data"),
-    ] = None,
+    draw: Annotated[Path | None, _data_file(help="Read the .draw.json file of the labelled runs.")] = None,
     threshold: Annotated[
         float, _measurement(min=0, max=1, help="Count a score of at least this as yes.")
     ] = 0.5,
@@ -89,13 +82,9 @@ def validate(  # noqa: PLR0913 - a command's options
         _measurement(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
     ] = None,
     disagreements: Annotated[
-        Path | None,
-        new_file_option(help="Write rows that judges get wrong to this CSV file.", rich_help_panel="Output"),
+        Path | None, _new_file(help="Write rows that judges get wrong to this CSV file.")
     ] = None,
-    page: Annotated[
-        Path | None,
-        new_file_option("--html", help="Write the report to this HTML file.", rich_help_panel="Output"),
-    ] = None,
+    page: Annotated[Path | None, _new_file("--html", help="Write the report to this HTML file.")] = None,
     to: Annotated[
         Literal["scout"] | None, _output(help="Also write labels and verdicts for this tool, to --out.")
     ] = None,
@@ -141,7 +130,7 @@ def validate(  # noqa: PLR0913 - a command's options
     if as_json:
         print_json(found.to_json())
     else:
-        print_report(found, plain_console())
+        print_template("validate.txt.j2", report=found)
         for warning in found.warnings:
             typer.echo(f"note: {printable(warning)}", err=True)
     _check(requirements, found)
@@ -192,95 +181,3 @@ def _check(requirements: Sequence[report.Requirement], found: ValidationReport) 
             code = max(code, UNDEFINED if holds is None else NOT_MET)
     if code:
         raise typer.Exit(code)
-
-
-def print_report(found: ValidationReport, console: Console) -> None:
-    """Print the report as tables, metrics in percent."""
-    console.print(
-        f"{found.n:,} labelled rows, {percent(found.positives / found.n)} % positive; {found.design}"
-    )
-    table = text_table(
-        "judge", figures=("TP", "FP", "FN", "TN", "none", "precision", "95 %", "recall", "95 %")
-    )
-    for judge in found.judges:
-        counts = [f"{value:,.0f}" for value in (judge.tp, judge.fp, judge.fn, judge.tn, judge.no_verdict)]
-        cells = []
-        for name in ("precision", "recall"):
-            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
-        table.add_row(printable(judge.judge), *counts, *cells)
-    console.print(table)
-    table = text_table(
-        "judge", figures=("F1", "95 %", "accuracy", "95 %", "balanced", "95 %", "kappa", "95 %")
-    )
-    for judge in found.judges:
-        cells = []
-        for name in ("f1", "accuracy", "balanced_accuracy"):
-            cells += [percent(judge.metrics[name].value), interval(judge.metrics[name].interval)]
-        kappa = judge.metrics["kappa"]
-        ends = "" if kappa.interval is None else " to ".join(coefficient(end) for end in kappa.interval)
-        table.add_row(printable(judge.judge), *cells, coefficient(kappa.value), ends)
-    console.print(table)
-    _print_scores(found, console)
-    _print_slices(found, console)
-    _print_pairs(found, console)
-    for each in found.ceiling:
-        console.print(
-            f"{printable(each.first)} and {printable(each.second)} agree on {percent(each.agreement)} % of "
-            f"{each.n:,} rows (kappa {coefficient(each.kappa)}): hardly any judge can agree more"
-        )
-    for judge in found.judges:
-        wanted = [f"{name} {count:,}" for name, count in (judge.needed or {}).items() if count is not None]
-        if wanted:
-            aim = f"± {100 * found.half_width:g} points"
-            console.print(f"labels for {aim}, {printable(judge.judge)}: {', '.join(wanted)}")
-
-
-def _print_scores(found: ValidationReport, console: Console) -> None:
-    scored = [judge for judge in found.judges if judge.calibration is not None]
-    if not scored:
-        return
-    table = text_table("scores of", figures=("AUROC", "Brier", "best threshold", "F1 there", "F1 held out"))
-    for judge in scored:
-        calibration, fitted = judge.calibration, judge.threshold
-        if calibration is None:
-            continue
-        cells = ["", "", ""]
-        if fitted is not None:
-            cells = [f"{fitted.value:.3g}", percent(fitted.f1), percent(fitted.held_out_f1)]
-        table.add_row(
-            printable(judge.judge), coefficient(calibration.auc), coefficient(calibration.brier), *cells
-        )
-    console.print(table)
-
-
-def _print_slices(found: ValidationReport, console: Console) -> None:
-    for judge in found.judges:
-        for column, values in judge.slices.items():
-            table = text_table(
-                f"{judge.judge} by {column}", figures=("precision", "95 %", "recall", "95 %", "F1")
-            )
-            for value, metrics in values.items():
-                cells = []
-                for name in ("precision", "recall"):
-                    cells += [percent(metrics[name].value), interval(metrics[name].interval)]
-                table.add_row(printable(value), *cells, percent(metrics["f1"].value))
-            console.print(table)
-
-
-def _print_pairs(found: ValidationReport, console: Console) -> None:
-    if not found.pairs:
-        return
-    table = text_table("difference, in points", figures=("precision", "95 %", "recall", "95 %", "F1", "95 %"))
-    for pair in found.pairs:
-        cells = []
-        for name in ("precision", "recall", "f1"):
-            each = pair.differences[name]
-            cells += [percent(each.value), interval(each.interval)]
-        table.add_row(printable(f"{pair.first} - {pair.second}"), *cells)
-    console.print(table)
-    if found.combination is not None:
-        best = found.combination
-        console.print(
-            f"best of {best.candidates} combinations: {printable(best.title)} with F1 {percent(best.f1)}; "
-            f"{percent(best.held_out_f1)} on rows that did not choose it"
-        )

@@ -4,6 +4,8 @@ Judges are the same if they use the same model (`model_key`) and see the same pa
 several such judges, those of the same name share a row of the matrix; of the others, only the first on each
 board does. What is left is matched by the model alone, again only the first on each board.
 
+What is computed of a board or of a pair of boards is cached, so a new board only needs its own figures.
+
 Kendall's tau-b (Kendall 1945, Biometrika 33) compares the order of the judges that two suites have in common.
 Its interval resamples the tasks of each suite. A judge without verdicts has only counts, which are drawn from
 binomial distributions. The ceiling of a suite is the mean tau between two halves of its tasks.
@@ -11,7 +13,7 @@ binomial distributions. The ceiling of a suite is the mean tau between two halve
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import combinations
 from typing import Final
@@ -52,14 +54,21 @@ def model_key(name: str) -> str:
     return key
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class SuiteBoard:
-    """A suite with its board. Only if its labels are public, counts by task are used."""
+    """A suite with its board. Only if its labels are public, counts by task are used.
+
+    Boards with the same digest are equal, so that their figures are computed once.
+    """
 
     name: str
     title: str
-    board: Board
+    board: Board = field(compare=False)
     labels_are_public: bool
+    digest: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "digest", self.board.digest)
 
     @property
     def target(self) -> Target | None:
@@ -151,24 +160,20 @@ def common_metrics(suites: Sequence[SuiteBoard]) -> tuple[str, ...]:
     return (COMMON_METRIC, *(name for name in others if name != COMMON_METRIC))
 
 
-def column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
-    """Return each judge's best row with the metric, and all references, with 95 % intervals.
-
-    Resampling takes most of the time, so callers should keep the result for each board.
-    """
-    target = suite.target
-    if target is None:
-        return SuiteColumn(suite, metric, (), {}, {}, {})
+@lru_cache(maxsize=64)
+def _column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
+    """Return each judge's best row with the metric, and all references, with 95 % intervals."""
+    label = suite.target.name if suite.target else ""
     overall: dict[str, Cell] = {}
     rows, counts = [], {}
     for row in suite.board.rows:
-        score = row.labels.get(target.name)
+        score = row.labels.get(label)
         if score is None or metric_of(score["overall"], metric) is None:
             continue
         if score["best"] or row.provenance != "scored":
             rows.append(row)
             overall[row.id] = score["overall"]
-            by_task = suite.board.counts_by_task(row.id, target.name) if suite.labels_are_public else None
+            by_task = suite.board.counts_by_task(row.id, label) if suite.labels_are_public else None
             if by_task is not None:
                 counts[row.id] = by_task
     column = SuiteColumn(suite, metric, tuple(rows), {}, counts, {})
@@ -208,9 +213,10 @@ def _pooled(cell: Cell) -> np.ndarray | None:
     return np.array([tp, n - positives - tn, positives - tp, tn])
 
 
-def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
+@lru_cache(maxsize=16)
+def make_matrix(suites: tuple[SuiteBoard, ...], metric: str) -> SuiteMatrix:
     """Return the matrix; the judges on most suites come first, then those with the best mean."""
-    comparable = [column for column in columns if column.suite.target is not None]
+    comparable = [_column_of(suite, metric) for suite in suites if suite.target is not None]
     lines = sorted(_matched(comparable), key=lambda line: _order(line, metric))
     references: dict[str, dict[str, MatrixCell]] = {}
     for column in comparable:
@@ -220,9 +226,9 @@ def make_matrix(columns: Sequence[SuiteColumn], metric: str) -> SuiteMatrix:
                 references.setdefault(name, {})[column.suite.name] = column.cells[row.id]
     return SuiteMatrix(
         metric=metric,
-        metrics=common_metrics([column.suite for column in comparable]),
+        metrics=common_metrics(suites),
         suites=tuple(column.suite.name for column in comparable),
-        left_out=tuple(column.suite.title for column in columns if column.suite.target is None),
+        left_out=tuple(suite.title for suite in suites if suite.target is None),
         rows=tuple(map(_row_of, lines)),
         references=tuple(MatrixRow(name, "", "", cells) for name, cells in references.items()),
         agreements=tuple(_agreement(a, b, lines) for a, b in combinations(comparable, 2)),
@@ -293,7 +299,6 @@ def _agreement(a: SuiteColumn, b: SuiteColumn, lines: Sequence[Line]) -> OrderAg
     return replace(_compared(a, b, ids_of_a, ids_of_b), by_model=by_model)
 
 
-# Results are cached, so that after a change of one suite's board the other suites are not drawn again.
 @lru_cache(maxsize=64)
 def _compared(
     a: SuiteColumn, b: SuiteColumn, ids_of_a: tuple[str, ...], ids_of_b: tuple[str, ...]

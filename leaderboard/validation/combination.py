@@ -7,11 +7,11 @@ what to expect: each fold is judged by the combination that was best on the othe
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 
-from leaderboard.validation.metrics import counts_by_group, value_of
+from leaderboard.validation.metrics import value_of
 from leaderboard.validation.tables import JudgeAnswers, ValidationTable
 
 FOLDS: Final = 5
@@ -92,12 +92,6 @@ def folds_of(groups: np.ndarray, n_folds: int = FOLDS) -> np.ndarray:
     return fold_of_group[groups]
 
 
-def best_combination(table: ValidationTable) -> BestCombination | None:
-    """Return the best single judge or vote, or None if F1 is undefined for all candidates."""
-    found = search(table, candidates_of(len(table.judges)))
-    return None if found is None else found[1]
-
-
 def search(
     table: ValidationTable, found: Sequence[Combination]
 ) -> tuple[Combination, BestCombination] | None:
@@ -105,30 +99,52 @@ def search(
     columns = np.stack([judge.verdicts for judge in table.judges], axis=1)
     unknown = np.full(len(table.ids), np.nan)
     scores = np.stack([unknown if each.scores is None else each.scores for each in table.judges], axis=1)
-    votes = [candidate.verdicts(columns, scores) for candidate in found]
+    best = cross_fit([candidate.verdicts(columns, scores) for candidate in found], table)
+    if best is None:
+        return None
+    chosen = found[best.place]
+    title = chosen.title([judge.name for judge in table.judges])
+    return chosen, BestCombination(title, len(found), best.f1, best.held_out_f1)
+
+
+class CrossFit(NamedTuple):
+    """The place of the best candidate, its F1, and F1 on rows that did not choose the candidate."""
+
+    place: int
+    f1: float
+    held_out_f1: float | None
+
+
+def cross_fit(candidates: Sequence[np.ndarray], table: ValidationTable) -> CrossFit | None:
+    """Return the verdicts (int8 of shape (n,)) with the highest F1, or None if F1 is undefined for all.
+
+    On held-out rows, each fold has the verdicts that are best on the other folds.
+    """
 
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
-        one_group = np.zeros(int(rows.sum()), dtype=np.int64)
-        counts = counts_by_group(verdicts[rows], table.truth[rows], one_group, table.weights[rows])
-        return value_of("f1", counts.sum(axis=0))
+        yes, positive = (verdicts == 1)[rows], (table.truth == 1)[rows]
+        weights = table.weights[rows]
+        hits, said, labelled = (weights[mask].sum() for mask in (yes & positive, yes, positive))
+        return value_of("f1", (hits, said - hits, labelled - hits, 0.0))
 
-    def best(rows: np.ndarray) -> int | None:
-        values = [f1(each, rows) for each in votes]
-        known = [place for place, value in enumerate(values) if value is not None]
-        return max(known, key=lambda place: values[place] or 0.0) if known else None
+    def best(rows: np.ndarray) -> tuple[int, float] | None:
+        found: tuple[int, float] | None = None
+        for place, verdicts in enumerate(candidates):
+            value = f1(verdicts, rows)
+            if value is not None and (found is None or value > found[1]):
+                found = place, value
+        return found
 
     everywhere = np.ones(len(table.ids), dtype=bool)
     chosen = best(everywhere)
-    value = None if chosen is None else f1(votes[chosen], everywhere)
-    if chosen is None or value is None:
+    if chosen is None:
         return None
     fold_of = folds_of(table.groups)
     held_out = np.zeros(len(table.ids), dtype=np.int8)
     for fold in range(FOLDS):
-        place = best(fold_of != fold)
-        held_out[fold_of == fold] = votes[chosen if place is None else place][fold_of == fold]
-    title = found[chosen].title([judge.name for judge in table.judges])
-    return found[chosen], BestCombination(title, len(found), value, f1(held_out, everywhere))
+        place, _ = best(fold_of != fold) or chosen
+        held_out[fold_of == fold] = candidates[place][fold_of == fold]
+    return CrossFit(*chosen, f1(held_out, everywhere))
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,31 +164,5 @@ def fit_threshold(judge: JudgeAnswers, table: ValidationTable) -> FittedThreshol
     known = np.unique(scores[scores >= 0])
     thresholds = known if len(known) <= 200 else np.quantile(known, np.linspace(0, 1, 200))
 
-    def best(rows: np.ndarray) -> tuple[float, float] | None:
-        found: tuple[float, float] | None = None
-        for threshold in thresholds:
-            value = _f1_at(float(threshold), scores, table, rows)
-            if value is not None and (found is None or value > found[1]):
-                found = float(threshold), value
-        return found
-
-    everywhere = np.ones(len(scores), dtype=bool)
-    chosen = best(everywhere)
-    if chosen is None:
-        return None
-    fold_of = folds_of(table.groups)
-    at = np.full(len(scores), chosen[0])
-    for fold in range(FOLDS):
-        others = best(fold_of != fold)
-        if others is not None:
-            at[fold_of == fold] = others[0]
-    return FittedThreshold(*chosen, _f1_at(at, scores, table, everywhere))
-
-
-def _f1_at(
-    threshold: float | np.ndarray, scores: np.ndarray, table: ValidationTable, rows: np.ndarray
-) -> float | None:
-    yes, labels, weights = (scores >= threshold)[rows], table.truth[rows], table.weights[rows]
-    tp, fp = (float(weights[yes & (labels == answer)].sum()) for answer in (1, 0))
-    fn = float(weights[~yes & (labels == 1)].sum())
-    return value_of("f1", (tp, fp, fn, 0.0))
+    found = cross_fit([(scores >= threshold).astype(np.int8) for threshold in thresholds], table)
+    return None if found is None else FittedThreshold(float(thresholds[found.place]), *found[1:])

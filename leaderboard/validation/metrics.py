@@ -33,9 +33,6 @@ class Metric:
     value: float | None
     interval: Interval | None = None
 
-    def to_json(self) -> dict[str, object]:
-        return {"value": self.value, "ci": None if self.interval is None else list(self.interval)}
-
 
 def value_of(metric: str, counts: Sequence[float] | np.ndarray) -> float | None:
     """Return a metric of counts (TP, FP, FN, TN), or None if it is undefined."""

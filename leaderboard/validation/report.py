@@ -13,8 +13,9 @@ from leaderboard.paired import verdict_agreement
 from leaderboard.validation.combination import (
     BestCombination,
     FittedThreshold,
-    best_combination,
+    candidates_of,
     fit_threshold,
+    search,
 )
 from leaderboard.validation.metrics import (
     METRICS,
@@ -30,8 +31,14 @@ SCHEMA_VERSION: Final = 1
 LEVEL: Final = 0.95
 METHOD: Final = "linearization over groups; Wilson's interval at the effective sample size, Student's t"
 COMPARED: Final = ("precision", "recall", "f1", "accuracy")
-BIASED: Final = ("recall", "f1", "accuracy", "balanced_accuracy", "kappa")
-"""The metrics that depend on which rows were labelled; precision depends on it only among yes verdicts."""
+
+
+def metrics_json(metrics: Mapping[str, Metric]) -> dict[str, object]:
+    """Return metrics and their intervals as plain values, by name."""
+    return {
+        name: {"value": found.value, "ci": None if found.interval is None else list(found.interval)}
+        for name, found in metrics.items()
+    }
 
 
 @dataclass(frozen=True)
@@ -55,7 +62,7 @@ class JudgeReport:
     def to_json(self) -> dict[str, Any]:
         counts = {name: _whole(getattr(self, name)) for name in ("tp", "fp", "fn", "tn")}
         found: dict[str, Any] = {"judge": self.judge, **counts, "no_verdict": self.no_verdict}
-        found |= {name: metric.to_json() for name, metric in self.metrics.items()}
+        found |= metrics_json(self.metrics)
         if self.calibration is not None:
             found["auroc"], found["brier"] = self.calibration.auc, self.calibration.brier
             found["calibration"] = [asdict(each) for each in self.calibration.bins]
@@ -65,10 +72,7 @@ class JudgeReport:
             found["labels_needed"] = dict(self.needed)
         if self.slices:
             found["by"] = {
-                column: {
-                    value: {name: metric.to_json() for name, metric in metrics.items()}
-                    for value, metrics in values.items()
-                }
+                column: {value: metrics_json(metrics) for value, metrics in values.items()}
                 for column, values in self.slices.items()
             }
         return found
@@ -83,8 +87,7 @@ class PairReport:
     differences: Mapping[str, Metric]
 
     def to_json(self) -> dict[str, Any]:
-        found = {name: each.to_json() for name, each in self.differences.items()}
-        return {"first": self.first, "second": self.second, **found}
+        return {"first": self.first, "second": self.second, **metrics_json(self.differences)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,14 +146,14 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
         counts_by_group(judge.verdicts, table.truth, table.groups, table.weights) for judge in table.judges
     ]
     pairs = []
-    for first, second in combinations(range(len(counts)), 2):
-        found = {name: difference(name, counts[first], counts[second]) for name in COMPARED}
-        pairs.append(PairReport(table.judges[first].name, table.judges[second].name, found))
-    columns = list(table.labels.items())
+    for (one, first), (other, second) in combinations(zip(table.judges, counts, strict=True), 2):
+        found = {name: difference(name, first, second) for name in COMPARED}
+        pairs.append(PairReport(one.name, other.name, found))
     ceiling = []
-    for (one, labels), (other, more) in combinations(columns, 2):
+    for (one_name, labels), (other_name, more) in combinations(table.labels.items(), 2):
         agreed = verdict_agreement(labels, more)
-        ceiling.append(LabelAgreement(one, other, agreed.n, agreed.percent, agreed.kappa))
+        ceiling.append(LabelAgreement(one_name, other_name, agreed.n, agreed.percent, agreed.kappa))
+    best = search(table, candidates_of(len(table.judges))) if len(table.judges) > 1 else None
     return ValidationReport(
         n=len(table.ids),
         positives=int((table.truth == 1).sum()),
@@ -159,7 +162,7 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
         judges=tuple(_judge_report(judge, table, half_width) for judge in table.judges),
         pairs=tuple(pairs),
         ceiling=tuple(ceiling),
-        combination=best_combination(table) if len(table.judges) > 1 else None,
+        combination=best[1] if best else None,
         warnings=(*table.notes, *_warnings(table)),
         half_width=half_width,
     )
@@ -168,18 +171,14 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
 def _judge_report(judge: JudgeAnswers, table: ValidationTable, half_width: float) -> JudgeReport:
     everywhere = np.ones(len(table.ids), dtype=bool)
     metrics, counts = _measured(judge, table, everywhere)
-    slices = {}
-    for column, values in table.slices.items():
-        slices[column] = {
-            str(value): _measured(judge, table, values == value)[0] for value in np.unique(values)
-        }
+    tp, fp, fn, tn = counts.tolist()
+    slices = {
+        column: {str(value): _measured(judge, table, values == value)[0] for value in np.unique(values)}
+        for column, values in table.slices.items()
+    }
     scores = judge.scores
     return JudgeReport(
-        judge.name,
-        tp=float(counts[0]),
-        fp=float(counts[1]),
-        fn=float(counts[2]),
-        tn=float(counts[3]),
+        judge=judge.name, tp=tp, fp=fp, fn=fn, tn=tn,
         no_verdict=int((judge.verdicts < 0).sum()),
         metrics=metrics,
         slices=slices,
@@ -189,7 +188,7 @@ def _judge_report(judge: JudgeAnswers, table: ValidationTable, half_width: float
             name: labels_needed(metrics[name], len(table.ids), half_width)
             for name in ("precision", "recall", "accuracy")
         },
-    )
+    )  # fmt: skip
 
 
 def _measured(
@@ -204,11 +203,10 @@ def _measured(
 
 
 def _design(table: ValidationTable) -> str:
-    unit = "groups of rows are independent" if table.is_grouped else "rows are independent"
-    is_weighted = bool(np.ptp(table.weights) > 0)
-    if is_weighted:
-        return f"weighted rows; {unit}"
-    return f"all rows are labelled; {unit}" if not table.unlabelled else f"labelled rows only; {unit}"
+    rows = "labelled rows only" if table.unlabelled else "all rows are labelled"
+    if np.ptp(table.weights) > 0:
+        rows = "weighted rows"
+    return f"{rows}; {'groups of rows' if table.is_grouped else 'rows'} are independent"
 
 
 def _warnings(table: ValidationTable) -> list[str]:

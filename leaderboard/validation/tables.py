@@ -7,7 +7,7 @@ possible. `parsing` reads tables from files.
 
 import tomllib
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from math import isnan
@@ -133,7 +133,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
     wrong = [place for place, value in enumerate(values) if value is None]
     if wrong:
         found = [
-            f"row {place + 1} has {_short(table.frame[column].iloc[place])}"
+            f"row {place + 1} has {repr(table.frame[column].iloc[place])[:40]}"
             for place in wrong[:MOST_PROBLEMS]
         ]
         more = f" and {len(wrong) - MOST_PROBLEMS} more rows" if len(wrong) > MOST_PROBLEMS else ""
@@ -144,20 +144,11 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
     return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
 
 
-def _short(value: Any) -> str:
-    return repr(value)[:40]
-
-
-def _is_binary(table: NamedTable, column: Hashable) -> bool:
-    """Return whether a column holds answers yes and no, and at least one of them."""
+def _has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
+    """Return whether a column holds only answers, and at least one. Those of a label are yes or no."""
     values = [as_answer(value) for value in table.frame[column]]
     known = {value for value in values if value is not None and not isnan(value)}
-    return None not in values and bool(known) and known <= {0.0, 1.0}
-
-
-def _is_answer(table: NamedTable, column: Hashable) -> bool:
-    values = [as_answer(value) for value in table.frame[column]]
-    return None not in values and any(value is not None and not isnan(value) for value in values)
+    return None not in values and bool(known) and (not is_label or known <= {0.0, 1.0})
 
 
 def _find(
@@ -168,13 +159,13 @@ def _find(
     if named:
         _require_columns(table, named, option)
         return list(named)
-    fits = _is_binary if option == "--label" else _is_answer
+    is_label = option == "--label"
     by_name = {name.lower(): name for name in reversed(names)}
     for name in known:
         column = by_name.get(name)
-        if column is not None and column not in taken and fits(table, column):
+        if column is not None and column not in taken and _has_answers(table, column, is_label):
             return [column]
-    left = [name for name in names if name not in taken and fits(table, name)]
+    left = [name for name in names if name not in taken and _has_answers(table, name, is_label)]
     if len(left) == 1:
         return left
     which = (
@@ -215,15 +206,9 @@ def read_several(
     place = {_key(each): number for number, each in enumerate(ids)}
     judges, notes, unlabelled = [], [], set()
     for table, own_columns in zip(verdicts, others_ids, strict=True):
-        taken = set(own_columns)
         wanted = [name for name in columns.verdicts if name in table.frame.columns]
-        found = _find(
-            table,
-            wanted or (columns.verdicts if len(verdicts) == 1 else ()),
-            VERDICT_NAMES,
-            "--verdict",
-            taken,
-        )
+        named = wanted or (columns.verdicts if len(verdicts) == 1 else ())
+        found = _find(table, named, VERDICT_NAMES, "--verdict", set(own_columns))
         own = list(map(_key, _ids(table, own_columns, problems)))
         others = [each for each in own if each not in place]
         unlabelled.update(others)
@@ -349,10 +334,12 @@ def _combine(
                 f"{table.name}, column {name}: row {between[0] + 1} is a score; a label is yes or no"
             )
         labels[name] = np.where(np.isnan(answers), -1, answers >= 0.5).astype(np.int8)
-    problems += _repeated_names(judges)
-    weights = np.ones(len(ids))
-    if columns.weights is not None:
-        weights = _weights(table, columns.weights, problems)
+    problems += [
+        f"{count} judges are called {name}; rename a file, or put each into its own folder"
+        for name, count in Counter(judge.name for judge in judges).items()
+        if count > 1
+    ]
+    weights = np.ones(len(ids)) if columns.weights is None else _weights(table, columns.weights, problems)
     for option, names in (("--group", [columns.group]), ("--by", columns.by)):
         _require_columns(table, [name for name in names if name is not None], option)
     if problems:
@@ -379,12 +366,6 @@ def _combine(
         unlabelled=unlabelled + in_table,
         notes=tuple(notes),
     )
-
-
-def _repeated_names(judges: Sequence[JudgeAnswers]) -> Iterator[str]:
-    for name, count in Counter(judge.name for judge in judges).items():
-        if count > 1:
-            yield f"{count} judges are called {name}; rename a file, or put each into its own folder"
 
 
 def _weights(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:

@@ -87,7 +87,7 @@ def validate_upload(content: bytes, limits: ReadingLimits) -> dict[str, Any]:
     asked = json.loads(header)
     columns = TypeAdapter(Columns).validate_python(asked["columns"])
     tables: list[NamedTable] = []
-    names: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    answer = ValidationAnswer()
     try:
         for name, size in asked["tables"]:
             try:
@@ -96,16 +96,16 @@ def validate_upload(content: bytes, limits: ReadingLimits) -> dict[str, Any]:
                 raise TableError(f"{name}: {error}") from error
             body = body[size:]
         first, *others = tables
-        names = _names(first), _names((others or tables)[0])
+        answer = replace(answer, columns=(_names(first), _names((others or tables)[0])))
         if others:
             table = read_several(first, others, columns, asked["threshold"])
         else:
             table = read_one(first, columns, asked["threshold"])
         _check(table)
-        answer = ValidationAnswer(validate_table(table), columns=names)
+        answer = replace(answer, report=validate_table(table))
     except TableError as problem:
         unclear = problem.option if isinstance(problem, ColumnUnclear) else ""
-        answer = ValidationAnswer(problem=str(problem), unclear=unclear, columns=names)
+        answer = replace(answer, problem=str(problem), unclear=unclear)
     found: dict[str, Any] = _answers().dump_python(answer, mode="json")
     return found
 

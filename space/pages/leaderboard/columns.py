@@ -40,18 +40,21 @@ def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that appear unless the reader chooses others.
 
     A column of facts or of a benchmark needs two rows that fill it (one, if the board has one judge). The
-    numbers of submissions appear if one of them is above 1.
+    only benchmark of a suite has the same figures as the whole suite. The numbers of submissions appear if
+    one of them is above 1.
     """
     judges = [row for row in board.rows if row.provenance != "reference"]
     least = min(2, len(judges))
     targets = scored(board.targets)
     always = {"source", *metric_titles(targets)}
+    benchmarks = [name for name in columns if name not in always and name not in FACTS]
     labels = [target.name for target in targets]
     return tuple(
         name
         for name in columns
         if name not in UNUSUAL
         and (name in always or _is_filled(judges, labels, name, least))
+        and (name not in benchmarks or len(benchmarks) > 1)
         and (name != "submissions" or any((row.attempts or 0) > 1 for row in judges))
     )
 

@@ -101,7 +101,7 @@ def _line(row: BoardRow, family: str, score: Cell) -> HardLine:
 
 def _recall(score: Cell, metric: str, *names: str) -> TableCell:
     """Return a recall as a cell; ``names`` are those of the counts of hits and misses."""
-    hits, misses = (int(str(score.get(name) or 0)) for name in names)
+    hits, misses = (int(metric_of(score, name) or 0) for name in names)
     share, ends = metric_of(score, metric), approximate_interval(hits, hits + misses, DESIGN_EFFECTS[metric])
     counts = f"{hits} of {hits + misses}"
     hover = f"{counts} ({interval(ends)})" if ends else counts

@@ -1,4 +1,4 @@
-"""The leaderboard, ``/``. The URL contains the reader's choice: ``/?label=repetition&sort=-cost``.
+"""The leaderboard, ``/``. The URL contains the reader's choice: ``/?label=TARGET&sort=-cost``.
 
 The page opens with the first rows; a script requests the following rows from ``/board/rows``.
 """

@@ -3,20 +3,15 @@
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
-from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, HTTPException, Query, Request, Response
 
-from arb.core.cache import ByteCache
 from arb.core.vocabulary import METRIC_TITLES, metric_name
 from leaderboard.suites.matrix import (
     COMMON_METRIC,
     FEWEST_COMMON,
     SuiteBoard,
-    SuiteColumn,
-    SuiteMatrix,
-    column_of,
     common_metrics,
     make_matrix,
 )
@@ -30,59 +25,37 @@ from space.web.suite_path import root_of
 
 PATH: Final = "/suites"
 JSON: Final = "application/json"
-MOST_COLUMNS, MOST_MATRICES = 64, 16
 
 
-class MatrixMaker:
-    """Makes matrices of the current boards, and keeps them until a board changes. Thread-safe."""
-
-    def __init__(self, suites: Mapping[str, Services]) -> None:
-        self._suites = suites
-        self._columns: ByteCache[SuiteColumn] = ByteCache(MOST_COLUMNS, lambda _: 1)
-        self._matrices: ByteCache[SuiteMatrix] = ByteCache(MOST_MATRICES, lambda _: 1)
-
-    def boards(self) -> tuple[list[SuiteBoard], list[str]]:
-        """Return the boards, and the names of suites that cannot be opened now."""
-        found, closed = [], []
-        for name in self._suites:
-            try:
-                service = self._suites[name].submissions
-            except SuiteClosed:
-                closed.append(name)
-                continue
-            suite = service.suite
-            found.append(
-                SuiteBoard(name, suite.profile.title, service.records.board(), suite.labels_are_public)
-            )
-        return found, closed
-
-    def matrix(self, boards: list[SuiteBoard], metric: str) -> SuiteMatrix:
-        key = (metric, *(each.board.digest for each in boards))
-        return self._matrices.get(key, lambda: self._make(boards, metric))
-
-    def _make(self, boards: list[SuiteBoard], metric: str) -> SuiteMatrix:
-        columns = [
-            self._columns.get((metric, each.board.digest), partial(column_of, each, metric))
-            for each in boards
-        ]
-        return make_matrix(columns, metric)
+def boards_of(suites: Mapping[str, Services]) -> tuple[tuple[SuiteBoard, ...], list[str]]:
+    """Return the current boards, and the names of suites that cannot be opened now."""
+    found, closed = [], []
+    for name in suites:
+        try:
+            service = suites[name].submissions
+        except SuiteClosed:
+            closed.append(name)
+            continue
+        suite = service.suite
+        found.append(SuiteBoard(name, suite.profile.title, service.records.board(), suite.labels_are_public))
+    return tuple(found), closed
 
 
 def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRouter, APIRouter]:
     """Return the routes of the page and of the REST API."""
     page, rest = APIRouter(), APIRouter()
-    maker = MatrixMaker(services.suites or {services.submissions.suite.name: services})
+    by_name = services.suites or {services.submissions.suite.name: services}
 
     @page.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def suites(request: Request) -> Response:
-        boards, closed = maker.boards()
+        boards, closed = boards_of(by_name)
         metrics = common_metrics(boards)
         choice, refused = choices_in(request.url.query, [QueryParam("metric", "one", COMMON_METRIC, metrics)])
         metric = choice["metric"]
 
         def values() -> dict[str, Any]:
             return {
-                "matrix": maker.matrix(boards, metric),
+                "matrix": make_matrix(boards, metric),
                 "titles": {each.name: each.title for each in boards},
                 "metrics": [(METRIC_TITLES[name], name) for name in metrics],
                 "metric_name": metric_name(metric),
@@ -94,7 +67,7 @@ def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRoute
                 "common": COMMON_METRIC,
             }
 
-        key = (metric, tuple(refused), tuple(closed), *(each.board.digest for each in boards))
+        key = (metric, tuple(refused), tuple(closed), *(each.digest for each in boards))
         return pages.cached(request, key, "suites/page.html", "All suites", PATH, values)
 
     @rest.get("/api/suites", summary="The judges of all suites side by side, in one metric")
@@ -106,10 +79,10 @@ def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRoute
 
         Figures are fractions. The response has an ETag.
         """
-        boards, _ = maker.boards()
+        boards, _ = boards_of(by_name)
         if metric not in (known := common_metrics(boards)):
             raise HTTPException(422, f"metric: not all suites show {metric!r}; use one of {', '.join(known)}")
-        content = json.dumps(asdict(maker.matrix(boards, metric)), ensure_ascii=False).encode()
+        content = json.dumps(asdict(make_matrix(boards, metric)), ensure_ascii=False).encode()
         return CachedResponse.of(content, JSON).answer(request)
 
     return page, rest

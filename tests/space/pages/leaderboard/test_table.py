@@ -273,6 +273,19 @@ def test_the_usual_columns_are_no_choice_and_unknown_ones_are_refused(three):
     assert choice_in("columns=colour", options, 3) == (LeaderboardQuery(), ["columns"])
 
 
+def test_the_only_benchmark_of_a_suite_has_no_column_of_its_own(three):
+    def usual(*names):
+        rows = []
+        for row in three.rows:
+            score = row.score("success")
+            parts = dict.fromkeys(names, score["overall"])
+            rows.append(replace(row, labels={"success": {**score, "by_benchmark": parts}}))
+        return set(options_of(board(*rows))["usual_columns"])
+
+    assert "webarena" not in usual("webarena")
+    assert {"webarena", "workarena"} <= usual("webarena", "workarena")
+
+
 def test_a_models_cell_links_to_it_and_unknown_facts_are_empty(three):
     facts = {
         "maker": "Meta",

@@ -1,0 +1,82 @@
+"""Fill in the text templates in this folder, for the output of the commands.
+
+A table is a block ``{% call table() %}``. Its first line has the headings, with ``|`` between them, and with
+``>`` before those of columns of figures. The line ``---`` begins a section. Text of users has to pass through
+the filter ``cell``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from arb.core.cli import plain_console
+from arb.core.console import coefficient, interval, percent, printable
+from arb.core.lazy import lazy_imports
+from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
+
+with lazy_imports():
+    import jinja2
+    from rich import table as rich_table
+
+_TABLE: Final = "\0"
+"""The place of a table in the text."""
+_BAR: Final = "\1"
+"""What stands for a bar in a cell."""
+
+
+def print_template(template: str, **values: Any) -> None:
+    """Fill in a template and print it."""
+    tables: list[rich_table.Table] = []
+
+    def add_table(caller: Callable[[], str], **options: Any) -> str:
+        tables.append(_table(caller(), options))
+        return _TABLE
+
+    text = _environment().get_template(template).render(**values, table=add_table)
+    console = plain_console()
+    for number, part in enumerate(text.replace(_BAR, "|").split(_TABLE)):
+        if number:
+            console.print(tables[number - 1])
+        if lines := part.strip("\n"):
+            console.print(lines)
+
+
+def _table(text: str, options: dict[str, Any]) -> rich_table.Table:
+    headings, *lines = (
+        [cell.strip().replace(_BAR, "|") for cell in line.split("|")]
+        for line in text.splitlines()
+        if line.strip()
+    )
+    table = rich_table.Table(**options)
+    for heading in headings:
+        justify: Any = "right" if heading.startswith(">") else "left"
+        table.add_column(heading.removeprefix(">").strip(), justify=justify)
+    for cells in lines:
+        if cells == ["---"]:
+            table.add_section()
+        else:
+            table.add_row(*cells)
+    return table
+
+
+@cache
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "cell": lambda text: printable(str(text)).replace("|", _BAR),
+        "coefficient": coefficient,
+        "coefficients": lambda ends: " to ".join(map(coefficient, ends or ())),
+        "interval": interval,
+        "number": "{:,}".format,
+        "percent": percent,
+    }
+    environment.globals |= {"agent_titles": AGENT_TITLES, "benchmark_titles": BENCHMARK_TITLES}
+    return environment
