@@ -525,13 +525,11 @@ def _read_dev_label(suite: Suite, row: Mapping[str, str | None]) -> Annotation |
     )
 
 
-def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Target] = ()) -> str:
+def render_dev_labels(labels: Iterable[Annotation], questions: Sequence[Target]) -> str:
     """Return the text of ``dev_labels.csv``, sorted by trajectory and annotation.
 
-    Unsure is an empty cell. The suite's own questions are the last columns. By default, the paper's questions
-    are used.
+    Unsure is an empty cell. The suite's own questions are the last columns.
     """
-    questions = questions or default_targets()
     asked = {question.name for question in questions}
     released = [name for name in RELEASED_ANSWERS if name in asked]
     own = [question.name for question in questions if question.is_own]

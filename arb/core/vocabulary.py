@@ -11,7 +11,6 @@ _NAMES: Final[Mapping[str, dict[str, str]]] = tomllib.loads(
 )
 BENCHMARK_TITLES: Final = MappingProxyType(_NAMES["benchmarks"])
 BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
-BENCHMARK_SHORT_TITLES: Final = MappingProxyType(_NAMES["short_benchmarks"])
 AGENT_TITLES: Final = MappingProxyType(_NAMES["agents"])
 METRIC_TITLES: Final = MappingProxyType(_NAMES["metrics"])
 """The titles of the metrics of binary targets, by name in the board's cells."""

@@ -96,8 +96,7 @@ def load_labels(
     if split == "dev" and suite.dev_labels_path.is_file():
         return make_label_set(suite, split, _published(suite), "published")
     path, source = _place_of_labels(suite, settings, fetch)
-    rows = read_annotation_file(path, questions=suite.targets)
-    return make_label_set(suite, split, rows, source, _first_row(path), version_key)
+    return make_label_set(suite, split, read_annotation_file(path, suite), source, version_key)
 
 
 def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Path, str]:
@@ -123,16 +122,14 @@ def load_annotations(
     whole suite that is only the source in ARB_LABELS, because published dev labels have other names for
     annotators. ``is_strict`` is that of `annotations.parse_released`. Raises the exceptions of `load_labels`.
     """
-    name = "labels" if file is None else file.name
-    if file is None and split == "dev" and suite.dev_labels_path.is_file():
-        annotations, first_row = _published(suite), 1
+    if file is not None:
+        annotations = read_annotation_file(file, suite, file.name, is_strict)
+    elif split == "dev" and suite.dev_labels_path.is_file():
+        annotations = _published(suite)
     else:
-        path = file or _place_of_labels(suite, settings, fetch=True)[0]
-        annotations = read_annotation_file(path, name, suite.targets, is_strict and file is not None)
-        first_row = _first_row(path)
+        annotations = read_annotation_file(_place_of_labels(suite, settings, fetch=True)[0], suite)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
-    found = _in_suite(suite, annotations, first_row, name)
-    return tuple(a for a in found if a.trajectory_id in wanted)
+    return tuple(a for a in annotations if a.trajectory_id in wanted)
 
 
 def version_of(suite: Suite, annotations: Sequence[Annotation], version_key: bytes | None = None) -> str:
@@ -163,17 +160,16 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def read_annotation_file(
-    path: Path, name: str = "labels", questions: Sequence[Target] = (), is_strict: bool = False
+    path: Path, suite: Suite, name: str = "labels", is_strict: bool = False
 ) -> tuple[Annotation, ...]:
     """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
 
-    Ids stay as written and need not be in a suite. ``questions`` are those of the suite. Raises
-    LabelsUnavailable, LabelsInvalid.
+    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``.
     """
     try:
         if path.suffix == PARQUET:
-            return parse_parquet(path.read_bytes(), questions, is_strict)
-        return parse_released(_text_of(path), questions, is_strict)
+            return _in_suite(suite, parse_parquet(path.read_bytes(), suite.targets, is_strict), 1, name)
+        return _in_suite(suite, parse_released(_text_of(path), suite.targets, is_strict), 2, name)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except (OSError, KeyError, zipfile.BadZipFile):
@@ -194,15 +190,13 @@ def _text_of(path: Path) -> str:
     return content.decode("utf-8-sig")
 
 
-def _first_row(path: Path) -> int:
-    """Return the number of a file's first row in messages: 2 for CSV, which has a header, else 1."""
-    return 1 if path.suffix == PARQUET else 2
-
-
 def _in_suite(
-    suite: Suite, annotations: Sequence[Annotation], first_row: int, name: str = "labels"
+    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, name: str = "labels"
 ) -> tuple[Annotation, ...]:
-    """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids."""
+    """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids.
+
+    ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header.
+    """
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)
@@ -212,7 +206,8 @@ def _in_suite(
         else:
             found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
     if unknown and not found:
-        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check ARB_SUITE")
+        hint = "check ARB_SUITE and ARB_LABELS" if name == "labels" else "check ARB_SUITE"
+        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; {hint}")
     if unknown:
         raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
     return tuple(found)
@@ -223,7 +218,6 @@ def make_label_set(
     split: str,
     rows: Sequence[Annotation],
     source: str = "annotations",
-    first_row: int = 1,
     version_key: bytes | None = None,
 ) -> LabelSet:
     """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
@@ -234,7 +228,7 @@ def make_label_set(
             f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; check "
             "ARB_SUITE and ARB_LABELS"
         )
-    annotations = _by_trajectory(suite, trajectories, rows, first_row)
+    annotations = _by_trajectory(suite, trajectories, rows)
     answers = [answered(found) for found in annotations]
     # A file may also answer targets of AgentRewardBench that the suite does not ask.
     targets = list({target.name: target for target in (*default_targets(), *suite.targets)}.values())
@@ -253,11 +247,11 @@ def make_label_set(
 
 
 def _by_trajectory(
-    suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation], first_row: int = 1
+    suite: Suite, trajectories: Sequence[Trajectory], rows: Sequence[Annotation]
 ) -> list[list[Annotation]]:
     """Return the annotations of each trajectory in file order; the first one is primary."""
     by_item: dict[ItemKey, list[Annotation]] = {}
-    for annotation in _in_suite(suite, rows, first_row):
+    for annotation in _in_suite(suite, rows):
         key = reading_key(annotation.trajectory_id), annotation.of_step, annotation.of_part
         by_item.setdefault(key, []).append(annotation)
     return [by_item.get(item.key, []) for item in trajectories]

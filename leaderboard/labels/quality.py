@@ -14,7 +14,6 @@ people and judges tend to be wrong on the same trajectories, the real effect is 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import compress
-from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
@@ -162,13 +161,11 @@ class DisagreementCount:
 
 @dataclass(frozen=True)
 class DisagreementRates:
-    """How often two annotators differ on a target: overall, by benchmark and by the first one's answer.
+    """How often two annotators differ on a target, by benchmark and by the first one's answer.
 
     The keys of ``by_answer`` are (benchmark, code of the answer), and (None, code) for all benchmarks.
     """
 
-    overall: DisagreementCount
-    by_benchmark: Mapping[str, DisagreementCount]
     by_answer: Mapping[tuple[str | None, int], DisagreementCount]
 
     def of(self, benchmark: str | None, answer: int) -> DisagreementCount:
@@ -177,6 +174,20 @@ class DisagreementRates:
         if own is not None and own.doubles >= FEWEST_DOUBLES:
             return own
         return self.by_answer.get((None, answer), DisagreementCount(0, 0))
+
+    def over_answers(self, benchmark: str | None = None) -> DisagreementCount:
+        """Return the counts of a benchmark, or of all, over all answers."""
+        counts = [count for (name, _), count in self.by_answer.items() if name == benchmark]
+        return DisagreementCount(sum(c.differing for c in counts), sum(c.doubles for c in counts))
+
+    @property
+    def overall(self) -> DisagreementCount:
+        return self.over_answers()
+
+    @property
+    def by_benchmark(self) -> dict[str, DisagreementCount]:
+        names = sorted({benchmark for benchmark, _ in self.by_answer if benchmark is not None})
+        return {name: self.over_answers(name) for name in names}
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,20 +210,7 @@ def disagreement_rates(label_sets: Sequence[LabelSet], label: str) -> Disagreeme
                 counts = found.setdefault((benchmark, int(first[place])), [0, 0])
                 counts[0] += int(first[place] != second[place])
                 counts[1] += 1
-    by_answer = {group: DisagreementCount(*counts) for group, counts in found.items()}
-    names = sorted({benchmark for benchmark, _ in found if benchmark is not None})
-    return DisagreementRates(
-        _all_answers(by_answer, None),
-        MappingProxyType({name: _all_answers(by_answer, name) for name in names}),
-        MappingProxyType(by_answer),
-    )
-
-
-def _all_answers(
-    by_answer: Mapping[tuple[str | None, int], DisagreementCount], benchmark: str | None
-) -> DisagreementCount:
-    counts = [count for (name, _), count in by_answer.items() if name == benchmark]
-    return DisagreementCount(sum(c.differing for c in counts), sum(c.doubles for c in counts))
+    return DisagreementRates({group: DisagreementCount(*counts) for group, counts in found.items()})
 
 
 def precision_under_noise(

@@ -4,6 +4,7 @@ They reveal how often each answer is right, so they exist only if the labels are
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -82,12 +83,12 @@ _JUDGES: Final[dict[str, tuple[str, str, Callable[[LabelSet, Target], np.ndarray
     "reference/first-step": (
         "First step",
         "Says that the first step of each run is wrong",
-        lambda labels, target: _step_at(0, labels, target),
+        partial(_step_at, 0),
     ),
     "reference/last-step": (
         "Last step",
         "Says that the last step of each run is wrong",
-        lambda labels, target: _step_at(-1, labels, target),
+        partial(_step_at, -1),
     ),
 }
 """The name, the note and the answers of each trivial judge, by the id of its row."""

@@ -102,24 +102,18 @@ def estimate_by_draw(
     return agents, rates, warnings
 
 
-@dataclass(frozen=True, slots=True)
-class Swap:
-    """Two agents that two evaluators order differently; the reference puts ``better`` above ``worse``."""
+def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> list[tuple[str, str]]:
+    """Return the pairs of agents that ``other`` ranks differently; a tie does not contradict the reference.
 
-    benchmark: str
-    better: str
-    worse: str
-
-
-def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> tuple[Swap, ...]:
-    """Return the pairs of agents on which ``other`` contradicts the reference; a tie does not contradict."""
+    The first agent of a pair is the better one by the reference.
+    """
     ours, theirs = _values(reference, benchmark), _values(other, benchmark)
     both = [agent for agent in ranking(reference, benchmark) if agent in theirs]
-    return tuple(
-        Swap(benchmark, better, worse)
+    return [
+        (better, worse)
         for better, worse in combinations(both, 2)
         if ours[better] > ours[worse] and theirs[better] < theirs[worse]
-    )
+    ]
 
 
 def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:

@@ -43,7 +43,6 @@ ONE_AGENT: Final = "all runs"
 DRAW_FORMAT: Final = "draw-2"
 BY_ID: Final = "draw-1"
 """The format of older draws, in which the agents' runs were drawn independently. They cannot be extended."""
-_CODES: Final[Mapping[bool | None, int]] = {True: 1, False: 0, None: NO_VERDICT}
 MOST_AGENTS: Final = 100
 """The maximum number of agents in the files, because each agent is estimated separately."""
 
@@ -72,14 +71,16 @@ class AgentRuns:
     failures: frozenset[str] = frozenset()
 
     @classmethod
-    def of(cls, verdicts: Mapping[str, Mapping[str, bool | None]]) -> "AgentRuns":
+    def of(
+        cls, verdicts: Mapping[str, Mapping[str, int]], files: Mapping[str, "VerdictFile"] | None = None
+    ) -> "AgentRuns":
         """Make the runs from each judge's verdicts by trajectory id, with all runs that any judge has."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
-            judge: np.array([_CODES[found.get(run)] for run in ids], dtype=np.int8)
+            judge: np.array([found.get(run, NO_VERDICT) for run in ids], dtype=np.int8)
             for judge, found in verdicts.items()
         }
-        return cls(ids, columns)
+        return cls(ids, columns, files or {})
 
     def with_failures(self, crashed: Iterable[str]) -> "AgentRuns":
         """Return these runs and the crashed ones, except those that have a verdict."""
@@ -171,28 +172,24 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     files = list(files)
     name_agents = _name_agents([run for *_, (table, _) in files if table for run in table.trajectory_ids])
     spelled: dict[str, str] = {}
-    found_in: list[tuple[str, VerdictFile, dict[str, bool | None]]] = []
+    found_in: list[tuple[str, VerdictFile, dict[str, int]]] = []
     findings: list[Finding] = []
     for file, judge, (table, found) in files:
         answers, found = _answers_of(table, found, name_agents)
         lines = sorted(f"{key}\t{value}\n" for key, (_, value) in answers.items())
         read = VerdictFile(stem_of(PurePath(file).name), hashlib.sha256("".join(lines).encode()).hexdigest())
         if answers and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
-            found = [
-                *found,
-                error("duplicate_file", "two files have this name and these verdicts. Remove one."),
-            ]
+            message = "two files have this name and these verdicts. Remove one."
+            found.append(error("duplicate_file", message))
         findings += [replace(finding, file=file) for finding in found]
-        own = {
-            spelled.setdefault(key, run): None if value == NO_VERDICT else value == 1
-            for key, (run, value) in answers.items()
-        }
+        own = {spelled.setdefault(key, run): value for key, (run, value) in answers.items()}
         found_in.append((judge, read, own))
     uses = Counter(judge for judge, _, _ in found_in)
     names = [f"{name} ({read.sha256[:6]})" if uses[name] > 1 else name for name, read, _ in found_in]
-    verdicts = {name: own for name, (_, _, own) in zip(names, found_in, strict=True)}
-    read_from = {name: read for name, (_, read, _) in zip(names, found_in, strict=True)}
-    runs = replace(AgentRuns.of(verdicts), files=read_from)
+    runs = AgentRuns.of(
+        {name: own for name, (*_, own) in zip(names, found_in, strict=True)},
+        {name: read for name, (_, read, _) in zip(names, found_in, strict=True)},
+    )
     if not findings and len(runs.rows_of) > MOST_AGENTS:
         message = (
             f"the ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
@@ -200,8 +197,8 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
         findings.append(error("too_many_agents", message, column="trajectory_id"))
     if findings:
         return None, findings
-    for judge, own in verdicts.items():
-        if without := sum(own.get(run) is None for run in runs.ids):
+    for judge, verdicts in runs.verdicts.items():
+        if without := int((verdicts < 0).sum()):
             message = (
                 f"{judge} has no verdict on {without:,} of {len(runs.ids):,} runs; they count neither as "
                 "successes nor as failures. Judge them again, or label them"

@@ -11,7 +11,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -255,12 +255,62 @@ def read_targets(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]
             problems.append(f"{guidelines.name}: is not UTF-8 text; save it as UTF-8")
     if "guidelines" in content:
         found["guidelines"] = content["guidelines"]
-        problems += _text_problem(found["guidelines"], "guidelines", is_line=False)
+        if problem := _text_problem(found["guidelines"], is_line=False):
+            problems.append(f"guidelines: {problem}")
         if guidelines.is_file():
             problems.append(f"guidelines: the file {guidelines.name} exists too; keep only one of them")
     if problems:
         raise TargetsInvalid(problems)
     return found
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A table of a target or an answer. A field with a problem is read as its default."""
+
+    content: Mapping[str, Any]
+    place: str
+    problems: list[str]
+
+    def refuse(self, field: str, advice: str) -> None:
+        self.problems.append(f"{self.place}, {field}: {advice}")
+
+    def refuse_others(self, known: Sequence[str]) -> None:
+        for name in self.content:
+            if name not in known:
+                self.refuse(name[:40], f"there is no such field; use one of {', '.join(known)}")
+
+    def text(self, field: str, default: str, is_line: bool = True) -> str:
+        if field not in self.content:
+            return default
+        problem = _text_problem(self.content[field], is_line)
+        if problem:
+            self.refuse(field, problem)
+        return default if problem else self.content[field]
+
+    def one_of(self, field: str, choices: Sequence[Any], default: Any = None) -> Any:
+        """Return a field's value, by default the first of the choices."""
+        value = self.content.get(field, default or choices[0])
+        if value in choices:
+            return value
+        self.refuse(field, f"write one of {', '.join(choices)}")
+        return choices[0]
+
+    def some_of(self, field: str, choices: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
+        """Return the names in a field, which are some of the choices."""
+        names = self.content.get(field, list(default))
+        if isinstance(names, list) and all(name in choices for name in names):
+            return tuple(names)
+        self.refuse(field, f"write a list of some of {', '.join(choices)}")
+        return ()
+
+    def words(self, field: str) -> tuple[str, ...]:
+        """Return the words in a field, by default none."""
+        words = self.content.get(field, [])
+        if isinstance(words, list) and all(isinstance(word, str) and word.strip() for word in words):
+            return tuple(words)
+        self.refuse(field, "write a list of words in quotes")
+        return ()
 
 
 def parse_targets(tables: Any, is_asked_only: bool = False) -> tuple[Target, ...]:
@@ -275,19 +325,15 @@ def parse_targets(tables: Any, is_asked_only: bool = False) -> tuple[Target, ...
     if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
         raise TargetsInvalid([f"{noun}s: write each {noun} as a table, [[{noun}s]]"])
     problems: list[str] = []
-    found = []
-    for number, table in enumerate(tables, 1):
-        place = _place(noun, number, table)
-        if is_asked_only:
-            problems += _unknown_fields(table, _QUESTION_FIELDS, place)
-            table = _as_target(table, place, problems)
-        found.append(_parse_target(table, place, problems))
-    names = [table.get("name") for table in tables]
-    problems += [
-        f"{_place(noun, number, table)}, name: an earlier {noun} has this name; choose another name"
-        for number, table in enumerate(tables, 1)
-        if isinstance(table.get("name"), str) and table["name"] in names[: number - 1]
-    ]
+    found, names = [], set[str]()
+    for number, content in enumerate(tables, 1):
+        name = content.get("name")
+        name = name if isinstance(name, str) else ""
+        table = _Table(content, f"{noun} {number} ({name[:40]})" if name else f"{noun} {number}", problems)
+        if name in names:
+            table.refuse("name", f"an earlier {noun} has this name; choose another name")
+        names |= {name} - {""}
+        found.append(_parse_target(_as_target(table) if is_asked_only else table))
     if not any(target.metrics for target in found):
         advice = (
             f'add a question with name = "{SUCCESS}" and the answers yes and no, or write [[targets]]'
@@ -300,194 +346,127 @@ def parse_targets(tables: Any, is_asked_only: bool = False) -> tuple[Target, ...
     return tuple(found)
 
 
-def _place(noun: str, number: int, table: Mapping[str, Any]) -> str:
-    name = table.get("name")
-    return f"{noun} {number} ({name[:40]})" if isinstance(name, str) and name else f"{noun} {number}"
-
-
-def _as_target(table: Mapping[str, Any], place: str, problems: list[str]) -> dict[str, Any]:
+def _as_target(question: _Table) -> _Table:
     """Return a table ``[[questions]]`` as a table ``[[targets]]``."""
-    found = {name: value for name, value in table.items() if name in _QUESTION_FIELDS and name != "ordered"}
-    name = table.get("name")
-    ordered = table.get("ordered", name == "optimality")
+    question.refuse_others(_QUESTION_FIELDS)
+    content = {name: value for name, value in question.content.items() if name in _QUESTION_FIELDS}
+    ordered = content.pop("ordered", content.get("name") == "optimality")
     if not isinstance(ordered, bool):
-        problems.append(f"{place}, ordered: write true or false")
-    is_binary = _values_in(table) == {"yes", "no"} and not ordered
-    found["type"] = "ordinal" if ordered is True else "binary" if is_binary else "classes"
-    if not (is_binary and name in RELEASED_ANSWERS):
-        found["metrics"] = []
-    return {"text": None, **found}
+        question.refuse("ordered", "write true or false")
+    is_binary = _values_in(content) == {"yes", "no"} and not ordered
+    content["type"] = "ordinal" if ordered is True else "binary" if is_binary else "classes"
+    if not (is_binary and content.get("name") in RELEASED_ANSWERS):
+        content["metrics"] = []
+    return replace(question, content={"text": None, **content})
 
 
-def _values_in(table: Mapping[str, Any]) -> set[Any]:
+def _values_in(content: Mapping[str, Any]) -> set[Any]:
     """Return the values that a table declares as answers, as far as they are declared rightly."""
-    answers = table.get("answers", table.get("values"))
+    answers = content.get("answers", content.get("values"))
     if not isinstance(answers, list):
         return set()
     values = [each.get("value") if isinstance(each, Mapping) else each for each in answers]
     return {value for value in values if isinstance(value, str)}
 
 
-def _parse_target(table: Mapping[str, Any], place: str, problems: list[str]) -> Target:
-    """Return a target and add its problems to ``problems``. A target with problems must not be used."""
-    problems += _unknown_fields(table, _TARGET_FIELDS, place)
-    name = table.get("name")
+def _parse_target(table: _Table) -> Target:
+    """Return a target. If its table has problems, it must not be used."""
+    table.refuse_others(_TARGET_FIELDS)
+    name = table.content.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        problems.append(
-            f"{place}, name: use at most 40 lower-case letters, digits and _, beginning with a letter"
-        )
+        table.refuse("name", "use at most 40 lower-case letters, digits and _, beginning with a letter")
         name = ""
     elif name in RESERVED_NAMES or name.startswith("trajectory_"):
-        problems.append(f"{place}, name: this name is reserved for another column; choose another name")
-    title = table.get("title", name.replace("_", " ").capitalize())
-    text, guide = table.get("text", title), table.get("guide", "")
-    if name or "title" in table:  # without a name there is no default title
-        problems += _text_problem(title, f"{place}, title")
-    problems += _text_problem(text, f"{place}, text")
-    if guide != "":
-        problems += _text_problem(guide, f"{place}, guide", is_line=False)
-    is_binary = _values_in(table) == {"yes", "no"} or "positive" in table
-    typical = {"type": "binary" if is_binary else "classes", **table}
-    kind = _one_of(typical, "type", get_args(TargetType), place, problems)
-    answers = () if kind == "score" else _parse_answers(table, name, place, problems)
+        table.refuse("name", "this name is reserved for another column; choose another name")
+    title = table.text("title", name.replace("_", " ").capitalize())
+    text = table.text("text", title)
+    guide = table.text("guide", "", is_line=False) if table.content.get("guide") != "" else ""
+    is_binary = _values_in(table.content) == {"yes", "no"} or "positive" in table.content
+    kind = table.one_of("type", get_args(TargetType), "binary" if is_binary else "classes")
+    answers = () if kind == "score" else _parse_answers(table, name)
     values = tuple(answer.value for answer in answers)
-    positive = _some_of(table, "positive", values, place, problems)
+    positive, errors = table.some_of("positive", values), table.some_of("errors", values)
     if kind == "binary" and not positive:
         positive = ("yes",)
         if values and "yes" not in values:
-            problems.append(
-                f"{place}, positive: name the values that count as positive, such as {values[:1]}"
-            )
+            table.refuse("positive", f"name the values that count as positive, such as {values[:1]}")
     rules = get_args(MissingRule) if kind == "binary" else get_args(MissingRule)[1:]
-    aggregate = _one_of(table, "aggregate", get_args(AggregateRule), place, problems)
+    aggregate = table.one_of("aggregate", get_args(AggregateRule))
     has_median = kind in ("ordinal", "score")
     if (aggregate == "median" and not has_median) or (aggregate == "majority" and kind == "score"):
-        problems.append(f"{place}, aggregate: write {'median' if has_median else 'majority'} for type {kind}")
+        table.refuse("aggregate", f"write {'median' if has_median else 'majority'} for type {kind}")
+    known = METRICS[kind] + (STEP_METRICS if errors else ())
+    metrics = table.some_of("metrics", known, default=known)
+    if "main" in table.content:
+        main = table.one_of("main", known)
+        metrics = (main, *(metric for metric in metrics if metric != main))
     return Target(
         name=name,
         title=title,
-        text=text if isinstance(text, str) else "",
+        text=text,
         answers=answers,
-        guide=guide.strip() if isinstance(guide, str) else "",
+        guide=guide.strip(),
         type=kind,
-        level=_one_of(table, "level", get_args(Level), place, problems),
+        level=table.one_of("level", get_args(Level)),
         positive=positive if kind == "binary" else (),
-        errors=(errors := _some_of(table, "errors", values, place, problems)),
-        missing=_one_of(table, "missing", rules, place, problems),
+        errors=errors,
+        missing=table.one_of("missing", rules),
         aggregate=aggregate,
-        metrics=_parse_metrics(table, kind, bool(errors), place, problems),
-        aliases=_words_of(table, "aliases", place, problems),
+        metrics=metrics,
+        aliases=table.words("aliases"),
     )
 
 
-def _one_of(
-    table: Mapping[str, Any], field: str, choices: Sequence[Any], place: str, problems: list[str]
-) -> Any:
-    """Return a field's value, by default the first of the choices."""
-    value = table.get(field, choices[0])
-    if value not in choices:
-        problems.append(f"{place}, {field}: write one of {', '.join(choices)}")
-        return choices[0]
-    return value
-
-
-def _some_of(
-    table: Mapping[str, Any], field: str, choices: Sequence[str], place: str, problems: list[str]
-) -> tuple[str, ...]:
-    """Return the names in a field, which are some of the choices; by default none."""
-    names = table.get(field, [])
-    if not isinstance(names, list) or not all(name in choices for name in names):
-        problems.append(f"{place}, {field}: write a list of some of {', '.join(choices)}")
-        return ()
-    return tuple(names)
-
-
-def _words_of(table: Mapping[str, Any], field: str, place: str, problems: list[str]) -> tuple[str, ...]:
-    """Return the words in a field, by default none."""
-    words = table.get(field, [])
-    if not isinstance(words, list) or not all(isinstance(word, str) and word.strip() for word in words):
-        problems.append(f"{place}, {field}: write a list of words in quotes")
-        return ()
-    return tuple(words)
-
-
-def _parse_metrics(
-    table: Mapping[str, Any], kind: TargetType, has_errors: bool, place: str, problems: list[str]
-) -> tuple[str, ...]:
-    """Return the metrics of a target, the main one first. Without metrics, judges are not scored on it."""
-    known = METRICS[kind] + (STEP_METRICS if has_errors else ())
-    found = list(_some_of({"metrics": list(known), **table}, "metrics", known, place, problems))
-    if "main" in table:
-        main = _one_of(table, "main", known, place, problems)
-        found = [main, *(name for name in found if name != main)]
-    return tuple(found)
-
-
-def _parse_answers(
-    target: Mapping[str, Any], name: str, place: str, problems: list[str]
-) -> tuple[AnswerChoice, ...]:
-    tables = target.get("answers")
-    if tables is None and isinstance(target.get("values"), list):
-        tables = [{"value": value} for value in target["values"]]
+def _parse_answers(target: _Table, name: str) -> tuple[AnswerChoice, ...]:
+    tables = target.content.get("answers")
+    if tables is None and isinstance(target.content.get("values"), list):
+        tables = [{"value": value} for value in target.content["values"]]
     if (
         not isinstance(tables, list)
         or not all(isinstance(table, Mapping) for table in tables)
         or not 2 <= len(tables) <= MOST_ANSWERS
     ):
-        problems.append(
-            f"{place}, answers: write a list of 2 to {MOST_ANSWERS} answers, such as "
-            '{ value = "polite", title = "Polite", key = "1" }'
-        )
+        example = '{ value = "polite", title = "Polite", key = "1" }'
+        target.refuse("answers", f"write a list of 2 to {MOST_ANSWERS} answers, such as {example}")
         return ()
     found, words, keys = [], {UNSURE}, {str(len(tables) + 1): "Unsure"}
-    for number, table in enumerate(tables, 1):
-        where = f"{place}, answer {number}"
-        problems += _unknown_fields(table, _ANSWER_FIELDS, where)
-        value, key = table.get("value"), table.get("key", str(number))
+    for number, content in enumerate(tables, 1):
+        table = _Table(content, f"{target.place}, answer {number}", target.problems)
+        table.refuse_others(_ANSWER_FIELDS)
+        value, key = content.get("value"), content.get("key", str(number))
         if not isinstance(value, str) or not _VALUE.fullmatch(value):
-            problems.append(f"{where}, value: use at most 40 lower-case letters, digits, _ and -, in quotes")
+            table.refuse("value", "use at most 40 lower-case letters, digits, _ and -, in quotes")
             value = ""
-        title = table.get("title", value.replace("_", " ").capitalize())
-        if value or "title" in table:
-            title_problems = _text_problem(title, f"{where}, title")
-            problems += title_problems
-            own = {value, "" if title_problems else title.strip().lower()} - {""}
-            if own & words:
-                problems.append(
-                    f"{where}: an earlier answer, or Unsure, has this value or title; use another one"
-                )
-            words |= own
+        title = table.text("title", value.replace("_", " ").capitalize())
+        own = {value, title.strip().lower()} - {""}
+        if own & words:
+            problem = "an earlier answer, or Unsure, has this value or title; use another one"
+            target.refuse(f"answer {number}", problem)
+        words |= own
         if not isinstance(key, str) or not _KEY.fullmatch(key):
-            problems.append(f"{where}, key: write one lower-case letter or digit, in quotes")
+            table.refuse("key", "write one lower-case letter or digit, in quotes")
         elif key in PAGE_KEYS:
-            problems.append(f"{where}, key: the page already uses {key}; choose another key")
+            table.refuse("key", f"the page already uses {key}; choose another key")
         elif key in keys:
-            problems.append(f"{where}, key: {key} is already the key for {keys[key]}; choose another key")
+            table.refuse("key", f"{key} is already the key for {keys[key]}; choose another key")
         else:
             keys[key] = f"answer {number}"
-        found.append(AnswerChoice(value, title, key, _words_of(table, "aliases", where, problems)))
+        found.append(AnswerChoice(value, title, key, table.words("aliases")))
     fixed = RELEASED_ANSWERS.get(name)
     if fixed and {answer.value for answer in found} != set(fixed):
-        problems.append(f"{place}, answers: write the values of the released format: {', '.join(fixed)}")
+        target.refuse("answers", f"write the values of the released format: {', '.join(fixed)}")
     return tuple(found)
 
 
-def _unknown_fields(table: Mapping[str, Any], known: Sequence[str], place: str) -> list[str]:
-    return [
-        f"{place}, {name[:40]}: there is no such field; use one of {', '.join(known)}"
-        for name in table
-        if name not in known
-    ]
-
-
-def _text_problem(value: Any, place: str, is_line: bool = True) -> list[str]:
+def _text_problem(value: Any, is_line: bool = True) -> str | None:
+    """Return what is wrong with a text, or None."""
     if not isinstance(value, str) or not value.strip():
-        return [f"{place}: write a text in quotes"]
+        return "write a text in quotes"
     if len(value) > _TEXT_LENGTH:
-        return [f"{place}: is over {_TEXT_LENGTH:,} characters; shorten it"]
+        return f"is over {_TEXT_LENGTH:,} characters; shorten it"
     if is_line and not value.isprintable():
-        return [f"{place}: contains line breaks or invisible characters; write it on one line"]
-    return []
+        return "contains line breaks or invisible characters; write it on one line"
+    return None
 
 
 _SHIPPED: Final = Path(__file__).parent

@@ -240,7 +240,7 @@ def _effect_on_training(row: BoardRow, label: str) -> FinetuningEffect | None:
 
 def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
     swaps = swapped_pairs(reference, other, benchmark)
-    return [f"{agent_title(swap.worse)} above {agent_title(swap.better)}" for swap in swaps]
+    return [f"{agent_title(worse)} above {agent_title(better)}" for better, worse in swaps]
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:

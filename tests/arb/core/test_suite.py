@@ -20,6 +20,7 @@ from arb.core.suite import (
     render_dev_labels,
     shipped_suites,
 )
+from arb.core.suites.targets import default_targets
 from tests.support.annotations import by, success_of
 from tests.support.small_suite import suite_with
 
@@ -27,9 +28,10 @@ ANSWERS = st.sampled_from(("yes", "no", "unsure"))
 
 
 def test_the_samples_own_file_comes_out_byte_for_byte():
-    said = load_dev_labels(load_suite("sample"))
+    suite = load_suite("sample")
+    said = load_dev_labels(suite)
     shipped = (SHIPPED / "sample" / "dev_labels.csv").read_text(encoding="utf-8")
-    assert render_dev_labels(reversed(said)) == shipped
+    assert render_dev_labels(reversed(said), suite.targets) == shipped
 
 
 @given(st.lists(st.builds(by, st.just("shop/a/shop.1"), st.none() | st.just("annotator-3"), ANSWERS, ANSWERS,
@@ -42,7 +44,7 @@ def test_what_is_written_is_read_again(tmp_path_factory, rows):
         *(row for row in rows if row.annotation != 1),
         by("shop/a/shop.1", None, "yes", "unsure", "no", "4"),
     ]
-    (folder / "dev_labels.csv").write_text(render_dev_labels(rows), encoding="utf-8")
+    (folder / "dev_labels.csv").write_text(render_dev_labels(rows, default_targets()), encoding="utf-8")
     assert load_dev_labels(load_suite(folder)) == tuple(sorted(rows, key=lambda row: row.annotation))
 
 

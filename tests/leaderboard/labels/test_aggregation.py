@@ -62,7 +62,7 @@ def answers(suite, tmp_path):
     found = []
     for name, text in (("ada.csv", ADA), ("bob.csv", BOB), ("eve.csv", EVE)):
         (tmp_path / name).write_text(text)
-        found += read_annotation_file(tmp_path / name, name, suite.targets, is_strict=True)
+        found += read_annotation_file(tmp_path / name, suite, name, is_strict=True)
     return found
 
 

@@ -90,7 +90,7 @@ ANNOTATIONS = st.builds(
 @given(st.lists(ANNOTATIONS, max_size=9))
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 def test_no_test_trajectory_and_no_name_gets_out_and_a_suite_reads_it(suite, annotations):
-    text = render_dev_labels(dev_labels_of(suite, annotations))
+    text = render_dev_labels(dev_labels_of(suite, annotations), suite.targets)
     assert TEST not in text and "Ada" not in text and "Bob" not in text
     suite.dev_labels_path.write_text(text)
     assert len(load_dev_labels(suite)) == sum(each.trajectory_id == DEV for each in annotations)

@@ -69,8 +69,6 @@ def test_labels_without_doubles_have_no_band_unless_none_of_them_counts():
 
 
 RATES = DisagreementRates(
-    DisagreementCount(0, 0),
-    {},
     {
         (None, 1): DisagreementCount(MANY // 10, MANY),
         (None, 0): DisagreementCount(MANY // 20, MANY),
@@ -99,7 +97,7 @@ def test_a_row_is_simulated_by_benchmark_where_its_cells_hold_all_counts():
 
 def test_without_counts_or_doubles_there_is_no_band():
     row = {"overall": {"tp": 1, "fp": 1}, "by_benchmark": {}}
-    assert noise_band(row, DisagreementRates(DisagreementCount(0, 0), {}, {})) is None
+    assert noise_band(row, DisagreementRates({})) is None
     assert noise_band({"overall": {"tp": None, "fp": None}, "by_benchmark": {}}, RATES) is None
     assert noise_band(None, RATES) is None
 
