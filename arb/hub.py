@@ -189,14 +189,16 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
     if settings.hf_token is None:
         stop("publishing needs a token with write access; set HF_TOKEN")
     labels_repo = plan.repo("labels") if hidden else None
-    repos = [plan.repo(part) for part in ("leaderboard", "", "records", "board")]
+    space, records, board = (plan.repo(part) for part in ("leaderboard", "records", "board"))
     steps: Mapping[tuple[str, ...], Callable[[], Iterable[Publication | None]]] = {
         ("labels", "dataset"): lambda: data_hub.publish(
             plan.folder, plan.repo(), labels_repo, hidden, plan.suite, accept, allow_missing
         ),
         ("metric",): lambda: [_put_metric(f"{owner}/{METRIC}", settings)],
         ("leaderboard", "records", "board"): lambda: [
-            space_commands.deploy(*repos, plan.suite, plan.space_labels, maintainer, dry_run=False)
+            space_commands.deploy(
+                space, plan.repo(), records, board, plan.suite, plan.space_labels, maintainer, dry_run=False
+            )
         ],
     }
     codes: list[int] = []

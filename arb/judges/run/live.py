@@ -39,7 +39,7 @@ from arb.judges.types import Call, ImageOptions, OptionsError, Reply, View, Want
 from arb.judges.views import missing_inputs, view_of
 from dataset_script.new_suite import SOURCE_SPLIT
 from dataset_script.sources.base import Observed
-from dataset_script.sources.files import UnusableFileError
+from dataset_script.sources.problems import UnusableFileError
 
 _SUITE: Final = Suite("live", (), Path(), Path())
 """The suite of runs that are judged live: it has neither labels nor a list of trajectories."""
