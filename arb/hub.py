@@ -129,25 +129,6 @@ class PublishPlan:
             RepositoryState("board", self.repo("board"), "public dataset"),
         ]
 
-    def publish_data(self, accept: list[str] | None, missing: list[str] | None) -> tuple[Publication, ...]:
-        labels_repo = self.repo("labels") if self.labels else None
-        return data_hub.publish(
-            self.folder, self.repo(), labels_repo, self.labels, self.suite, accept, missing
-        )
-
-    def publish_space(self, maintainers: list[str] | None) -> tuple[Publication, ...]:
-        published = space_commands.deploy(
-            self.repo("leaderboard"),
-            self.repo(),
-            self.repo("records"),
-            self.repo("board"),
-            self.suite,
-            self.space_labels,
-            maintainers,
-            dry_run=False,
-        )
-        return () if published is None else (published,)
-
 
 @app.callback()
 def _about() -> None:
@@ -207,10 +188,18 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
         return
     if settings.hf_token is None:
         stop("publishing needs a token with write access; set HF_TOKEN")
-    steps: Mapping[tuple[str, ...], Callable[[], tuple[Publication, ...]]] = {
-        ("labels", "dataset"): lambda: plan.publish_data(accept, allow_missing),
-        ("metric",): lambda: (_put_metric(f"{owner}/{METRIC}", settings),),
-        ("leaderboard", "records", "board"): lambda: plan.publish_space(maintainer),
+    labels_repo = plan.repo("labels") if hidden else None
+    space, records, board = (plan.repo(part) for part in ("leaderboard", "records", "board"))
+    steps: Mapping[tuple[str, ...], Callable[[], Iterable[Publication | None]]] = {
+        ("labels", "dataset"): lambda: data_hub.publish(
+            plan.folder, plan.repo(), labels_repo, hidden, plan.suite, accept, allow_missing
+        ),
+        ("metric",): lambda: [_put_metric(f"{owner}/{METRIC}", settings)],
+        ("leaderboard", "records", "board"): lambda: [
+            space_commands.deploy(
+                space, plan.repo(), records, board, plan.suite, plan.space_labels, maintainer, dry_run=False
+            )
+        ],
     }
     codes: list[int] = []
     for names, step in steps.items():
@@ -277,11 +266,11 @@ def _put_metric(repo: str, settings: Settings) -> Publication:
         stop("interrupted; nothing is half-published. Run the same command again to resume", INTERRUPTED)
 
 
-def _publish(step: Callable[[], tuple[Publication, ...]], targets: list[RepositoryState]) -> int:
+def _publish(step: Callable[[], Iterable[Publication | None]], targets: list[RepositoryState]) -> int:
     """Run a step of the publication, update the state of its targets, and return its exit code."""
     try:
         with redirect_stdout(sys.stderr):  # stdout is for the table
-            done = {one.repo: one for one in step()}
+            done = {one.repo: one for one in step() if one is not None}
     except typer.Exit as ended:
         for target in targets:
             target.state = "interrupted" if ended.exit_code == INTERRUPTED else "failed, see above"

@@ -303,7 +303,9 @@ def full_name(
     if not isinstance(judge, type(listed.judge)):  # the user's own class with a name from the catalogue
         return f"{judge.name} · {names} · own judge"
     traits = traits_of(judge)
-    is_unchanged = traits.is_official and not traits.is_structured and asked == dict(models_of(listed.judge))
+    is_unchanged = (
+        traits.is_official and not traits.response_formats and asked == dict(models_of(listed.judge))
+    )
     if listed.is_published and is_unchanged:
         others = {
             name for role in asked for name in served.get(role, ()) if not is_same_model(asked[role], name)
@@ -311,7 +313,7 @@ def full_name(
         if not others:
             return judge.name
         names += f" (answered by {' and '.join(sorted(others))})"
-    form = ", structured output" if traits.is_structured else ""
+    form = ", structured output" if traits.response_formats else ""
     return f"{traits.method} · {names} · {'official' if traits.is_official else 'own'} wording{form}"
 
 

@@ -392,19 +392,17 @@ class JudgeTraits:
     Attributes:
         method: The name of the method without the model; None if the judge is not in the catalogue.
         is_official: Whether the prompts are those of the judge's authors.
-        is_structured: Whether replies are JSON with a fixed schema.
         is_inverted: Whether the prompt asks about success last instead of first.
         form: The form of replies, which ``judges reparse`` needs to parse stored replies again.
         steps: What the judge asks about steps, if its replies answer as `parsing.parse_steps` reads them.
         images: How to send pictures, or None to send them as recorded.
         output_tokens: The output limits by role, for roles that do not use the run's limit.
-        response_formats: The ``response_format`` of requests, by role.
+        response_formats: The ``response_format`` of requests, by role, of a judge whose replies are JSON.
         takes_text_for_screenshots: Whether text observations can replace screenshots.
     """
 
     method: str | None = None
     is_official: bool = False
-    is_structured: bool = False
     is_inverted: bool = False
     form: Form | None = None
     steps: StepQuestion | None = None

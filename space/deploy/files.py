@@ -28,9 +28,8 @@ SITE: Final = "site"
 
 SUFFIXES: Final = frozenset(
     (
-        ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml",
-        ".txt",
-        ".yaml",
+        ".bib", ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py",
+        ".toml", ".txt", ".yaml",
     )
 )  # fmt: skip
 NOT_NEEDED: Final = frozenset(

@@ -284,10 +284,8 @@ class OfficialWebJudge(_Official, WebJudge):
     without a screenshot are not rated.
     """
 
+    method: ClassVar[str] = "webjudge"
     wants: ClassVar[Wants] = Wants(screenshots="all")
-
-    def describe(self) -> JudgeTraits:
-        return replace(super().describe(), method="webjudge")
 
     def key_points(self, reply: str) -> str:
         text = reply.replace("\n\n", "\n")
@@ -328,10 +326,9 @@ class OfficialWebJudge(_Official, WebJudge):
 class OfficialOSReward(_Official, OSRewardJudge):
     """OSReward's judge with its authors' prompt. Clicks are not marked in screenshots."""
 
+    method: ClassVar[str] = "osreward"
+    takes_texts: ClassVar[bool] = False
     wants: ClassVar[Wants] = Wants(screenshots="all")
-
-    def describe(self) -> JudgeTraits:
-        return replace(super().describe(), method="osreward", takes_text_for_screenshots=False)
 
     def messages(self, view: View) -> tuple[Message, ...]:
         templates, images = self.templates, self.screenshots(view)
@@ -357,10 +354,9 @@ class OfficialBrowserUse(_Official, BrowserUseJudge):
     The original tells the current date. The date of a recorded run is not known, so the prompt says so.
     """
 
+    method: ClassVar[str] = "browseruse"
+    takes_texts: ClassVar[bool] = False
     wants: ClassVar[Wants] = Wants(screenshots="all")
-
-    def describe(self) -> JudgeTraits:
-        return replace(super().describe(), method="browseruse", takes_text_for_screenshots=False)
 
     def messages(self, view: View) -> tuple[Message, ...]:
         templates, images = self.templates, self.screenshots(view)

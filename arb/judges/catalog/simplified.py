@@ -86,7 +86,6 @@ class SimplifiedJudge(OneModelJudge):
         return replace(
             super().describe(),
             method=f"simplified-{kind}{'-inverted' if self.is_inverted else ''}",
-            is_structured=self.is_structured,
             is_inverted=self.is_inverted,
             response_formats={} if self.response_format is None else {JUDGE_ROLE: self.response_format},
         )

@@ -232,15 +232,7 @@ def _code(answer: Mapping[str, Any], item: Trajectory, target: Target, labels: L
 
 def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
     """Return the labels of only the trajectories in ``ids``, with the same label version."""
-    chosen = np.array([each.trajectory_id in ids for each in labels.trajectories])
-    return replace(
-        labels,
-        trajectories=tuple(each for each in labels.trajectories if each.trajectory_id in ids),
-        primary={name: values[chosen] for name, values in labels.primary.items()},
-        first={name: values[chosen] for name, values in labels.first.items()},
-        second={name: values[chosen] for name, values in labels.second.items()},
-        annotated_twice=labels.annotated_twice[chosen],
-    )
+    return labels.only(np.array([each.trajectory_id in ids for each in labels.trajectories], dtype=bool))
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
