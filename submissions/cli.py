@@ -39,12 +39,7 @@ with lazy_imports():
 
 if TYPE_CHECKING:
     from arb.core.settings import Settings
-    from submissions.app import SubmissionsApp
-    from submissions.intake.accounts import Actor
-    from submissions.labels.versions import LabelVersion
     from submissions.moderation.actions import AccountChange
-    from submissions.records.backup import Backup
-    from submissions.scoring.rescore import Rescoring
 
 HUB_SECONDS: Final = 120.0
 """How long a command waits for its new records to reach the Hub."""
@@ -94,7 +89,7 @@ def rescore(as_json: JsonOption = False, maintainer: MaintainerOption = COMMAND_
         next_step("check the records", "submissions", "verify")
 
 
-def print_rescoring(found: Rescoring) -> None:
+def print_rescoring(found: rescoring.Rescoring) -> None:
     typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
     table = text_table("Judge", "Account", "Rank before", "Rank after")
     for change in found.changes:
@@ -175,7 +170,9 @@ def publish_labels(
     print_published(as_json, version, scored, "check the records", "submissions", "verify")
 
 
-def print_published(as_json: bool, version: LabelVersion, scored: Rescoring | None, *following: Any) -> None:
+def print_published(
+    as_json: bool, version: versions.LabelVersion, scored: rescoring.Rescoring | None, *following: Any
+) -> None:
     """Print a new label version, and the scores under it unless the Space serves other labels."""
     if as_json:
         print_json({**version.to_json(), "rescored": scored and scored.to_json()})
@@ -234,7 +231,7 @@ def label_versions(as_json: JsonOption = False) -> None:
         print_version(version)
 
 
-def print_version(version: LabelVersion) -> None:
+def print_version(version: versions.LabelVersion) -> None:
     changes = ", ".join(f"{question} {count:,}" for question, count in version.changes.items() if count)
     typer.echo(
         f"{version.version}  {version.at:%Y-%m-%d %H:%M} UTC  by {version.by}: {version.why} "
@@ -336,7 +333,7 @@ def new_secret() -> None:
     typer.echo(server_secret.new_secret())
 
 
-def _say_backup(found: Backup, where: str, as_json: bool) -> None:
+def _say_backup(found: backup.Backup, where: str, as_json: bool) -> None:
     numbers = {"records": found.records, "files": found.files, "missing": found.missing}
     report(as_json, numbers, f"{found.records:,} records and {found.files:,} files {where}")
     for sha256 in found.missing:
@@ -370,7 +367,7 @@ def settings_of_records() -> Settings:
         stop(str(problem))
 
 
-def open_records() -> SubmissionsApp:
+def open_records() -> services.SubmissionsApp:
     """Open the records on this machine, or end the command if that is not possible."""
     service = services.SubmissionsApp(settings_of_records())
     with ends_on(RecordsUnavailable, code=2):
@@ -382,7 +379,7 @@ def open_records() -> SubmissionsApp:
 
 
 @contextmanager
-def records_to_write(maintainer: str) -> Iterator[tuple[SubmissionsApp, Actor]]:
+def records_to_write(maintainer: str) -> Iterator[tuple[services.SubmissionsApp, accounts.Actor]]:
     """Open the records for a command that adds to them in the name of ``maintainer``.
 
     A SubmissionError ends the command with its message. If the records are stored on the Hub, the command

@@ -70,14 +70,10 @@ def may_carry_token(space: str) -> bool:
 
 
 def send_submission(
-    space: str,
-    path: Path,
-    declared: Mapping[str, str],
-    client: httpx.Client | None = None,
-    token: str | None = None,
-    say: Callable[[str], object] = lambda line: None,
+    space: str, path: Path, declared: Mapping[str, str], client: httpx.Client | None = None,
+    token: str | None = None, say: Callable[[str], object] = lambda line: None,
     sleep: Callable[[float], object] = time.sleep,
-) -> SpaceAnswer:
+) -> SpaceAnswer:  # fmt: skip
     """Send a file with its declaration to a Space, with retries, and return the response.
 
     If the Space accepts the file but has not stored its record permanently yet, wait until it has. ``say`` is

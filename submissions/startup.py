@@ -4,6 +4,7 @@ import hashlib
 import logging
 import threading
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from arb.core.hub import CommitRateLimiter, hub_of, is_repo_name
@@ -75,11 +76,8 @@ def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> H
     # The Hub's client returns files that are on disk for any token, so each token gets a separate folder.
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
-    repository = RecordsRepository(
-        hub_of(settings),
-        repo,
-        settings.state_dir / "hub" / folder,
-        lambda line: logger.info("Hub: %s", line),
-        "" if settings.main is settings else f"{FOLDER}/{service.suite.name}/",
-    )
+    folder_there = "" if settings.main is settings else f"{FOLDER}/{service.suite.name}/"
+    say = partial(logger.info, "Hub: %s")
+    here = settings.state_dir / "hub" / folder
+    repository = RecordsRepository(hub_of(settings), repo, here, say, folder_there)
     return HubSync(service, RecordsCopy(service, repository, limiter, stop), stop)

@@ -37,15 +37,9 @@ class Upload:
 
 
 def read_upload(
-    source: Path | bytes,
-    file_name: str | None,
-    settings: Settings,
-    *,
-    suite: Suite,
-    split: str,
-    parsers: ParserPool | None = None,
-    apart: bool = False,
-) -> Upload:
+    source: Path | bytes, file_name: str | None, settings: Settings, *, suite: Suite, split: str,
+    parsers: ParserPool | None = None, apart: bool = False,
+) -> Upload:  # fmt: skip
     """Read a file, given by its content or path, and check it against a split of a suite.
 
     Problems in the file become findings of the check. A server passes its worker processes as ``parsers``,

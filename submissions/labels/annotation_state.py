@@ -417,7 +417,7 @@ def discussion_items(
         if state.may_see_answers(name, annotator, is_maintainer):
             comments = tuple(state.saved[name, who].comment for who in item.annotators if who is not None)
             decisions = {q.name: state.decisions.get((name, q.name)) for q in state.questions}
-            known = {question: found for question, found in decisions.items() if found}
+            known = {question: made for question, made in decisions.items() if made}
             found.append(DiscussionItem(item, _open(state, item), comments, known))
     return tuple(found)
 

@@ -36,13 +36,9 @@ Assignment = tuple[str, str, int]
 
 
 def new_assignments(
-    trajectories: Iterable[str],
-    annotators: Sequence[str],
-    current: Mapping[str, Mapping[int, str]],
-    finished: Collection[tuple[str, str]],
-    shares: Sequence[float],
-    seed: int,
-) -> list[Assignment]:
+    trajectories: Iterable[str], annotators: Sequence[str], current: Mapping[str, Mapping[int, str]],
+    finished: Collection[tuple[str, str]], shares: Sequence[float], seed: int,
+) -> list[Assignment]:  # fmt: skip
     """Return the missing assignments, for each annotator in a random order of their own.
 
     Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``shares``
@@ -50,8 +46,6 @@ def new_assignments(
     their number is rounded half up. ``current`` maps a trajectory to the annotator at each place.
     ``finished`` has pairs of trajectory and annotator.
     """
-    if not annotators:
-        return []
     dealer = _Dealer(annotators, finished, seed)
     kept: dict[str, dict[int, str]] = {}
     for trajectory_id, places in current.items():

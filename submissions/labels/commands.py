@@ -51,8 +51,6 @@ with lazy_imports():
 if TYPE_CHECKING:
     from submissions.app import SubmissionsApp
     from submissions.intake.accounts import Actor
-    from submissions.labels.annotation_service import AnnotationService
-    from submissions.labels.annotation_state import DiscussionItem
 
 app = new_command()
 AccountsArgument = Annotated[list[str], typer.Argument(help="Names of the accounts, as used to sign in.")]
@@ -168,7 +166,7 @@ def status(as_json: JsonOption = False) -> None:
         next_step("publish them as labels", "submissions", "annotate", "publish", *flags(why="WHY"))
 
 
-def _open_json(items: Iterable[DiscussionItem]) -> list[dict[str, Any]]:
+def _open_json(items: Iterable[annotation_state.DiscussionItem]) -> list[dict[str, Any]]:
     """Return one dict per open question, with each annotator's answer or a dash if it is missing."""
     found = []
     for each in items:
@@ -359,7 +357,7 @@ def _ends_if_refused(file: Path) -> Iterator[None]:
 
 
 @contextmanager
-def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]:
+def _annotation_as(maintainer: str) -> Iterator[tuple[annotation_service.AnnotationService, Actor]]:
     """Open the records, and yield the annotation service with ``maintainer`` as the actor."""
     with records_to_write(maintainer) as (service, actor):
         yield annotation_service.AnnotationService(service), actor
@@ -367,7 +365,7 @@ def _annotation_as(maintainer: str) -> Iterator[tuple[AnnotationService, Actor]]
 
 def _for_each(
     names: Iterable[str],
-    act: Callable[[AnnotationService, str, Actor], object],
+    act: Callable[[annotation_service.AnnotationService, str, Actor], object],
     maintainer: str,
     as_json: bool,
 ) -> None:

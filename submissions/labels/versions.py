@@ -34,10 +34,6 @@ SOURCE: Final = "records"
 """The value of ARB_LABELS for published labels. A colon and a version may follow it."""
 PUBLIC_SOURCES: Final = ("wheel", "none")
 """Label sources whose error messages are shown to everyone. For other sources they are only logged."""
-_AS_RECORDED: Final = (
-    "version", "file_sha256", "why", "labelled", "replaces", "base", "guidelines_sha256",
-)  # fmt: skip
-"""The fields of LabelVersion that have the same name and value in its event."""
 
 
 @dataclass(frozen=True)
@@ -89,10 +85,9 @@ def versions_at(session: Session, suite: str) -> list[LabelVersion]:
         if body["suite"] != suite:
             continue
         version = LabelVersion(
-            **{name: body[name] for name in _AS_RECORDED if name in body},
+            **{name: body[name] for name in body if name not in ("suite", "corrections", "left_out")},
             at=event.at,
             by=event.actor,
-            changes=body["changes"],
             sequence=event.sequence,
             corrections=tuple(recorded_correction(each, event.at) for each in body.get("corrections", ())),
             left_out=tuple(body.get("left_out", ())),

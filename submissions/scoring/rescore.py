@@ -125,12 +125,9 @@ def _numbers(codes: np.ndarray) -> np.ndarray:
 
 
 def _effects_on(
-    target: Target,
-    before: LabelSet,
-    after: LabelSet,
-    columns: Mapping[ScoreLine, np.ndarray],
+    target: Target, before: LabelSet, after: LabelSet, columns: Mapping[ScoreLine, np.ndarray],
     published: Sequence[BoardRow],
-) -> list[JudgeEffect]:
+) -> list[JudgeEffect]:  # fmt: skip
     cells: list[dict[ScoreLine, Cell]] = []
     for labels in (before, after):
         of_lines = {}
@@ -292,15 +289,9 @@ def _is_recorded(session: Session, suite: str, before: str | None, after: str) -
 
 
 def publish(
-    service: SubmissionsApp,
-    content: bytes,
-    actor: Actor,
-    why: str,
-    base: str | None = None,
-    corrections: Sequence[Decision] = (),
-    since: int | None = None,
-    left_out: Sequence[str] = (),
-) -> LabelVersion:
+    service: SubmissionsApp, content: bytes, actor: Actor, why: str, base: str | None = None,
+    corrections: Sequence[Decision] = (), since: int | None = None, left_out: Sequence[str] = (),
+) -> LabelVersion:  # fmt: skip
     """Publish a file in the released format as the suite's newest label set, and return its version.
 
     Call `rescore` afterwards to score everything under the new set. Publishing the newest set again changes

@@ -8,7 +8,6 @@ from datetime import datetime
 from typing import Any, Final
 
 from sqlalchemy import select
-from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
@@ -85,22 +84,17 @@ def record_score(app: Resources, submission: Submission, verdicts: Predictions, 
     This is checked again at the end, because a maintainer may have decided meanwhile.
     """
     with snapshot(app.engine) as session:
-        if queries.find_score(session, submission.id, labels.version) is not None:
-            return True
-        if not _may_be_scored(session, submission.id):
-            return False
+        is_scored = queries.find_score(session, submission.id, labels.version) is not None
+        if is_scored or not _may_be_scored(session, submission.id):
+            return is_scored
     body = {"submission_id": submission.id, **score_of(verdicts, labels, app.half_key)}
-    try:
-        with recording(app.engine) as session:
-            if not _may_be_scored(session, submission.id):
-                return False
+    with recording(app.engine) as session:
+        # Another process may have scored it meanwhile.
+        is_scored = queries.find_score(session, submission.id, labels.version) is not None
+        if not is_scored and _may_be_scored(session, submission.id):
             add_event(session, "scored", submission.judge.account.name, app.clock(), body)
-    except IntegrityError:
-        with snapshot(app.engine) as session:
-            if queries.find_score(session, submission.id, labels.version) is None:
-                raise
-        logger.info("submission %s was scored by another process at the same time", submission.id)
-    return True
+            is_scored = True
+    return is_scored
 
 
 def _may_be_scored(session: Session, submission_id: str) -> bool:
