@@ -117,7 +117,7 @@ class PublishPlan:
                 f"{self.folder}: contains the suite {held}, not {self.chosen.name}; add --suite {held}, or "
                 "get the dataset with `arb data get`"
             )
-        metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
+        metric, space = metric_sources(), space_commands.checked_files({self.suite: self.chosen}, settings)
         board = len(space) + len(space_files.MADE["gradio"]), _bytes(space.values())
         labels = [RepositoryState("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
         return [
@@ -141,7 +141,7 @@ class PublishPlan:
             self.repo(),
             self.repo("records"),
             self.repo("board"),
-            self.suite,
+            [self.suite],
             self.space_labels,
             maintainers,
             dry_run=False,
