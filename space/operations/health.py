@@ -70,9 +70,6 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
     @router.get(
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",
-        responses={
-            503: {"description": "The database does not answer, or records are being restored; see `reason`."}
-        },
     )
     async def ready() -> JSONResponse:
         """``board_digest`` is the digest of the last board that was built; a newer one may be in progress."""
