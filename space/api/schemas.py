@@ -26,8 +26,8 @@ Schema = dict[str, Any]
 _COMPONENTS: Final = "#/components/schemas/"
 _FILE: Final = Path(__file__).with_name("responses.yaml")
 _CLASSES: Final = (
-    AgentEstimate, BenchmarkSummary, CrashedRuns, JudgeEffect, OpenItem, QuestionAgreement, Rescoring, RunPart,
-    SubmissionStatus, SuiteMatrix,
+    AgentEstimate, BenchmarkSummary, CrashedRuns, JudgeEffect, OpenItem, QuestionAgreement, Rescoring,
+    RunPart, SubmissionStatus, SuiteMatrix,
 )  # fmt: skip
 """Classes that routes return in JSON as they are."""
 

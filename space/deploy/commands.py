@@ -124,7 +124,7 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
         **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite", "sdk")},
         "files": sorted([*files, *deploy_files.MADE[deployment.sdk]]),
         "bytes": deploy_files.total_bytes(files),
-        "variables": deployment.variables(),
+        "variables": {name: value for name, value in deployment.variables().items() if value},
         "secrets": {**deployer.NEEDED_SECRETS, **deployer.OTHER_SECRETS},
     }
 

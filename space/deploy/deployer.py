@@ -48,12 +48,6 @@ PYTHON: Final = "3.13"
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
 
-MANAGED_VARIABLES: Final = (
-    "ARB_SUITE", "ARB_SUITES", "ARB_LABELS", "ARB_SUITE_LABELS", "ARB_DATA_DIR",
-    "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
-)  # fmt: skip
-"""Variables that a deployment sets or deletes. Other variables of the Space stay as they are."""
-
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
@@ -88,8 +82,11 @@ class Deployment:
         return self.profile.title or default_title(self.suite)
 
     def variables(self) -> dict[str, str]:
-        """Return the Space's variables. They contain no secret, since anyone can read them on the Hub."""
-        found = {
+        """Return the Space's variables by name; a deployment deletes those that are empty.
+
+        They contain no secret, since anyone can read them on the Hub. Other variables stay as they are.
+        """
+        return {
             "ARB_SUITE": self.suite,
             "ARB_SUITES": ",".join((self.suite, *self.further)) if self.further else "",
             "ARB_LABELS": self.labels,
@@ -99,7 +96,6 @@ class Deployment:
             "ARB_BOARD_REPO": self.board or "",
             "ARB_MAINTAINERS": ",".join(self.maintainers),
         }
-        return {name: value for name, value in found.items() if value}
 
     def problems(self) -> list[str]:
         """Return messages about options that are not valid, without asking the Hub."""
@@ -271,10 +267,11 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ, delete other `MANAGED_VARIABLES`, and return the names of both."""
+        """Set variables that differ, delete those that are empty, and return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
-        changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
-        gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
+        values = {name: variable.value for name, variable in there.items()}
+        changed = [name for name, value in wanted.items() if value and values.get(name) != value]
+        gone = [name for name, value in wanted.items() if name in there and not value]
         for name in changed:
             self._try(partial(self.hub.add_space_variable, space, name, wanted[name]), f"{space}, {name}")
         for name in gone:
