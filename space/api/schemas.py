@@ -31,15 +31,6 @@ _CLASSES: Final = (
 )  # fmt: skip
 """Classes that routes return in JSON as they are."""
 
-SUITE_PARAMETER: Final[Schema] = {
-    "name": "suite",
-    "in": "query",
-    "required": False,
-    "schema": {"type": "string", "default": "", "title": "Suite"},
-    "description": "The suite, if the Space has several; by default its default suite.",
-}
-"""A parameter of every route, which `space.web.suite_path.SuitePath` reads."""
-
 
 def operation_id(route: APIRoute) -> str:
     """Return the name of an operation in generated clients, such as ``get_board_json``."""
@@ -63,7 +54,7 @@ def describe_responses(app: FastAPI) -> None:
             for path, operations in document["paths"].items():
                 for method, operation in operations.items():
                     if path != "/healthz":
-                        operation.setdefault("parameters", []).append(SUITE_PARAMETER)
+                        operation.setdefault("parameters", []).append(described()["suite_parameter"])
                     responses = operation["responses"]
                     statuses = described()["statuses"].get(f"{method.upper()} {path}", {})
                     responses |= {status: {"description": text} for status, text in statuses.items()}
@@ -121,8 +112,8 @@ def response_schemas() -> Schema:
         optional = schema.get("optional", ())
         required = [
             each
-            for each, described in schema["properties"].items()
-            if each not in optional and "default" not in described
+            for each, value in schema["properties"].items()
+            if each not in optional and "default" not in value
         ]
         rest = {key: value for key, value in schema.items() if key != "optional"}
         schemas[name] = {"title": name, "type": "object", "required": required, **rest}
