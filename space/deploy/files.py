@@ -26,13 +26,10 @@ MADE: Final[Mapping[str, tuple[str, ...]]] = {
 SITE: Final = "site"
 """The folder of the built documentation, if any (`make docs`; a wheel may contain it)."""
 
-SUFFIXES: Final = frozenset(
-    (
-        ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py", ".toml",
-        ".txt",
-        ".yaml",
-    )
-)  # fmt: skip
+SUFFIXES: Final = frozenset((
+    ".bib", ".css", ".csv", ".gz", ".html", ".j2", ".js", ".json", ".mako", ".md", ".parquet", ".py",
+    ".toml", ".txt", ".yaml",
+))  # fmt: skip
 NOT_NEEDED: Final = frozenset(
     ("dataset_script/sample/annotations.csv", *(f"{package}/py.typed" for package in PACKAGES))
 )
