@@ -117,7 +117,7 @@ class PublishPlan:
                 f"{self.folder}: contains the suite {held}, not {self.chosen.name}; add --suite {held}, or "
                 "get the dataset with `arb data get`"
             )
-        metric, space = metric_sources(), space_commands.checked_files(self.suite, self.chosen, settings)
+        metric, space = metric_sources(), space_commands.checked_files({self.suite: self.chosen}, settings)
         board = len(space) + len(space_files.MADE["gradio"]), _bytes(space.values())
         labels = [RepositoryState("labels", self.repo("labels"), "private dataset", 1, _bytes([self.labels]))]
         return [
@@ -197,7 +197,7 @@ def publish_all(  # noqa: PLR0913 - typer reads the options from the parameters
         ("metric",): lambda: [_put_metric(f"{owner}/{METRIC}", settings)],
         ("leaderboard", "records", "board"): lambda: [
             space_commands.deploy(
-                space, plan.repo(), records, board, plan.suite, plan.space_labels, maintainer, dry_run=False
+                space, plan.repo(), records, board, [plan.suite], plan.space_labels, maintainer, dry_run=False
             )
         ],
     }

@@ -2,19 +2,29 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NotRequired
 
 import numpy as np
 from numpy.typing import ArrayLike
+from typing_extensions import TypedDict  # comes with pydantic, which needs it before Python 3.12
 
 from arb.core.predictions.table import Predictions
 
 
-def cost_of(cost_usd: ArrayLike | None) -> Mapping[str, float | int] | None:
-    """Return the mean cost of 1,000 rows in dollars, from the rows whose cost is known (not NaN).
+class Cost(TypedDict):
+    """Dollars per 1,000 trajectories. The cost of ``rows`` of all ``of`` rows is known."""
 
-    The result is ``{"usd_per_1000", "rows", "of"}``: the cost, the number of rows with a known cost, and the
-    number of all rows. It is None if no cost is known, because unknown does not mean free.
+    usd_per_1000: float
+    rows: int
+    of: int
+    is_at_least: NotRequired[bool]
+    basis: NotRequired[str]
+
+
+def cost_of(cost_usd: ArrayLike | None) -> Cost | None:
+    """Return the mean cost of 1,000 rows, from the rows whose cost is known (not NaN).
+
+    It is None if no cost is known, because unknown does not mean free.
     """
     if cost_usd is None:
         return None

@@ -112,6 +112,7 @@ def _settings_of_source(
     changes = {
         "suite": str(built.suite_folder),
         "suites": "",
+        "suite_labels": "",
         "data_dir": built.folder,
         "labels": "none",
         "state_dir": built.folder.parent / "state",

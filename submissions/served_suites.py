@@ -1,6 +1,7 @@
 """The suites that a Space serves, and the settings of each: a further suite has its own records and data."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -15,6 +16,7 @@ FOLDER: Final = "suites"
 """The folder in ARB_STATE_DIR, in ARB_DATA_DIR and on the Hub that has a folder per further suite."""
 _WITH_TRAJECTORIES: Final = frozenset(("trajectories", "errors", "disputes"))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
+_SOURCE: Final = re.compile(r"none|wheel|csv:.+|hub:[^/]+/.+|records(:.+)?")
 
 
 class ServedSuite(NamedTuple):
@@ -53,9 +55,26 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
         main = next(iter(found.values())).settings if found else None
         own = settings.model_copy(update={"suite": place})
         found[suite.name] = _further(main, place, suite) if main else ServedSuite(suite, own)
-    if problems:
-        raise SuiteError(("ARB_SUITES: " if settings.suite_places else "") + "; ".join(problems))
+    if problems and settings.suite_places:
+        problems = [f"ARB_SUITES: {'; '.join(problems)}"]
+    if problems := problems or source_problems(settings, list(found)[1:]):
+        raise SuiteError("; ".join(problems))
     return found
+
+
+def source_problems(settings: Settings, further: Sequence[str]) -> list[str]:
+    """Return what is wrong with ARB_SUITE_LABELS; ``further`` are the suites except the default one."""
+    problems = []
+    for name, source in settings.labels_by_suite.items():
+        if name not in further:
+            known = f"; use one of {', '.join(further)}" if further else ""
+            problems.append(f"ARB_SUITE_LABELS: {name} is not one of the other suites in ARB_SUITES{known}")
+        elif not _SOURCE.fullmatch(source):
+            problems.append(
+                f"ARB_SUITE_LABELS: {name} has the source {source!r}; use csv:PATH, hub:OWNER/REPO[/FILE], "
+                "records[:VERSION] or none"
+            )
+    return problems
 
 
 def settings_of_chosen(settings: Settings) -> Settings:
@@ -74,15 +93,15 @@ def settings_of_chosen(settings: Settings) -> Settings:
 def _further(main: Settings, place: str, suite: Suite) -> ServedSuite:
     """Return a further suite, with its own folders and database.
 
-    Its labels are those in the suite if they are public, else the label set that its records have. Pages
-    that show its trajectories are off if there is no dataset of them.
+    Its labels are those that ARB_SUITE_LABELS names, else those in the suite if they are public, else the
+    label set that its records have. Pages that show its trajectories are off if there is no dataset of them.
     """
     changes = {
         "suite": place,
         "state_dir": main.state_dir / FOLDER / suite.name,
         "data_dir": main.data_dir / FOLDER / suite.name,
         "database_url": main.database_url and _database_of(make_url(main.database_url), suite.name),
-        "labels": "wheel" if suite.labels_are_public else "records",
+        "labels": main.labels_by_suite.get(suite.name) or ("wheel" if suite.labels_are_public else "records"),
         "paper_verdicts": None,
         "board_repo": None,
     }

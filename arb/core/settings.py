@@ -35,6 +35,11 @@ class Settings(BaseSettings):
         description="source of labels: `wheel`, `none`, `csv:PATH`, `hub:OWNER/REPO[/FILE]` or "
         "`records[:VERSION]`",
     )
+    suite_labels: str = Field(
+        "",
+        description="sources of labels of the other suites in `ARB_SUITES`, `NAME=SOURCE` comma-separated; "
+        "by default the suite's public labels, or the newest set in its records",
+    )
     labels_revision: str = Field("main", description="revision of the label repository (only with `hub:`)")
     cache_dir: Path = Field(
         Path("~/.cache/agent-reward-bench"), description="private cache of labels, replies and built datasets"
@@ -100,6 +105,12 @@ class Settings(BaseSettings):
     def suite_places(self) -> tuple[str, ...]:
         """The names and folders in ARB_SUITES."""
         return tuple(place.strip() for place in self.suites.split(",") if place.strip())
+
+    @property
+    def labels_by_suite(self) -> dict[str, str]:
+        """The sources in ARB_SUITE_LABELS by the name of the suite."""
+        entries = (entry.partition("=") for entry in self.suite_labels.split(",") if entry.strip())
+        return {name.strip(): source.strip() for name, _, source in entries}
 
     @property
     def main(self) -> "Settings":

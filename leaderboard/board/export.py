@@ -92,8 +92,8 @@ def board_to_csv(board: Board) -> str:
                 else None
                 for metric, name in parts
             ]
-            cost = row.cost or {}
-            cells += [cost.get("usd_per_1000"), bool(cost.get("is_at_least")) if cost else None]
+            cost = row.cost
+            cells += [cost and cost["usd_per_1000"], cost and cost.get("is_at_least", False)]
             note = inert("; ".join(filter(None, (row.note, score["note"]))))
             apart = inert("; ".join(score.get("separated_from") or ()))
             lines.append([*cells, note, score.get("n_separated"), apart])

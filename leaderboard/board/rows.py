@@ -13,6 +13,7 @@ from arb.core.judge_info import JudgeInfo
 from arb.core.suites.targets import Target
 from arb.core.vocabulary import EVIDENCE, is_low, metric_name
 from leaderboard.board.ranks import Rank
+from leaderboard.costs import Cost
 from leaderboard.paper.models import model_fields, read_costs
 from leaderboard.paper.published import SPLIT_TITLES, published_label
 from leaderboard.paper.published_files import INFERRED, PublishedRow
@@ -65,8 +66,8 @@ class BoardRow(JudgeInfo):
     ``labels`` maps a label to its score, or to None if the judge gives no verdicts on it. ``protocol``,
     ``split`` ("test", "test (inferred)" or "dev and test") and ``n`` (the number of trajectories) say how the
     figures were measured; they are empty or None if the source does not say. ``evidence`` is a key of
-    `arb.core.vocabulary.EVIDENCE`. ``cost`` is the result of `leaderboard.costs.cost_of`; for
-    published rows it also has ``is_at_least`` (whether some calls are not counted) and ``basis``.
+    `arb.core.vocabulary.EVIDENCE`. For published rows, ``cost`` also has ``is_at_least`` (whether some
+    calls are not counted) and ``basis``.
     ``maker``, ``weights`` ("open", "closed", "open and closed"), ``licence`` and ``model_link`` describe the
     model as in `leaderboard.paper.models`, and are empty if unknown.
     """
@@ -83,7 +84,7 @@ class BoardRow(JudgeInfo):
     file_sha256: str | None = None
     note: str = ""
     labels: Mapping[str, Score | None]
-    cost: Mapping[str, Any] | None = None
+    cost: Cost | None = None
     maker: str = ""
     weights: str = ""
     licence: str = ""

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 
 from pydantic import NonNegativeFloat, PositiveInt
 
+from leaderboard.costs import Cost
 from leaderboard.paper.published_files import PUBLISHED, Line, Names, PublishedDataError, read_lines
 
 Weights = Literal["open", "closed", "open and closed", ""]
@@ -59,8 +60,8 @@ class PublishedCost:
     note: str
     source: str
 
-    def as_cost(self) -> dict[str, Any]:
-        """Return the cost in the form of `leaderboard.costs.cost_of`, with its basis."""
+    def as_cost(self) -> Cost:
+        """Return the cost with its basis."""
         usd = self.input_tokens * self.input_usd + self.output_tokens * self.output_usd  # millionths
         basis = f"{self.source}; {self.model} at the list prices of {self.priced_on} ({self.prices})"
         return {

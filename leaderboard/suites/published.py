@@ -20,6 +20,7 @@ from pydantic import BeforeValidator, NonNegativeFloat, NonNegativeInt, Positive
 from arb.core.suite import Suite, SuiteError
 from leaderboard.board.ranks import count_interval
 from leaderboard.board.rows import STRICT, BoardRow, VerdictScores, on_board
+from leaderboard.costs import Cost
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.paper.audit import Counts, numerators, read_tenths
 from leaderboard.paper.models import Weights, model_fields
@@ -155,7 +156,9 @@ def _row(suite: Suite, lines: Sequence[PrintedMetrics]) -> BoardRow:
     )
     usd = first.usd_per_1000
     source = f"published by {suite.profile.title}"
-    cost = {"usd_per_1000": usd, "rows": first.n, "of": first.n, "is_at_least": False, "basis": source}
+    cost: Cost | None = None
+    if usd is not None:
+        cost = {"usd_per_1000": usd, "rows": first.n, "of": first.n, "is_at_least": False, "basis": source}
     described: dict[str, Any] = {"weights": first.weights, **model_fields(first.judge)}
     return BoardRow(
         id=f"published/{first.judge.lower()}", judge=first.judge, model=first.judge, kind="LLM judge",
@@ -167,7 +170,7 @@ def _row(suite: Suite, lines: Sequence[PrintedMetrics]) -> BoardRow:
             "by_benchmark": {line.subset: cell for line, cell in zip(lines[1:], cells[1:], strict=True)},
             "by_agent": {}, "rank": None, "best": False, "intervals": "approximate", "note": "",
         }},
-        cost=None if usd is None else cost, **described,
+        cost=cost, **described,
     )  # fmt: skip
 
 

@@ -2,13 +2,12 @@
 
 import os
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import fastapi_offline
 from fastapi import FastAPI, Response
 from fastapi.openapi.docs import get_swagger_ui_html
 from starlette.staticfiles import StaticFiles
-from starlette.types import Scope
 
 from space.operations.security import POLICY, content_policy, script_hashes
 
@@ -49,14 +48,8 @@ class Documentation(StaticFiles):
         super().__init__(directory=folder, html=True)
         self._on_space = on_space
 
-    def file_response(
-        self,
-        full_path: os.PathLike[str] | str,
-        stat_result: os.stat_result,
-        scope: Scope,
-        status_code: int = 200,
-    ) -> Response:
-        response = super().file_response(full_path, stat_result, scope, status_code)
+    def file_response(self, full_path: os.PathLike[str] | str, *args: Any, **options: Any) -> Response:
+        response = super().file_response(full_path, *args, **options)
         if Path(full_path).suffix == ".html":
             hashes = script_hashes(Path(full_path).read_text(encoding="utf-8"))
             response.headers[POLICY] = content_policy(self._on_space, hashes, is_embeddable=True)

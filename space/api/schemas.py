@@ -1,95 +1,35 @@
-"""The schemas of the REST API's responses, for OpenAPI.
+"""The responses of the REST API, for OpenAPI: ``responses.yaml`` and the schemas of our classes in JSON."""
 
-Routes return ready-made bytes or dicts that other parts make, so FastAPI cannot tell what is in them. The
-models are in `space.api.models`.
-"""
-
-import json
 import re
 from collections.abc import Mapping
-from typing import Any, Final
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final, get_type_hints
 
+import yaml
 from fastapi import FastAPI
 from fastapi.routing import APIRoute
-from pydantic import BaseModel
-from pydantic.json_schema import models_json_schema
+from pydantic import BaseModel, TypeAdapter, create_model
 
-from space.api import models
+from arb.core.predictions.check import BenchmarkSummary
+from leaderboard.board.rows import BoardRow
+from leaderboard.labels.agreement import OpenItem, QuestionAgreement
+from leaderboard.success_rates.estimate import AgentEstimate
+from leaderboard.success_rates.files import CrashedRuns
+from leaderboard.suites.matrix import SuiteMatrix
+from space.pages.trajectories.parts import RunPart
+from submissions.records.statuses import SubmissionStatus
+from submissions.scoring.rescore import JudgeEffect, Rescoring
 
 Schema = dict[str, Any]
 _COMPONENTS: Final = "#/components/schemas/"
-_CSV, _PICTURE, _TEXT = "text/csv", "image/*", "text/plain"
-RESPONSES: Final[dict[str, type[BaseModel] | str]] = {
-    "/api/board.json": models.BoardJson,
-    "/api/board": models.BoardPage,
-    "/api/board.csv": _CSV,
-    "/api/judges": models.Judges,
-    "/api/suites": models.SuiteComparison,
-    "/api/boards": models.LabelVersions,
-    "/api/boards/{label_version}": models.BoardJson,
-    "/healthz": models.Health,
-    "/readyz": models.ReadinessJson,
-    "/api/template": "application/octet-stream",
-    "/api/check": models.CheckReport,
-    "/api/estimate": models.Estimates,
-    "/api/submissions": models.SubmissionJson,
-    "/api/submissions/{submission_id}": models.SubmissionJson,
-    "/api/submissions/{submission_id}/withdraw": models.SubmissionJson,
-    "/api/submissions/{submission_id}/publish": models.SubmissionJson,
-    "/api/submissions/{submission_id}/refresh": models.SubmissionJson,
-    "/api/judges/rename": models.RecordedRenaming,
-    "/api/allowance": models.Allowance,
-    "/api/screenshot": _PICTURE,
-    "/api/goal_image": _PICTURE,
-    "/api/tree": _TEXT,
-    "/api/parts": models.RunParts,
-    "/api/annotate/screenshot": _PICTURE,
-    "/api/annotate/goal_image": _PICTURE,
-    "/api/annotate/tree": _TEXT,
-    "/api/maintain/submissions/{submission_id}": models.RecordedDecision,
-    "/api/maintain/accounts/{name}": models.RecordedAccount,
-    "GET /api/maintain/rescore": models.JobJson,
-    "POST /api/maintain/rescore": models.StartedJob,
-    "GET /api/maintain/labels": models.NextVersionPreview,
-    "POST /api/maintain/labels": models.StartedJob,
-    "/api/maintain/log": models.Log,
-    "GET /api/disputes": models.Disputes,
-    "POST /api/disputes": models.RecordedDispute,
-    "/api/maintain/disputes/{dispute_id}": models.RecordedDispute,
-    "GET /api/errors": models.JudgeErrors,
-    "POST /api/errors": models.RecordedTag,
-    "/api/errors.csv": _CSV,
-    "/api/annotate": models.Queue,
-    "GET /api/annotate/answers": models.OwnAnswers,
-    "PUT /api/annotate/answers": models.SavedAnswersJson,
-    "/api/discuss": models.Discussions,
-    "/api/discuss/agreement": models.AgreementReportJson,
-    "/api/discuss/decisions": models.RecordedQuestion,
-    "/api/discuss/invite": models.RecordedInvitation,
-    "/api/discuss/uninvite": models.Recorded,
-    "/api/discuss/assign": models.RecordedAssignments,
-    "/api/discuss/rule": models.RecordedRule,
-    "/api/discuss/gold": models.RecordedGold,
-    "/api/discuss/publish": models.RecordedLabels,
-    "/api/sessions": models.SessionsJson,
-    "/api/sessions/end": models.Ended,
-    "/api/me": models.AccountJson,
-    "503 /readyz": models.NotReady,
-}
-"""The model or the media type of each successful response, by path, with a method if they differ.
-
-Every other response is a `models.ProblemJson`.
-"""
-
-
-SUITE_PARAMETER: Final[Schema] = {
-    "name": "suite",
-    "in": "query",
-    "required": False,
-    "schema": {"type": "string", "default": "", "title": "Suite"},
-    "description": "The suite, if the Space has several; by default its default suite.",
-}
-"""A parameter of every route, which `space.web.suite_path.SuitePath` reads."""
+_FILE: Final = Path(__file__).with_name("responses.yaml")
+_CLASSES: Final = (
+    AgentEstimate, BenchmarkSummary, CrashedRuns, JudgeEffect, OpenItem, QuestionAgreement, Rescoring,
+    RunPart, SubmissionStatus, SuiteMatrix,
+)  # fmt: skip
+"""Classes that routes return in JSON as they are."""
 
 
 def operation_id(route: APIRoute) -> str:
@@ -99,7 +39,7 @@ def operation_id(route: APIRoute) -> str:
 
 
 def describe_responses(app: FastAPI) -> None:
-    """Add the schemas of responses to the application's OpenAPI document."""
+    """Add the responses and their schemas to the application's OpenAPI document."""
     make = app.openapi
 
     def openapi() -> Schema:
@@ -110,17 +50,16 @@ def describe_responses(app: FastAPI) -> None:
                 schemas.pop(name, None)
             for name in [name for name in schemas if name.startswith("Body_")]:
                 schemas[name] = _plain_form(schemas[name], schemas)
-            schemas |= schemas_of_models()
+            schemas |= response_schemas()
             for path, operations in document["paths"].items():
                 for method, operation in operations.items():
                     if path != "/healthz":
-                        operation.setdefault("parameters", []).append(SUITE_PARAMETER)
-                    for status, response in operation["responses"].items():
-                        if status.startswith("2"):
-                            kind = RESPONSES.get(path) or RESPONSES[f"{method.upper()} {path}"]
-                        else:
-                            kind = RESPONSES.get(f"{status} {path}", models.ProblemJson)
-                        response["content"] = _content(kind)
+                        operation.setdefault("parameters", []).append(described()["suite_parameter"])
+                    responses = operation["responses"]
+                    statuses = described()["statuses"].get(f"{method.upper()} {path}", {})
+                    responses |= {status: {"description": text} for status, text in statuses.items()}
+                    for status, response in responses.items():
+                        response["content"] = _content(response_of(method.upper(), path, status))
         return app.openapi_schema or {}
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
@@ -141,27 +80,47 @@ def _plain_form(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
     return {"type": "object", "title": schema["title"], "properties": properties, "required": required}
 
 
-def schemas_of_models() -> Schema:
-    """Return the schemas of all models by name."""
-    found = {kind for kind in (*RESPONSES.values(), models.ProblemJson) if not isinstance(kind, str)}
-    ordered = sorted(found, key=schema_name)
-    _, document = models_json_schema(
-        [(model, "serialization") for model in ordered], ref_template=f"{_COMPONENTS}{{model}}"
+@cache
+def described() -> Schema:
+    """Return the content of ``responses.yaml``, with references in the form of OpenAPI."""
+    text = _FILE.read_text(encoding="utf-8")
+    found: Schema = yaml.safe_load(re.sub(r"\$ref: (\w+)", rf'$ref: "{_COMPONENTS}\1"', text))
+    return found
+
+
+def response_of(method: str, path: str, status: str) -> str:
+    """Return the schema or the media type of a response; raise KeyError if its route is not described."""
+    named: Mapping[str, str] = described()["responses"]
+    if not status.startswith("2"):
+        return named.get(f"{status} {path}", "Problem")
+    return named.get(path) or named[f"{method} {path}"]
+
+
+def response_schemas() -> Schema:
+    """Return the schemas of all objects in responses by name."""
+    # Rows from papers may have kinds and inputs that a submission may not.
+    hints = get_type_hints(BoardRow) | {"kind": str, "inputs": str}
+    of_row: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(BoardRow)}
+    row: type[BaseModel] = create_model("BoardRow", __doc__="A row of the board.", **of_row)
+    _, document = TypeAdapter.json_schemas(
+        [(each.__name__, "serialization", TypeAdapter(each)) for each in (row, *_CLASSES)],
+        ref_template=f"{_COMPONENTS}{{model}}",
     )
-    text = re.sub(rf'(": "(?:{_COMPONENTS})?\w+)Json"', r'\1"', json.dumps(document["$defs"]))
-    schemas = {name.removesuffix("Json"): schema for name, schema in json.loads(text).items()}
-    for name, schema in schemas.copy().items():
-        if "$ref" in schema:  # a model of only another class; generators of clients would make it twice
-            schemas[name] = schemas.pop(schema["$ref"].rpartition("/")[2]) | {"title": name}
+    schemas: Schema = document["$defs"]
+    schemas["SuiteComparison"] = schemas.pop("SuiteMatrix") | {"title": "SuiteComparison"}
+    for name, schema in described()["schemas"].items():
+        optional = schema.get("optional", ())
+        required = [
+            each
+            for each, value in schema["properties"].items()
+            if each not in optional and "default" not in value
+        ]
+        rest = {key: value for key, value in schema.items() if key != "optional"}
+        schemas[name] = {"title": name, "type": "object", "required": required, **rest}
     return schemas
 
 
-def schema_name(model: type[BaseModel]) -> str:
-    """Return the name of a model in the document: without the ``Json`` of models of domain objects."""
-    return model.__name__.removesuffix("Json")
-
-
-def _content(kind: type[BaseModel] | str) -> Schema:
-    if isinstance(kind, str):
+def _content(kind: str) -> Schema:
+    if "/" in kind:
         return {kind: {"schema": {"type": "string", **({} if "text" in kind else {"format": "binary"})}}}
-    return {"application/json": {"schema": {"$ref": _COMPONENTS + schema_name(kind)}}}
+    return {"application/json": {"schema": {"$ref": _COMPONENTS + kind}}}

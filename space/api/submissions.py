@@ -25,7 +25,7 @@ from space.operations.limits import sender_of
 from space.operations.upload_queue import reads_apart
 from space.services import Services
 from space.web.body_limits import FORM_LIMITS
-from space.web.http_errors import NO_STORE, Responses
+from space.web.http_errors import NO_STORE
 from space.web.submission_text import waiting_headers
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor, declare_as
@@ -36,40 +36,6 @@ MEDIA_TYPES = {
     "jsonl": "application/jsonl",
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
-}
-CHECKED: Final[Responses] = {
-    200: {"description": "Every error and warning that was found, even if the file is not acceptable."},
-    400: {"description": "The form cannot be read."},
-    408: {"description": "The file arrived too slowly."},
-    413: {"description": "The file is too large."},
-    422: {"description": "The form has no file."},
-    429: {"description": "Too many requests; Retry-After says how many seconds to wait."},
-    503: {"description": "Too many files are waiting to be read; see Retry-After."},
-}
-ESTIMATED: Final[Responses] = {
-    **CHECKED,
-    200: {"description": "The agents with their rates, and warnings."},
-    413: {"description": "The files are too large in total."},
-    422: {"description": "The files cannot be used; the response has every finding of every file."},
-}
-SUBMITTED: Final[Responses] = {
-    200: {"description": "The same file of this judge was sent before; the response is its receipt."},
-    201: {"description": "Accepted; the response has the signed receipt and the figures you may see."},
-    202: {
-        "description": "Recorded, but `held`, or `waiting` until it is stored permanently; `message` says "
-        "why. While it is `waiting`, request `Location` after `Retry-After` seconds."
-    },
-    400: {"description": "The form cannot be read."},
-    401: {"description": "You are not signed in."},
-    403: {"description": "This account may not submit; the response says why."},
-    409: {"description": "Not accepted; the response says why."},
-    413: {"description": "The file is too large."},
-    422: {"description": "The file or the declaration is not valid; the response lists every problem."},
-    429: {"description": "The account's limit is reached until `next_at`; see Retry-After."},
-    503: {
-        "description": "Nothing can be recorded now, or too many files are waiting to be read. Send the file "
-        "again after the number of seconds in Retry-After."
-    },
 }
 File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
 
@@ -118,7 +84,6 @@ def build_submission_router(services: Services) -> APIRouter:
     @router.post(
         "/api/check",
         summary="Check a prediction file and get every finding; nothing is recorded",
-        responses=CHECKED,
     )
     async def check(request: Request, file: File, split: Literal["dev", "test"] = "test") -> JSONResponse:
         def answer() -> JSONResponse:
@@ -130,7 +95,6 @@ def build_submission_router(services: Services) -> APIRouter:
     @router.post(
         "/api/estimate",
         summary="Estimate agents' rates from your files; nothing is stored",
-        responses=ESTIMATED,
         form_limits=ESTIMATE_LIMITS,
     )
     async def estimate(
@@ -154,7 +118,6 @@ def build_submission_router(services: Services) -> APIRouter:
     @router.post(
         "/api/submissions",
         summary="Submit a judge's test verdicts; a file that is sent twice is one submission",
-        responses=SUBMITTED,
     )
     async def submit(
         request: Request, submitter: Submitter, file: File, declared: Annotated[DeclarationForm, Form()]

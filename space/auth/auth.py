@@ -21,7 +21,7 @@ from starlette.types import ASGIApp
 from arb.core.settings import Settings
 from space.auth.access_tokens import AccessTokens
 from space.auth.sessions import Mode, SessionCookie, Sessions, session_key
-from space.auth.tokens import ConfirmedTokens, HubAccounts, bearer_token, sent_token
+from space.auth.tokens import ConfirmedTokens, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
 
@@ -88,7 +88,7 @@ class Auth:
         self.mode: Mode = "hub" if settings.has_oauth else "tokens"
         if settings.is_local:
             self.mode = "local"
-        self.tokens = ConfirmedTokens(HubAccounts())
+        self.tokens = ConfirmedTokens()
 
     @cached_property
     def cookie(self) -> SessionCookie:

@@ -34,43 +34,27 @@ HEADERS: Final = ("authorization", "x-hf-authorization")
 """The headers that may contain a token. ``gradio_client`` uses the second one."""
 
 
-class HubAccounts:
-    """Access to the accounts of the Hub. The methods block, so call them in a thread."""
+def person_of(token: str) -> tuple[str, str | None]:
+    """Ask the Hub whom a token belongs to; return the account's name and its id, which outlives renames.
 
-    def person_of(self, token: str) -> tuple[str, str | None]:
-        """Return the name and the id of the account that a token belongs to; the id outlives renames.
+    The id is None if the Hub does not give one. Only tokens that people made by hand are valid. An app gets
+    other tokens when people sign in there, and its operator could use these to act in their names.
 
-        The id is None if the Hub does not give one. Only tokens that people made by hand are valid. An app
-        gets other tokens when people sign in there, and its operator could use these to act in their names.
-
-        Raises InvalidToken, or HubUnavailable if the Hub does not answer. No message contains the token.
-        """
-        try:
-            found = HfApi().whoami(token)
-        except HfHubHTTPError as error:
-            if error.response.status_code in (401, 403):
-                raise InvalidToken(
-                    "the Hub does not accept this token: it is mistyped, expired or revoked; make another at "
-                    "https://huggingface.co/settings/tokens"
-                ) from None
-            logger.warning("the Hub answers whoami with %d", error.response.status_code)
-            raise HubUnavailable(TRY_LATER) from None
-        except (HTTPError, OSError, ValueError) as error:
-            logger.warning("whoami failed: %s", type(error).__name__)
-            raise HubUnavailable(TRY_LATER) from None
-        return _person(found)
-
-    def made_on(self, name: str) -> date | None:
-        """Return the day on which an account was created, or None if the Hub does not say."""
-        try:
-            overview = HfApi().get_user_overview(name, token=False)
-        except (HTTPError, OSError, ValueError) as error:
-            logger.warning("the Hub did not say when %r was created: %s", name, type(error).__name__)
-            return None
-        return _day(getattr(overview, "createdAt", None))
-
-
-def _person(found: Any) -> tuple[str, str | None]:
+    Raises InvalidToken, or HubUnavailable if the Hub does not answer. No message contains the token.
+    """
+    try:
+        found: Any = HfApi().whoami(token)
+    except HfHubHTTPError as error:
+        if error.response.status_code in (401, 403):
+            raise InvalidToken(
+                "the Hub does not accept this token: it is mistyped, expired or revoked; make another at "
+                "https://huggingface.co/settings/tokens"
+            ) from None
+        logger.warning("the Hub answers whoami with %d", error.response.status_code)
+        raise HubUnavailable(TRY_LATER) from None
+    except (HTTPError, OSError, ValueError) as error:
+        logger.warning("whoami failed: %s", type(error).__name__)
+        raise HubUnavailable(TRY_LATER) from None
     auth = (found.get("auth") if isinstance(found, dict) else None) or {}
     if "accessToken" not in auth or auth.get("type", "access_token") != "access_token":
         raise InvalidToken(
@@ -83,9 +67,15 @@ def _person(found: Any) -> tuple[str, str | None]:
     return found["name"], subject if isinstance(subject, str) and subject else None
 
 
-def _day(text: Any) -> date | None:
+def day_of_creation(name: str) -> date | None:
+    """Ask the Hub for the day on which an account was created; return None if it does not say."""
     try:
-        return datetime.fromisoformat(text).date()
+        overview = HfApi().get_user_overview(name, token=False)
+    except (HTTPError, OSError, ValueError) as error:
+        logger.warning("the Hub did not say when %r was created: %s", name, type(error).__name__)
+        return None
+    try:
+        return datetime.fromisoformat(getattr(overview, "createdAt", None) or "").date()
     except (TypeError, ValueError):
         return None
 
@@ -111,13 +101,12 @@ def sent_token(headers: Mapping[str, str]) -> str | None:
 
 
 class ConfirmedTokens:
-    """A cache of the Hub's answers about tokens.
+    """A cache of the Hub's answers about tokens. The methods may ask the Hub, so call them in a thread.
 
     The cache does not contain tokens. Its keys are HMACs of them, with a random key of this process.
     """
 
-    def __init__(self, accounts: HubAccounts, clock: Callable[[], float] = time.monotonic) -> None:
-        self._accounts = accounts
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._key = secrets.token_bytes(32)
         self._lock, self._room = threading.Lock(), threading.BoundedSemaphore(ASKED_AT_ONCE)
         self._remembered: TTLCache[bytes, Actor | str] = TTLCache(MOST_REMEMBERED, REMEMBERED_SECONDS, clock)
@@ -141,7 +130,7 @@ class ConfirmedTokens:
         if not self._room.acquire(blocking=False):
             raise HubUnavailable(TRY_LATER)
         try:
-            name, subject = self._accounts.person_of(token)
+            name, subject = person_of(token)
             return Actor(name, since=self.made_on(name, subject), how="token", subject=subject)
         except InvalidToken as refused:
             return refused.detail
@@ -152,7 +141,7 @@ class ConfirmedTokens:
         """Return the day on which an account was created, or None. Known days are cached for good."""
         with self._lock:
             known = self._made_on.get((name, subject))
-        if known is None and (known := self._accounts.made_on(name)) is not None:
+        if known is None and (known := day_of_creation(name)) is not None:
             with self._lock:
                 self._made_on[name, subject] = known
         return known

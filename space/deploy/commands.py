@@ -8,7 +8,7 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
-    SuiteOption,
+    complete_suite,
     print_json,
     read_settings,
     read_suite,
@@ -23,8 +23,11 @@ with lazy_imports():
     from arb.core import suite as suites
     from space.deploy import deployer
     from space.deploy import files as deploy_files
+    from submissions import served_suites
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from arb.core.settings import Settings
 
 PUBLIC_LABELS = "wheel"
@@ -35,7 +38,14 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     data: Annotated[str, typer.Option(help="Show this published dataset, owner/name.")],
     private: Annotated[str, typer.Option(help="Keep the records in this private dataset.")],
     board: Annotated[str | None, typer.Option(help="Publish the board in this public dataset.")] = None,
-    suite: SuiteOption = None,
+    suite: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Serve this suite, a name or a folder (default: ARB_SUITES, else ARB_SUITE). Repeat to add "
+            "suites; the first one is the default suite.",
+            autocompletion=complete_suite,
+        ),
+    ] = None,
     labels: Annotated[
         str | None,
         typer.Option(help="Set ARB_LABELS to wheel (default, official suite only), hub:OWNER/REPO or none."),
@@ -68,7 +78,8 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     Exit code 0: deployed, or up to date; 2: refused, or the Hub failed.
     """
     settings = read_settings()
-    chosen = read_suite(suite, settings)
+    served = {each: read_suite(each, settings) for each in suite or settings.suite_places or [settings.suite]}
+    default, *further = served.values()
     hub = hub_of(settings)
     try:
         deployment = deployer.Deployment(
@@ -76,15 +87,17 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
             data=data,
             private=private,
             board=board,
-            suite=chosen.name,
+            suite=default.name,
             labels=labels or PUBLIC_LABELS,
             maintainers=tuple(maintainer or sorted(settings.maintainer_names)),
-            profile=chosen.profile,
+            profile=default.profile,
             sdk=sdk,
+            further=tuple(each.name for each in further),
+            suite_labels=settings.labels_by_suite,
         )
-        if problems := deployment.problems():
+        if problems := [*deployment.problems(), *served_suites.source_problems(settings, deployment.further)]:
             raise PublishError("; ".join(problems))
-        files = checked_files(suite or settings.suite, chosen, settings)
+        files = checked_files(served, settings)
         if dry_run:
             if as_json:
                 print_json(_plan_facts(deployment, files))
@@ -111,18 +124,22 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
         **{name: getattr(deployment, name) for name in ("space", "data", "private", "board", "suite", "sdk")},
         "files": sorted([*files, *deploy_files.MADE[deployment.sdk]]),
         "bytes": deploy_files.total_bytes(files),
-        "variables": deployment.variables(),
+        "variables": {name: value for name, value in deployment.variables().items() if value},
         "secrets": {**deployer.NEEDED_SECRETS, **deployer.OTHER_SECRETS},
     }
 
 
-def checked_files(name: str, suite: "suites.Suite", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send, by path. Raises PublishError if one has test labels or is not needed."""
-    files = deploy_files.space_files(name)
+def checked_files(served: "Mapping[str, suites.Suite]", settings: "Settings") -> dict[str, Path]:
+    """Return the files to send, by path. Raises PublishError if one has test labels or is not needed.
+
+    ``served`` are the suites by the name or folder from which they were loaded.
+    """
+    files = deploy_files.space_files(list(served))
     kind, _, place = settings.labels.partition(":")
     own_labels = Path(place).expanduser() if kind == "csv" and place else None
-    others = [suites.load_suite(each) for each in suites.shipped_suites() if each != suite.name]
-    if problems := deploy_files.label_problems(files, [suite, *others], own_labels):
+    names = {suite.name for suite in served.values()}
+    others = [suites.load_suite(each) for each in suites.shipped_suites() if each not in names]
+    if problems := deploy_files.label_problems(files, [*served.values(), *others], own_labels):
         raise PublishError("nothing was sent: " + "; ".join(problems))
     return files
 

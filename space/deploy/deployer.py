@@ -48,11 +48,6 @@ PYTHON: Final = "3.13"
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
 
-MANAGED_VARIABLES: Final = (
-    "ARB_SUITE", "ARB_LABELS", "ARB_DATA_DIR", "ARB_RECORDS_REPO", "ARB_BOARD_REPO", "ARB_MAINTAINERS",
-)  # fmt: skip
-"""Variables that a deployment sets or deletes. Other variables of the Space stay as they are."""
-
 NEEDED_SECRETS: Final[Mapping[str, str]] = {
     "HF_TOKEN": "a token that may read the labels and write to the repositories of records and board",
     "ARB_SECRET": "the key that signs receipts and seeds the noise; make one with "
@@ -65,7 +60,8 @@ OTHER_SECRETS: Final[Mapping[str, str]] = {"ARB_METRICS_TOKEN": "a token for rea
 class Deployment:
     """What to deploy, and the repositories (``owner/name``) to use.
 
-    ``suite`` is the name of a suite, and ``labels`` is the value of ARB_LABELS. If ``board`` is None, the
+    ``suite`` is the name of the default suite, and ``labels`` is the value of ARB_LABELS. ``further`` are the
+    names of other suites, and ``suite_labels`` the sources of their labels by name. If ``board`` is None, the
     board is published only on the Space itself. ``sdk`` is how the Hub builds and lists the Space.
     """
 
@@ -78,22 +74,28 @@ class Deployment:
     maintainers: tuple[str, ...]
     profile: SuiteProfile = field(default_factory=SuiteProfile)
     sdk: Sdk = "gradio"
+    further: tuple[str, ...] = ()
+    suite_labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         return self.profile.title or default_title(self.suite)
 
     def variables(self) -> dict[str, str]:
-        """Return the Space's variables. They contain no secret, since anyone can read them on the Hub."""
-        found = {
+        """Return the Space's variables by name; a deployment deletes those that are empty.
+
+        They contain no secret, since anyone can read them on the Hub. Other variables stay as they are.
+        """
+        return {
             "ARB_SUITE": self.suite,
+            "ARB_SUITES": ",".join((self.suite, *self.further)) if self.further else "",
             "ARB_LABELS": self.labels,
+            "ARB_SUITE_LABELS": ",".join(f"{name}={source}" for name, source in self.suite_labels.items()),
             "ARB_DATA_DIR": MOUNTED_AT,
             "ARB_RECORDS_REPO": self.private,
             "ARB_BOARD_REPO": self.board or "",
             "ARB_MAINTAINERS": ",".join(self.maintainers),
         }
-        return {name: value for name, value in found.items() if value}
 
     def problems(self) -> list[str]:
         """Return messages about options that are not valid, without asking the Hub."""
@@ -107,20 +109,28 @@ class Deployment:
         datasets = list(names.values())
         if len(set(datasets)) < len(datasets):
             problems.append("--data, --private and --board: give three different repositories")
+        if self.suite in self.further or len(set(self.further)) < len(self.further):
+            problems.append("--suite: two suites have the same name; rename a folder")
         if self.labels == "wheel" and self.suite != OFFICIAL:
             problems.append(
                 f"--labels: the suite {self.suite} has no published labels; give the private repository "
                 "that has its labels (--labels hub:OWNER/REPO), or --labels none"
             )
-        if self.labels.startswith("csv:"):
-            problems.append("--labels: the Space cannot read a local file; use hub:OWNER/REPO, or none")
+        for place, source in self._sources().items():
+            if source.startswith("csv:"):
+                problems.append(f"{place}: the Space cannot read a local file; use hub:OWNER/REPO, or none")
         return problems
 
+    def _sources(self) -> dict[str, str]:
+        """Return the sources of labels by the option or entry that names them."""
+        further = {f"ARB_SUITE_LABELS: {name}": source for name, source in self.suite_labels.items()}
+        return {"--labels": self.labels, **further}
+
     @property
-    def labels_repo(self) -> str | None:
-        """The Hub repository of the labels, or None if the labels are not on the Hub."""
-        kind, _, place = self.labels.partition(":")
-        return "/".join(place.split("/")[:2]) if kind == "hub" else None
+    def labels_repos(self) -> tuple[str, ...]:
+        """The Hub repositories of the labels."""
+        sources = (source.partition(":") for source in self._sources().values())
+        return tuple("/".join(place.split("/")[:2]) for kind, _, place in sources if kind == "hub")
 
 
 def render(template: str, **values: Any) -> str:
@@ -217,14 +227,12 @@ class Deployer:
             problems.append(f"{deployment.private}: is public; records need a private repository")
         if board is not None and board.private:
             problems.append(f"{deployment.board}: is private; the board needs a public repository")
-        if deployment.labels_repo is not None:
-            labels = self._found(deployment.labels_repo)
+        for repo in deployment.labels_repos:
+            labels = self._found(repo)
             if labels is None:
-                problems.append(
-                    f"{deployment.labels_repo}: there is no such dataset, or HF_TOKEN may not read it"
-                )
+                problems.append(f"{repo}: there is no such dataset, or HF_TOKEN may not read it")
             elif not labels.private:
-                problems.append(f"{deployment.labels_repo}: is public; test labels need a private repository")
+                problems.append(f"{repo}: is public; test labels need a private repository")
         if problems:
             raise PublishError("; ".join(problems))
 
@@ -259,10 +267,11 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ, delete other `MANAGED_VARIABLES`, and return the names of both."""
+        """Set variables that differ, delete those that are empty, and return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
-        changed = [name for name, value in wanted.items() if name not in there or there[name].value != value]
-        gone = [name for name in MANAGED_VARIABLES if name in there and name not in wanted]
+        values = {name: variable.value for name, variable in there.items()}
+        changed = [name for name, value in wanted.items() if value and values.get(name) != value]
+        gone = [name for name, value in wanted.items() if name in there and not value]
         for name in changed:
             self._try(partial(self.hub.add_space_variable, space, name, wanted[name]), f"{space}, {name}")
         for name in gone:

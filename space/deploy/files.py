@@ -42,11 +42,11 @@ SUITE_FILES: Final = (
 )  # fmt: skip
 
 
-def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
+def space_files(suites: Sequence[str | Path], root: Path = ROOT) -> dict[str, Path]:
     """Return the files to send, by their path in the Space's repository.
 
-    These are code, data and, for the official suite, the built documentation. If ``suite`` is a folder, its
-    files are sent too. Raises PublishError with the names of files that are missing or not needed.
+    These are code, data, the files of each suite that is a folder and, if the official suite is the first,
+    the built documentation. Raises PublishError with the names of files that are missing or not needed.
     """
     found: dict[str, Path] = {}
     beside = {name: project_file(name) if root == ROOT else root / name for name in BESIDE}
@@ -62,15 +62,16 @@ def space_files(suite: str | Path, root: Path = ROOT) -> dict[str, Path]:
                 problems.append(f"{name}: is not a file that the Space needs; move it out of the code")
             elif path.is_file():
                 found[name] = path
-    own, problem = _own_suite(suite)
-    if problem:
-        problems.append(problem)
+    for suite in suites:
+        own, problem = _own_suite(suite)
+        found |= own
+        problems += [problem] if problem else []
     if problems:
         raise PublishError("; ".join(problems))
     site = project_file(SITE) if root == ROOT else root / SITE
-    pages = sorted(site.rglob("*")) if str(suite) == OFFICIAL else ()
+    pages = sorted(site.rglob("*")) if str(suites[0]) == OFFICIAL else ()
     documentation = {f"{SITE}/{path.relative_to(site).as_posix()}": path for path in pages if path.is_file()}
-    return {**found, **own, **beside, **documentation}
+    return {**found, **beside, **documentation}
 
 
 def is_ours(path: str) -> bool:

@@ -18,7 +18,8 @@ from gradio.utils import get_upload_folder
 from starlette.requests import Request
 
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
-from space.api.board import judges_response, top_of_board
+from leaderboard.board.board import Board
+from space.api.board import judges_response
 from space.operations.limits import SenderRefused, client_address, is_counted
 from space.operations.upload_queue import MOST_WAITING, UploadSlot, reads_apart
 from space.services import Services
@@ -163,17 +164,9 @@ class Endpoints:
             raise CallRefused(_findings_text(upload))
         return self.of_suite(suite).intake.submit(upload, *declare_as(submitter, **fields)).to_json()
 
-    def board(self, suite: str = "") -> dict[str, Any]:
-        """Return the response of ``GET /api/board.json``."""
-        return json.loads(self.of_suite(suite).records.board().to_bytes())
-
-    def top_of_board(self, label: str, metric: str, suite: str, limit: int) -> str:
-        """Return the best judges as JSON (`top_of_board`)."""
-        return top_of_board(self.of_suite(suite).records.board(), label, metric, limit)
-
-    def judges(self, suite: str = "") -> dict[str, Any]:
-        """Return the response of ``GET /api/judges``."""
-        return judges_response(self.of_suite(suite).records.board())
+    def board(self, suite: str) -> Board:
+        """Return the current board of a suite; raise one of `CALL_ERRORS`."""
+        return self.of_suite(suite).records.board()
 
 
 def uploaded_path(path: Any) -> Path:
@@ -236,7 +229,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
             suite: the suite, by default the Space's default suite.
         """
         with gradio_errors():
-            return endpoints.board(suite)
+            return json.loads(endpoints.board(suite).to_bytes())
 
     def judges(suite: str = "") -> dict:
         """Return the judges in the order of the leaderboard, as GET /api/judges does.
@@ -245,7 +238,7 @@ def add_endpoints(endpoints: Endpoints) -> None:
             suite: the suite, by default the Space's default suite.
         """
         with gradio_errors():
-            return endpoints.judges(suite)
+            return judges_response(endpoints.board(suite))
 
     # Gradio starts all calls with a file immediately; they wait in our upload queue instead.
     add_endpoint(check, api_name="check", concurrency_limit=MOST_WAITING, concurrency_id="files")

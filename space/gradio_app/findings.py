@@ -2,9 +2,11 @@
 
 import math
 import re
+import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 import numpy as np
@@ -23,22 +25,8 @@ from submissions.intake.upload import Upload
 MOST_ROWS: Final = 6
 """The most rows that are shown for a finding. Its message counts all rows."""
 
-KINDS: Final[Mapping[str, str]] = {
-    "file": "The file as a whole",
-    "columns": "Columns",
-    "lines": "Rows that could not be read",
-    "ids": "Trajectory ids",
-    "values": "Values in cells",
-    "verdicts": "All verdicts together",
-}
-_CODES: Final[Mapping[str, tuple[str, ...]]] = {
-    "columns": ("missing_column", "duplicate_column", "unknown_columns", "too_many_columns"),
-    "lines": (
-        "invalid_json", "not_an_object", "duplicate_key", "field_count", "blank_rows", "broken_quotes",
-    ),
-    "ids": ("malformed_id", "unknown_id", "wrong_split", "duplicate_id", "missing_id"),
-    "verdicts": ("no_verdicts", "low_coverage", "constant_verdicts"),
-}  # fmt: skip
+_KINDS: Final = tomllib.loads(Path(__file__).with_name("findings.toml").read_text(encoding="utf-8"))
+KINDS: Final[Mapping[str, str]] = {name: kind["title"] for name, kind in _KINDS.items()}
 _TEMPLATE_COMMAND: Final = re.compile(r"`arb submissions template --split (dev|test)`")
 _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 
@@ -71,9 +59,9 @@ def _is_warning(finding: Finding) -> bool:
 
 
 def kind_of(finding: Finding) -> str:
-    for kind, codes in _CODES.items():
-        if finding.code in codes:
-            return kind
+    for name, kind in _KINDS.items():
+        if finding.code in kind["codes"]:
+            return name
     if finding.column == "trajectory_id":
         return "ids"
     return "values" if finding.column else "file"

@@ -25,7 +25,7 @@ from arb.core import __version__
 from arb.core.settings import Settings
 from arb.core.suite import Suite
 from leaderboard.board.ranks import RANKED_METRICS
-from space.api.board import MOST_TOP_ROWS
+from space.api.board import MOST_TOP_ROWS, judges_response, top_of_board
 from space.gradio_app.endpoints import CallRefused, Endpoints, Split, errors_as, with_declaration
 from space.gradio_app.mcp_body import ContentOutside, content_of
 from submissions.intake.upload import Upload
@@ -143,7 +143,7 @@ def _tools(endpoints: Endpoints, suite_of_board: Suite) -> tuple[Callable[..., A
         """
         with errors_as(ToolError):
             return await endpoints.run(
-                _request_of(context), endpoints.top_of_board, label, metric, suite, limit
+                _request_of(context), lambda: top_of_board(endpoints.board(suite), label, metric, limit)
             )
 
     async def judges(context: Context, suite: str = "") -> dict[str, Any]:
@@ -152,7 +152,7 @@ def _tools(endpoints: Endpoints, suite_of_board: Suite) -> tuple[Callable[..., A
         suite: the suite, by default the server's default suite.
         """
         with errors_as(ToolError):
-            return await endpoints.run(_request_of(context), endpoints.judges, suite)
+            return await endpoints.run(_request_of(context), lambda: judges_response(endpoints.board(suite)))
 
     return check, submit, board, judges
 

@@ -1,6 +1,5 @@
 """The routes ``/healthz`` and ``/readyz``, for programs that monitor or restart the server."""
 
-from collections.abc import Mapping
 from typing import Any, Final
 
 from anyio import CapacityLimiter, move_on_after, to_thread
@@ -17,48 +16,34 @@ READY_SECONDS: Final = 5.0
 NOT_IN_TIME: Final = "the database does not answer in time"
 
 
-class Readiness:
-    """The check behind ``/readyz``: whether requests can be served now, and facts about the service.
-
-    It uses its own thread, so it does not wait for uploads, pages or a board that is being computed.
-    """
-
-    def __init__(self, service: SubmissionsApp) -> None:
-        self._service, self._thread = service, CapacityLimiter(1)
-
-    async def get(self) -> Mapping[str, Any]:
-        """Return the facts. ``status`` is "ok", or "unavailable" together with a ``reason``."""
-        with move_on_after(READY_SECONDS):
-            return await to_thread.run_sync(self._read, limiter=self._thread, abandon_on_cancel=True)
-        return {"status": "unavailable", "reason": NOT_IN_TIME}
-
-    def _read(self) -> Mapping[str, Any]:
-        service = self._service
-        try:
-            with snapshot(service.engine) as session:
-                session.execute(text("SELECT 1"))
-            board = service.records.cached_board() or service.records.latest_board or service.records.board()
-            reason = service.intake.read_only_reason
-            facts = {
-                "suite": service.suite.name,
-                "submissions": "off" if reason else "open",
-                "submissions_off_because": reason,
-                "waiting": service.durability.waiting(),
-                "records": service.durability.message,
-                "label_version": service.label_version,
-                "board_digest": board.digest,
-            }
-        except DatabaseAway as away:
-            return {"status": "unavailable", "reason": str(away)}
-        if closed := service.durability.closed:
-            return {"status": "unavailable", "reason": closed, **facts}
-        return {"status": "ok", **facts}
+def readiness(service: SubmissionsApp) -> dict[str, Any]:
+    """Return facts about the service. ``status`` is "ok", or "unavailable" together with a ``reason``."""
+    try:
+        with snapshot(service.engine) as session:
+            session.execute(text("SELECT 1"))
+        board = service.records.cached_board() or service.records.latest_board or service.records.board()
+        reason = service.intake.read_only_reason
+        facts = {
+            "suite": service.suite.name,
+            "submissions": "off" if reason else "open",
+            "submissions_off_because": reason,
+            "waiting": service.durability.waiting(),
+            "records": service.durability.message,
+            "label_version": service.label_version,
+            "board_digest": board.digest,
+        }
+    except DatabaseAway as away:
+        return {"status": "unavailable", "reason": str(away)}
+    if closed := service.durability.closed:
+        return {"status": "unavailable", "reason": closed, **facts}
+    return {"status": "ok", **facts}
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
     """Return the two routes. They also answer HEAD, which monitors often use."""
     router = APIRouter()
-    readiness = Readiness(service)
+    # With its own thread, `ready` does not wait for uploads, pages or a board that is being computed.
+    thread = CapacityLimiter(1)
 
     @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Liveness: the process answers")
@@ -70,13 +55,12 @@ def build_health_router(service: SubmissionsApp) -> APIRouter:
     @router.get(
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",
-        responses={
-            503: {"description": "The database does not answer, or records are being restored; see `reason`."}
-        },
     )
     async def ready() -> JSONResponse:
         """``board_digest`` is the digest of the last board that was built; a newer one may be in progress."""
-        found = await readiness.get()
+        found: dict[str, Any] = {"status": "unavailable", "reason": NOT_IN_TIME}
+        with move_on_after(READY_SECONDS):
+            found = await to_thread.run_sync(readiness, service, limiter=thread, abandon_on_cancel=True)
         if found["status"] == "ok":
             return JSONResponse(found, headers=NO_STORE)
         return JSONResponse(found, 503, {**NO_STORE, "Retry-After": str(DatabaseAway.RETRY_AFTER_SECONDS)})

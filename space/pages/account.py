@@ -13,7 +13,6 @@ from arb.core.judge_info import NAME_LENGTH
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import (
-    ERROR_RESPONSES,
     NO_STORE,
     NOT_YOURS,
     RequestBody,
@@ -78,7 +77,7 @@ def build_account_router(services: Services) -> APIRouter:
     Known = Annotated[Actor, Depends(auth.require_actor)]
     _add_submission_routes(router, service, Known)
 
-    @router.post("/api/judges/rename", summary="Rename a judge", responses=ERROR_RESPONSES)
+    @router.post("/api/judges/rename", summary="Rename a judge")
     def rename(actor: Known, body: Renaming) -> JSONResponse:
         """The judge keeps its submissions, and the records keep both names."""
         account = body.account or actor.name
@@ -121,11 +120,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         is_durable(service)  # wakes the thread that sends records to the Hub
         return answer(submission_id, actor)
 
-    @router.get(
-        path,
-        summary="A submission: receipt, status, and the metrics that its owner may see",
-        responses=ERROR_RESPONSES,
-    )
+    @router.get(path, summary="A submission: receipt, status, and the metrics that its owner may see")
     def one(submission_id: str, actor: Known) -> JSONResponse:
         """Only its owner and maintainers may see it; ``report`` is null until it is scored.
 
@@ -133,20 +128,14 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         """
         return answer(submission_id, actor)
 
-    @router.post(
-        f"{path}/withdraw", summary="Take a submission off the board for good", responses=ERROR_RESPONSES
-    )
+    @router.post(f"{path}/withdraw", summary="Take a submission off the board for good")
     def withdraw(
         submission_id: str, actor: Known, body: Annotated[Withdrawal, Body(default_factory=Withdrawal)]
     ) -> JSONResponse:
         """The record stays, and the submission still counts towards the limits."""
         return act(service.moderation.withdraw, submission_id, actor, body.reason)
 
-    @router.post(
-        f"{path}/publish",
-        summary="Publish a submission's row, if the suite's labels are private",
-        responses=ERROR_RESPONSES,
-    )
+    @router.post(f"{path}/publish", summary="Publish a submission's row, if the suite's labels are private")
     def publish(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
         """The row appears with the next round, on the day in ``appears_at``. Rows per year are limited."""
         return act(service.moderation.publish, submission_id, actor)
@@ -154,7 +143,6 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     @router.post(
         f"{path}/refresh",
         summary="Show a submission's metrics under the current labels, if the suite's labels are private",
-        responses=ERROR_RESPONSES,
     )
     def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
         """Show metrics under the current labels instead of those that the file was first scored with.

@@ -28,8 +28,6 @@ from submissions.records.event_log import number_of_events
 
 RenderError = Callable[[str, str, int], Response]
 """A function that returns the page of an error from its heading, message and status."""
-Responses = dict[int | str, dict[str, Any]]
-"""Descriptions of a route's responses by status, for OpenAPI."""
 
 NO_STORE: Final = MappingProxyType({"Cache-Control": "no-store"})
 NOT_YOURS: Final = "there is no submission with this id, or only its owner and maintainers may do this"
@@ -44,16 +42,6 @@ HOW_TO_SIGN_IN: Final = (
     "https://huggingface.co/settings/tokens"
 )
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
-ERROR_RESPONSES: Final[Responses] = {
-    401: {"description": "You are not signed in."},
-    403: {"description": "It is not yours, or does not exist. The response does not say which."},
-    404: {"description": "It does not exist. For submissions, only maintainers get this response."},
-    409: {"description": "It is not possible in the current state; the response says why."},
-    422: {"description": "The body is not valid; the response lists every problem."},
-    429: {"description": "The daily limit is reached; the response says when you can continue."},
-    503: {"description": "Records cannot be stored at the moment; Retry-After says when to try again."},
-}
-"""The error responses of the routes that record something."""
 
 
 class RequestBody(BaseModel):

@@ -22,7 +22,7 @@ from anyio import to_thread
 
 from arb.core.settings import Settings
 from space.app import create_app
-from space.auth.tokens import HubAccounts
+from space.auth import tokens
 from submissions.app import SubmissionsApp
 from submissions.intake.service import IntakeService
 from submissions.resources import Durability
@@ -255,8 +255,8 @@ async def test_reading_waits_for_no_hub_that_is_asked_about_made_up_tokens(tmp_p
         secret="e9e0a6db014fae9f910e076d204b9d24",
     )
     go_on = threading.Event()
-    monkeypatch.setattr(HubAccounts, "person_of", lambda *_: go_on.wait(2 * SECONDS) and ("nobody", None))
-    monkeypatch.setattr(HubAccounts, "made_on", lambda *_: None)
+    monkeypatch.setattr(tokens, "person_of", lambda _: go_on.wait(2 * SECONDS) and ("nobody", None))
+    monkeypatch.setattr(tokens, "day_of_creation", lambda _: None)
     to_thread.current_default_thread_limiter().total_tokens = 12
     flood = [
         asyncio.create_task(

@@ -3,7 +3,7 @@
 import pytest
 
 from arb.core.settings import Settings
-from space.operations.health import Readiness
+from space.operations.health import readiness
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from tests.space.conftest import shown_text
@@ -40,7 +40,7 @@ def test_a_judge_has_its_cost_and_its_hard_subset(osreward):
 
 
 def test_health_says_why_submissions_are_off(osreward):
-    facts = Readiness(osreward)._read()
+    facts = readiness(osreward)
     assert (facts["status"], facts["submissions"], facts["submissions_off_because"]) == ("ok", "off", REASON)
     assert local_client(osreward).get("/submit").status_code == 404
 

@@ -35,6 +35,26 @@ def test_the_first_of_several_suites_has_the_places_of_a_space_with_one(tmp_path
     assert settings.suite == "devai"  # for commands that know of one suite only
 
 
+def test_another_suite_takes_its_labels_from_the_source_that_is_set_for_it(tmp_path):
+    rules = write_suite(tmp_path) / "suite.toml"
+    rules.write_text(rules.read_text().replace('"public"', '"private"'))
+    places = f"devai,{tmp_path / 'small'},online-mind2web"
+
+    def sources(**changes):
+        served = served_suites(Settings(suites=places, labels="none", **changes))
+        return [each.settings.labels for each in served.values()]
+
+    assert sources() == ["none", "records", "wheel"]
+    chosen = "small=csv:/srv/a b=c.csv, online-mind2web=hub:ada/labels"
+    assert sources(suite_labels=chosen) == ["none", "csv:/srv/a b=c.csv", "hub:ada/labels"]
+    with pytest.raises(SuiteError) as problem:
+        sources(suite_labels="devai=none,small=labels.csv,nope")
+    message = str(problem.value)
+    for name in ("devai", "nope"):
+        assert f"{name} is not one of the other suites in ARB_SUITES; use one of small, online" in message
+    assert "small has the source 'labels.csv'; use csv:PATH" in message
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

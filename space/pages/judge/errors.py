@@ -34,7 +34,7 @@ from space.pages.trajectories.parts import wrong_items
 from space.services import Services
 from space.verdicts import JudgeColumn
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
+from space.web.http_errors import NO_STORE, RequestBody, recorded, require_open
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.records.statuses import error_tags
@@ -314,12 +314,7 @@ class NewTag(RequestBody):
 def build_errors_router(services: Services) -> APIRouter:
     router, service, verdicts = APIRouter(), services.submissions, services.verdicts
 
-    @router.post(
-        "/api/errors",
-        summary="Tag an error of a judge with its category",
-        status_code=201,
-        responses=ERROR_RESPONSES,
-    )
+    @router.post("/api/errors", summary="Tag an error of a judge with its category", status_code=201)
     def tag(
         request: Request, actor: Annotated[Actor, Depends(services.auth.require_actor)], body: NewTag
     ) -> JSONResponse:
@@ -354,7 +349,7 @@ def build_errors_router(services: Services) -> APIRouter:
         fields["more"] = list(found.more)
         return recorded(service, 201, **fields)
 
-    @router.get("/api/errors", summary="A judge's errors, a page at a time", responses=ERROR_RESPONSES)
+    @router.get("/api/errors", summary="A judge's errors, a page at a time")
     def listed(
         request: Request,
         wanted: Annotated[ErrorFilter, Depends()],

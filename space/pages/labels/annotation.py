@@ -21,7 +21,7 @@ from space.pages.trajectories.dataset import Story, TrajectoriesUnavailable
 from space.pages.trajectories.page import Id, add_story_routes, story_values
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, require_open
+from space.web.http_errors import NO_STORE, require_open
 from space.web.query import link_to
 from submissions.labels.annotation_service import NOT_YOURS
 from submissions.labels.annotation_state import (
@@ -184,7 +184,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
 
 def build_annotation_router(services: Services) -> APIRouter:
     """Return the routes for annotators. Maintainers may also read screenshots and trees."""
-    router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
+    router, annotations, access = APIRouter(), services.annotations, services.access
     Annotator = Annotated[AnnotatorContext, Depends(access.annotator)]
 
     @router.get(API, summary="Your queue: what is assigned to you, and your progress")

@@ -21,7 +21,7 @@ from space.pages.labels.disputes import with_questions
 from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
+from space.web.http_errors import NO_STORE, RequestBody, recorded, require_open
 from submissions.labels.annotation_service import REASON_LENGTH, AnnotationService, progress_of_annotators
 from submissions.labels.annotation_state import AnnotationState, discussion_items
 from submissions.labels.assignment import gold_agreement, gold_candidates
@@ -120,7 +120,7 @@ class DiscussionDecision(RequestBody):
 
 def build_discussion_router(services: Services) -> APIRouter:
     """Return the routes: annotators discuss items that they have finished, maintainers do the rest."""
-    router, annotations, access = APIRouter(responses=ERROR_RESPONSES), services.annotations, services.access
+    router, annotations, access = APIRouter(), services.annotations, services.access
     service = annotations.service
     Reader = Annotated[AnnotatorContext, Depends(access.reader)]
     Maintainer = Annotated[AnnotatorContext, Depends(access.maintainer)]

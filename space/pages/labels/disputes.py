@@ -21,7 +21,7 @@ from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.trajectories.labels import Expert
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, recorded, require_open
+from space.web.http_errors import NO_STORE, RequestBody, recorded, require_open
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -100,9 +100,7 @@ def build_disputes_router(services: Services) -> APIRouter:
     else:  # the schema lists the questions of the suite
         Body = with_questions(NewDispute, service.suite)
 
-    @router.post(
-        "/api/disputes", summary="Dispute a label of a trajectory", status_code=201, responses=ERROR_RESPONSES
-    )
+    @router.post("/api/disputes", summary="Dispute a label of a trajectory", status_code=201)
     def dispute(actor: Known, body: Body) -> JSONResponse:
         """Any account may dispute a label, up to a daily limit.
 
@@ -132,9 +130,7 @@ def build_disputes_router(services: Services) -> APIRouter:
         return JSONResponse({"disputes": disputes, "of": len(found)}, headers=NO_STORE)
 
     @router.post(
-        "/api/maintain/disputes/{dispute_id}",
-        summary="Decide on a dispute: corrected, kept or declined",
-        responses=ERROR_RESPONSES,
+        "/api/maintain/disputes/{dispute_id}", summary="Decide on a dispute: corrected, kept or declined"
     )
     def decide(dispute_id: str, actor: Maintainer, body: DisputeVerdict) -> JSONResponse:
         """A correction takes effect with the next label version; see `POST /api/maintain/labels`."""

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from space.pages.labels.access import BlindItems
 from space.services import Services
-from space.web.http_errors import ERROR_RESPONSES, NO_STORE, RequestBody, hide_unknown, recorded, require_open
+from space.web.http_errors import NO_STORE, RequestBody, hide_unknown, recorded, require_open
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
@@ -78,7 +78,6 @@ def build_maintain_router(services: Services) -> APIRouter:
     @router.post(
         "/api/maintain/submissions/{submission_id}",
         summary="Decide on a submission: hide, show, verify, reject, release, mark labels exposed",
-        responses=ERROR_RESPONSES,
     )
     def decide(submission_id: str, actor: Maintainer, body: SubmissionDecision) -> JSONResponse:
         """A held submission that is rejected does not count towards the limits of its account."""
@@ -86,11 +85,7 @@ def build_maintain_router(services: Services) -> APIRouter:
         hide_unknown(actor, service.moderation.decide, body.decision, submission_id, actor, body.reason)
         return recorded(service, submission_id=submission_id, decision=body.decision)
 
-    @router.post(
-        "/api/maintain/accounts/{name:path}",
-        summary="Ban or confirm an account, or undo that",
-        responses=ERROR_RESPONSES,
-    )
+    @router.post("/api/maintain/accounts/{name:path}", summary="Ban or confirm an account, or undo that")
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
         """Files of a banned account without a score no longer count towards its limits.
 
@@ -128,7 +123,6 @@ def _add_rescoring(router: APIRouter, services: Services) -> None:
         "/api/maintain/rescore",
         summary="Score every submission again with the current labels",
         status_code=202,
-        responses=ERROR_RESPONSES,
     )
     def rescore(actor: Maintainer) -> JSONResponse:
         """Re-scoring runs in the background: poll with GET until ``state`` is no longer ``running``.
@@ -160,7 +154,6 @@ def _add_rescoring(router: APIRouter, services: Services) -> None:
         "/api/maintain/labels",
         summary="Publish the next label version, and score everything under it",
         status_code=202,
-        responses=ERROR_RESPONSES,
     )
     def publish_next_version(actor: Maintainer, body: NextVersion) -> JSONResponse:
         """The next version adds all accepted corrections to the current labels, and is served at once.

@@ -89,7 +89,8 @@ def board() -> Board:
     found = label(
         # TP 30, FP 10: precision 0.75; recall 30 / 50 = 0.6
         cell(tp=30, fp=10, fn=20, tn=40, ci=[0.6, 0.85]), rank=(1, 1, 2),
-        webarena=cell(tp=3, fp=1, fn=4, tn=2), workarena=cell(tp=27, fp=9, fn=16, tn=38), apart=["paper/../x"],
+        webarena=cell(tp=3, fp=1, fn=4, tn=2), workarena=cell(tp=27, fp=9, fn=16, tn=38),
+        apart=["paper/../x"],
     )  # fmt: skip
     rows = (
         row("Ours", found, id="0123456789ab", marks=("verified",)),
@@ -124,7 +125,7 @@ def test_every_row_is_in_the_table_with_its_metrics(board):
     assert '<tr class="reference">' in html
     # 7 positive labels on WebArena: marked, with the count.
     assert 'class="few" title="7 positive labels"' in html
-    assert "<th scope=\"col\">WebArena</th>" in html
+    assert '<th scope="col">WebArena</th>' in html
 
 
 def test_the_only_benchmark_has_no_column(board):

@@ -2,14 +2,13 @@
 
 import re
 
-import jsonschema
 import pytest
 from fastapi.testclient import TestClient
 
 from arb.core import __version__
-from arb.core.suite import load_suite
+from space.api.schemas import response_schemas
 from space.app import create_app
-from tests.support.submissions import FORM, settings_for, verdicts
+from tests.support.submissions import settings_for
 
 
 @pytest.fixture(scope="module")
@@ -46,33 +45,8 @@ def test_every_operation_says_what_a_successful_response_has(client):
     assert document(client)["info"]["version"] == __version__
 
 
-READ = {
-    "/api/board.json": "Board", "/api/board": "BoardPage", "/api/judges": "Judges", "/healthz": "Health",
-    "/readyz": "Readiness", "/api/boards": "LabelVersions", "/api/me": "Account", "/api/disputes": "Disputes",
-    "/api/allowance?account=Ada": "Allowance",
-}  # fmt: skip
-
-
-@pytest.mark.parametrize("address", READ)
-def test_responses_fit_the_schemas_that_the_document_gives_for_them(client, address):
-    answer, described = client.get(address), document(client)
-    operation = described["paths"][address.partition("?")[0]]["get"]
-    schema = operation["responses"]["200"]["content"]["application/json"]["schema"]
-    assert schema == {"$ref": f"#/components/schemas/{READ[address]}"}
-    assert answer.status_code == 200, answer.text
-    jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
-
-
-def test_a_check_and_a_submission_fit_their_schemas(suite_folder, tmp_path):
-    sent = {"file": ("a.jsonl", verdicts(load_suite(suite_folder / "small")))}
-    with TestClient(create_app(settings_for(suite_folder, tmp_path / "state"))) as client:
-        described = document(client)
-        for path, data in (("/api/check", {}), ("/api/submissions", {**FORM, "test_labels_used": "no"})):
-            answer = client.post(path, files=sent, data=data)
-            assert answer.status_code in (200, 201), answer.text
-            responses = described["paths"][path]["post"]["responses"]
-            schema = responses[str(answer.status_code)]["content"]["application/json"]["schema"]
-            jsonschema.validate(answer.json(), {**schema, "components": described["components"]})
+def test_the_document_has_the_schemas_that_every_response_in_the_tests_is_compared_with(client):
+    assert document(client)["components"]["schemas"].items() >= response_schemas().items()
 
 
 def test_it_is_linked_from_about_submit_and_every_footer(client):

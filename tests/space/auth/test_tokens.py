@@ -86,9 +86,9 @@ def test_a_hub_that_cannot_be_reached_is_reported(client, hub):
     assert client.post("/act", headers=bearer("hf_ada_token")).status_code == 503
 
 
-def test_a_busy_token_costs_one_question_a_minute_and_is_then_asked_again(hub, auth):
+def test_a_busy_token_costs_one_question_a_minute_and_is_then_asked_again(hub):
     moment = [0.0]
-    tokens = ConfirmedTokens(auth.tokens._accounts, clock=lambda: moment[0])
+    tokens = ConfirmedTokens(clock=lambda: moment[0])
     for _ in range(5):
         assert tokens.holder("hf_ada_token").name == "ada"
     assert len(hub.requests("GET", "whoami")) == 1

@@ -58,6 +58,21 @@ def test_a_dry_run_lists_every_file_and_the_card_when_asked(run):
         assert said in done.stdout
 
 
+def test_several_suites_go_with_their_files_and_the_sources_of_their_labels(run, tmp_path, monkeypatch):
+    suite = write_suite(tmp_path).rename(tmp_path / "our-bench")
+    monkeypatch.setenv("ARB_SUITE_LABELS", "our-bench=hub:maintainer/labels")
+    options = ("--dry-run", "--list-files", "--suite", "devai", "--suite", str(suite), "--labels", "none")
+    done = run(*options)
+    for said in ("variable ARB_SUITE=devai\n", "variable ARB_SUITES=devai,our-bench\n",
+                 "variable ARB_SUITE_LABELS=our-bench=hub:maintainer/labels\n",
+                 "arb/core/suites/our-bench/trajectories.csv",
+                 "the suites `devai`, `our-bench`"):  # fmt: skip
+        assert said in done.stdout, done.output
+    monkeypatch.setenv("ARB_SUITES", f"devai,{suite}")
+    assert run(*options[:2], "--labels", "none").stdout == done.stdout
+    assert "ARB_SUITE_LABELS: our-bench is not one of the other suites" in run("--suite", str(suite)).output
+
+
 def test_labels_among_the_files_stop_it_before_the_hub_is_asked(hub, run, tmp_path, monkeypatch):
     write_suite(tmp_path)
     suite = tmp_path / "small"
@@ -86,4 +101,7 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
     assert "cannot read a local file" in problems(labels="csv:labels.csv")
+    local = problems(further=("other",), suite_labels={"other": "csv:labels.csv"})
+    assert local.startswith("ARB_SUITE_LABELS: other: the Space cannot read a local file")
+    assert "two suites have the same name" in problems(further=("small",))
     assert "three different repositories" in problems(board="a/p")

@@ -28,7 +28,7 @@ def checkout(tmp_path):
 
 
 def test_packages_and_requirements_go_and_tests_docs_and_benchmarks_stay():
-    files = space_files("agent-reward-bench")
+    files = space_files(["agent-reward-bench"])
     assert {name.split("/")[0] for name in files} - {SITE} == {*PACKAGES, *BESIDE}
     for needed in (
         "space/static/style.css", "space/templates/frame/head.html",
@@ -46,8 +46,8 @@ def test_the_documentation_goes_where_it_was_built_with_the_suite_that_it_is_of(
     (checkout / "site" / "index.html").write_text("x")
     (checkout / "site" / "assets" / "docs.css").write_text("x")
     pages = {"site/index.html", "site/assets/docs.css"}
-    assert {name for name in space_files("agent-reward-bench", checkout) if "site" in name} == pages
-    assert not pages & space_files("sample", checkout).keys()
+    assert {name for name in space_files(["agent-reward-bench"], checkout) if "site" in name} == pages
+    assert not pages & space_files(["sample"], checkout).keys()
     assert is_ours("site/index.html")  # so that deleted pages are removed
 
 
@@ -55,7 +55,7 @@ def test_caches_and_hidden_files_are_passed_over(checkout):
     (checkout / "space" / "__pycache__").mkdir()
     (checkout / "space" / "__pycache__" / "app.cpython-311.pyc").write_bytes(b"x")
     (checkout / "space" / ".env").write_text("HF_TOKEN=hf_x")
-    assert len(space_files("sample", checkout)) == len(PACKAGES) + len(BESIDE)
+    assert len(space_files(["sample"], checkout)) == len(PACKAGES) + len(BESIDE)
 
 
 def test_what_nobody_knows_is_refused_by_name_all_at_once(checkout):
@@ -64,7 +64,7 @@ def test_what_nobody_knows_is_refused_by_name_all_at_once(checkout):
     (checkout / "space" / "link.csv").symlink_to(checkout / "LICENSE")
     (checkout / "requirements.txt").unlink()
     with pytest.raises(PublishError) as refused:
-        space_files("sample", checkout)
+        space_files(["sample"], checkout)
     for name in ("space/records.sqlite", "arb/weights.pkl", "space/link.csv", "requirements.txt"):
         assert f"{name}: " in str(refused.value)
 
@@ -73,7 +73,7 @@ def test_a_suite_of_ones_own_goes_where_its_name_finds_it_and_nothing_beside_it(
     write_suite(tmp_path)
     (tmp_path / "small" / "labels.csv").write_text("not a file of a suite")
     (tmp_path / "small" / "guidelines.md").write_text("- Look at the end.")
-    files = space_files(tmp_path / "small", checkout)
+    files = space_files([tmp_path / "small"], checkout)
     own = {name for name in files if name.startswith("arb/core/suites/")}
     names = ("trajectories.csv", "suite.toml", "guidelines.md")
     assert own == {f"arb/core/suites/small/{name}" for name in names}
@@ -82,10 +82,10 @@ def test_a_suite_of_ones_own_goes_where_its_name_finds_it_and_nothing_beside_it(
 def test_a_suite_with_a_shipped_name_and_other_content_is_refused(tmp_path, checkout):
     folder = tmp_path / "sample"
     shutil.copytree(load_suite("sample").dev_labels_path.parent, folder)
-    space_files(folder, checkout)  # the same content is fine
+    space_files([folder], checkout)  # the same content is fine
     (folder / "trajectories.csv").write_text("trajectory_id,split\nwebarena/a/b,test\n")
     with pytest.raises(PublishError, match="a shipped suite has this name"):
-        space_files(folder, checkout)
+        space_files([folder], checkout)
 
 
 @pytest.fixture
@@ -175,7 +175,7 @@ def test_test_trajectories_without_answers_are_no_labels(guard, suite):
 
 def test_what_is_deployed_holds_no_label_and_the_recordings_annotations_would_be_found():
     suites = [load_suite(name) for name in ("agent-reward-bench", "sample", "localshop")]
-    files = space_files("agent-reward-bench")
+    files = space_files(["agent-reward-bench"])
     assert label_problems(files, suites, None) == []
     annotations = "dataset_script/sample/annotations.csv"
     assert annotations not in files

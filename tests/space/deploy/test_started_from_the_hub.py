@@ -43,7 +43,7 @@ def deployed(hub: HubServer, tmp_path) -> Path:
     hub.add_folder(DATA, SAMPLE_DATA)
     folder = tmp_path / "made" / "small"
     deployment = Deployment(SPACE, DATA, RECORDS, BOARD, "small", f"hub:{LABELS}", ("ada",))
-    files = checked_files(str(folder), load_suite(folder), Settings())
+    files = checked_files({str(folder): load_suite(folder)}, Settings())
     Deployer(HfApi(endpoint=hub.url, token=TOKEN)).deploy(deployment, files)
     snapshot_download(SPACE, repo_type="space", local_dir=tmp_path / "app", endpoint=hub.url, token=TOKEN)
     return tmp_path / "app"

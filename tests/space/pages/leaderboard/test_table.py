@@ -276,10 +276,10 @@ def test_the_usual_columns_are_no_choice_and_unknown_ones_are_refused(three):
 def test_the_only_benchmark_of_a_suite_has_no_column_of_its_own(three):
     def usual(*names):
         rows = []
-        for row in three.rows:
-            score = row.score("success")
+        for each in three.rows:
+            score = each.score("success")
             parts = dict.fromkeys(names, score["overall"])
-            rows.append(replace(row, labels={"success": {**score, "by_benchmark": parts}}))
+            rows.append(replace(each, labels={"success": {**score, "by_benchmark": parts}}))
         return set(options_of(board(*rows))["usual_columns"])
 
     assert "webarena" not in usual("webarena")
