@@ -84,6 +84,11 @@ class Trajectory:
         return "run" if self.step is self.part is None else "part" if self.step is None else "step"
 
     @property
+    def subsets(self) -> tuple[str, ...]:
+        """The names of the subsets that it belongs to, such as ``difficulty=hard``."""
+        return tuple("=".join(tag) for tag in self.tags)
+
+    @property
     def key(self) -> ItemKey:
         """The key of the item, which is equal for all spellings of its id."""
         return reading_key(self.trajectory_id), self.step, self.part

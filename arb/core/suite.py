@@ -200,13 +200,19 @@ class Suite:
         return MappingProxyType({reading_key(t.trajectory_id): t for t in self.trajectories})
 
     @cached_property
-    def steps(self) -> Mapping[str, tuple[str, ...]]:
-        """The steps of each run that the suite asks about, in order, by trajectory id."""
-        found: dict[str, list[str]] = {}
+    def _asked(self) -> Mapping[str, tuple[list[str], list[str]]]:
+        found: dict[str, tuple[list[str], list[str]]] = {}
         for item in self.parts:
+            steps, parts = found.setdefault(item.trajectory_id, ([], []))
             if item.step is not None:
-                found.setdefault(item.trajectory_id, []).append(item.step)
-        return MappingProxyType({trajectory_id: tuple(steps) for trajectory_id, steps in found.items()})
+                steps.append(item.step)
+            elif item.part is not None:
+                parts.append(item.part)
+        return found
+
+    def asked_in(self, trajectory_id: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the steps and the other parts of a run that the suite asks about, in order."""
+        return self._asked.get(trajectory_id, ((), ()))
 
     def find(self, trajectory_id: str) -> Trajectory | None:
         """Return the trajectory with an id, in any spelling, or None if the suite does not have it."""

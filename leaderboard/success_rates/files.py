@@ -7,6 +7,7 @@ from typing import Any, Literal
 from arb.core.ids import reading_key
 from arb.core.predictions.findings import Finding, error
 from arb.core.predictions.parser_pool import ReadResult
+from arb.core.suites.targets import NO_ANSWER, Target
 from leaderboard.success_rates.estimate import (
     AgentDifference,
     AgentEstimate,
@@ -170,6 +171,7 @@ def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: i
     return FilesDraw(runs, draw, tuple(finding.message for finding in findings))
 
 
-def labels_of(answers: Mapping[str, str]) -> dict[str, bool]:
-    """Return labels by trajectory id from the answers yes and no; any other answer gives no label."""
-    return {run: answer == "yes" for run, answer in answers.items() if answer in ("yes", "no")}
+def labels_of(answers: Mapping[str, str], outcome: Target) -> dict[str, bool]:
+    """Return whether each run succeeded, from answers to the outcome; Unsure gives no label."""
+    codes = {run: outcome.code(answer) for run, answer in answers.items()}
+    return {run: code == 1 for run, code in codes.items() if code != NO_ANSWER}

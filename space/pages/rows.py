@@ -54,6 +54,12 @@ def rated_target(suite: Suite) -> Target:
     return outcome_target(suite.targets) if suite.profile.serves("/rates") else suite.main_target
 
 
+def subset_titles(suite: Suite) -> dict[str, str]:
+    """Return the titles of the suite's subsets, by their names in addresses such as ``difficulty=hard``."""
+    names = sorted({name for run in suite.trajectories for name in run.subsets})
+    return {name: name.replace("=", ": ") for name in names}
+
+
 def ranked_by(target: Target) -> str:
     """Return what judges are ranked by on a target, in words: ``precision on side effect``."""
     return f"{metric_name(target.main_metric)} on {target.title.lower()}"

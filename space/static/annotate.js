@@ -70,7 +70,7 @@
   let stopped = false; // nothing more is sent, for example because another window has saved
   let current = -1;
   let confirmed = ""; // contradictions about which the annotator was already asked
-  const changes = []; // changes that `u` undoes: [question or "step", previous value, step of the question]
+  const changes = []; // changes that `u` undoes: [question, or null for the deciding step; previous value; step]
   const asked_steps = JSON.parse(form.dataset.askedSteps); // the steps that the suite asks about, as texts
   let of_steps = JSON.parse(form.dataset.steps); // answers about steps: {step: {question: value}}
   const step_questions = questions.filter((question) => question.hasAttribute("data-of-step"));
@@ -95,14 +95,23 @@
   const missing = () => run_questions.filter((question) => answer_of(question) === null);
   const is_answered = (one) => step_questions.every((question) => of_steps[one]?.[question.dataset.question]);
   const missing_steps = () => asked_steps.filter((one) => !is_answered(one));
-  const answers_before = Object.fromEntries(run_questions.map((question) => [question.dataset.question, answer_of(question)]));
+  const answers_before = new Map(run_questions.map((question) => [question, answer_of(question)]));
+
+  // Returns the answers about the run, and those about its named parts: {part: {question: value}}.
+  function answers_now() {
+    const [answers, parts] = [{}, {}];
+    for (const question of run_questions) {
+      const part = question.dataset.part;
+      (part === undefined ? answers : (parts[part] ??= {}))[question.dataset.question] = answer_of(question);
+    }
+    return { answers, ...(Object.keys(parts).length ? { parts } : {}) };
+  }
 
   function draft() {
     tick();
-    const answers = Object.fromEntries(run_questions.map((question) => [question.dataset.question, answer_of(question)]));
     const is_done = leaving === "done" || (leaving === null && was_done && !missing().length && !missing_steps().length);
     return {
-      item: token, answers, ...(asked_steps.length ? { steps: of_steps } : {}), comment: comment.value, flag: flag.value, step, seconds, is_done,
+      item: token, ...answers_now(), ...(asked_steps.length ? { steps: of_steps } : {}), comment: comment.value, flag: flag.value, step, seconds, is_done,
       is_skipped: leaving === "skipped", client, seen,
     };
   }
@@ -177,7 +186,9 @@
 
   function use(before) {
     for (const question of run_questions) {
-      for (const input of question.querySelectorAll("input")) input.checked = input.value === before.answers[question.dataset.question];
+      const part = question.dataset.part;
+      const answers = part === undefined ? before.answers : (before.parts?.[part] ?? {});
+      for (const input of question.querySelectorAll("input")) input.checked = input.value === answers[question.dataset.question];
     }
     of_steps = before.steps ?? {};
     show_asked();
@@ -240,15 +251,14 @@
       else say("There is nothing to undo");
       return;
     }
-    const [name, before, of_step] = changes.pop();
-    const question = questions.find((each) => each.dataset.question === name);
+    const [question, before, of_step] = changes.pop();
     if (of_step) {
-      set_step_answer(of_step, name, before);
+      set_step_answer(of_step, question.dataset.question, before);
       show_story_step(of_step);
       go_to(questions.indexOf(question));
     } else if (question) {
       for (const input of question.querySelectorAll("input")) input.checked = input.value === before;
-      answers_before[name] = before;
+      answers_before.set(question, before);
       confirmed = "";
       go_to(questions.indexOf(question));
     } else {
@@ -277,7 +287,7 @@
   function decide() {
     if (is_closed || stopped || !sections().length) return;
     const shown = number(story.querySelector(`.step[data-place="${story.dataset.place}"]`).dataset.num);
-    changes.push(["step", step]);
+    changes.push([null, step]);
     step = step === shown ? null : shown;
     show_step();
     change(150);
@@ -356,14 +366,14 @@
   function answered(question) {
     const name = question.dataset.question;
     const place = story.dataset.place;
-    const before = step_questions.includes(question) ? (of_steps[place]?.[name] ?? null) : answers_before[name];
+    const before = step_questions.includes(question) ? (of_steps[place]?.[name] ?? null) : answers_before.get(question);
     if (before === answer_of(question)) return;
     if (step_questions.includes(question)) {
-      changes.push([name, before, place]);
+      changes.push([question, before, place]);
       set_step_answer(place, name, answer_of(question));
     } else {
-      changes.push([name, before]);
-      answers_before[name] = answer_of(question);
+      changes.push([question, before]);
+      answers_before.set(question, answer_of(question));
     }
     confirmed = "";
     question.classList.remove("is-missing");

@@ -116,13 +116,11 @@
     URL.revokeObjectURL(link.href);
   });
 
-  const KEYS = { y: "yes", n: "no", u: "unsure" };
   form.addEventListener("keydown", (event) => {
     const run = event.target.closest(".drawn-run");
-    const value = KEYS[event.key];
-    if (!run || !value || event.metaKey || event.ctrlKey || event.altKey) return;
+    const field = run?.querySelector(`input[data-key="${CSS.escape(event.key)}"]`);
+    if (!field || event.metaKey || event.ctrlKey || event.altKey) return;
     event.preventDefault();
-    const field = run.querySelector(`input[value="${value}"]`);
     field.checked = true;
     field.dispatchEvent(new Event("change", { bubbles: true }));
     const next = runs()[runs().indexOf(run) + 1];

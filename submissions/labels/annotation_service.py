@@ -252,7 +252,7 @@ class AnnotationService(Actions):
         may have missed the response. Saving the same answers again adds no event, but skipping a trajectory
         again moves it to the end of the queue.
         """
-        body = draft.body(self.suite.targets, self.suite.steps.get(trajectory_id, ()))
+        body = draft.body(self.suite.targets, *self.suite.asked_in(trajectory_id))
         with self._changing() as (session, state):
             annotator = state.annotator_of(actor.name)
             if annotator is None or not state.is_assigned(trajectory_id, annotator):
@@ -311,7 +311,7 @@ class AnnotationService(Actions):
                         f"{name}, {each.person}: other answers are already recorded; remove this annotation"
                     )
                 try:
-                    asked = draft.body(self.suite.targets, self.suite.steps.get(name, ()))
+                    asked = draft.body(self.suite.targets, *self.suite.asked_in(name))
                     body = {"trajectory_id": name, "annotator": annotator, **asked}
                 except SubmissionError as problem:
                     problems.append(f"{name}, {each.person}: {problem}")

@@ -54,37 +54,45 @@ class Draft:
         Mapping[str, Mapping[str, str | None]],
         Field(description="The answers about steps, by the step's number and the question."),
     ] = field(default_factory=dict)
+    parts: Annotated[
+        Mapping[str, Mapping[str, str | None]],
+        Field(description="The answers about other parts, by the part's name and the question."),
+    ] = field(default_factory=dict)
 
     @property
     def answered_steps(self) -> dict[str, dict[str, str]]:
         """The answers about steps, without those that are missing."""
-        found = {}
-        for step, answers in self.steps.items():
-            if kept := {question: answer for question, answer in answers.items() if answer}:
-                found[step] = kept
-        return found
+        return _without_missing(self.steps)
+
+    @property
+    def answered_parts(self) -> dict[str, dict[str, str]]:
+        """The answers about other parts, without those that are missing."""
+        return _without_missing(self.parts)
 
     @property
     def content(self) -> tuple[object, ...]:
         """Everything but ``seconds`` and ``client``, without unanswered questions."""
         answers = {question: answer for question, answer in self.answers.items() if answer}
         texts = (self.comment.strip(), self.flag.strip())
-        return answers, self.answered_steps, *texts, self.is_done, self.step, self.is_skipped
+        about_parts = (self.answered_steps, self.answered_parts)
+        return answers, *about_parts, *texts, self.is_done, self.step, self.is_skipped
 
-    def body(self, questions: Sequence[Target] = (), steps: Sequence[str] = ()) -> dict[str, Any]:
+    def body(
+        self, questions: Sequence[Target] = (), steps: Sequence[str] = (), parts: Sequence[str] = ()
+    ) -> dict[str, Any]:
         """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
 
-        ``questions`` are those of the suite, by default those of the paper, and ``steps`` those of the run
-        that it asks about. Questions about other parts of a run are not asked.
+        ``questions`` are those of the suite, by default those of the paper, and ``steps`` and ``parts`` those
+        of the run that it asks about.
         """
         questions = questions or default_targets()
         about_runs = [question for question in questions if question.level == "run"]
-        if problems := self._problems(about_runs, [q for q in questions if q.level == "step"], steps):
+        if problems := self._problems(questions, {"step": steps, "part": parts}):
             raise SubmissionError("; ".join(problems))
         # Empty optional fields are left out of the event.
         more = {
-            "step": self.step, "steps": self.answered_steps, "flag": self.flag.strip(),
-            "is_skipped": self.is_skipped, "client": self.client,
+            "step": self.step, "steps": self.answered_steps, "parts": self.answered_parts,
+            "flag": self.flag.strip(), "is_skipped": self.is_skipped, "client": self.client,
         }  # fmt: skip
         return {
             "answers": {question.name: self.answers.get(question.name) for question in about_runs},
@@ -94,14 +102,22 @@ class Draft:
             **{name: value for name, value in more.items() if value or (name == "step" and value == 0)},
         }
 
-    def _problems(
-        self, questions: Sequence[Target], about_steps: Sequence[Target], steps: Sequence[str]
-    ) -> list[str]:
-        problems = _problems_of_answers(self.answers, questions, "answers")
-        if self.steps.keys() - set(steps):
-            problems.append("steps: a step is unknown; use the numbers of the suite's steps")
-        for step in steps:
-            problems += _problems_of_answers(self.steps.get(step, {}), about_steps, f"step {step}")
+    def _problems(self, questions: Sequence[Target], asked: Mapping[str, Sequence[str]]) -> list[str]:
+        """Return what is wrong; ``asked`` has the steps and the other parts of the run, by their level."""
+        about_runs = [question for question in questions if question.level == "run"]
+        problems = _problems_of_answers(self.answers, about_runs, "answers")
+        missing = [question.title for question in about_runs if not self.answers.get(question.name)]
+        given = {"step": self.answered_steps, "part": self.answered_parts}
+        for level, names in asked.items():
+            about = [question for question in questions if question.level == level]
+            if given[level].keys() - set(names):
+                spelled = "numbers" if level == "step" else "names"
+                problems.append(f"{level}s: a {level} is unknown; use the {spelled} of the suite's {level}s")
+            for name in names:
+                problems += _problems_of_answers(given[level].get(name, {}), about, f"{level} {name}")
+            left = [name for name in names if len(given[level].get(name, ())) < len(about)]
+            if left:
+                missing.append(f"{len(left)} of {len(names)} {level}s ({', '.join(left[:MOST_LISTED])})")
         if len(self.comment) > COMMENT_LENGTH:
             problems.append(f"comment: longer than {COMMENT_LENGTH:,} characters; shorten it")
         if not is_utf8(self.comment):
@@ -116,12 +132,17 @@ class Draft:
             problems.append(f"client: use up to {CLIENT_LENGTH} ASCII characters")
         if self.is_done and self.is_skipped:
             problems.append("is_skipped: a finished trajectory cannot be skipped")
-        missing = [question.title for question in questions if not self.answers.get(question.name)]
-        left = [step for step in steps if len(self.answered_steps.get(step, ())) < len(about_steps)]
-        missing += [f"{len(left)} of {len(steps)} steps ({', '.join(left[:MOST_LISTED])})"] if left else []
         if self.is_done and missing:
             problems.append(f"not answered yet: {', '.join(missing)}; choose an answer or Unsure")
         return problems
+
+
+def _without_missing(of_parts: Mapping[str, Mapping[str, str | None]]) -> dict[str, dict[str, str]]:
+    found = {}
+    for part, answers in of_parts.items():
+        if kept := {question: answer for question, answer in answers.items() if answer}:
+            found[part] = kept
+    return found
 
 
 def _problems_of_answers(
@@ -365,8 +386,8 @@ class DiscussionItem:
 def finished_annotations(state: AnnotationState, trajectory_id: str | None = None) -> tuple[Annotation, ...]:
     """Return the finished annotations of one or all trajectories, sorted by trajectory id and place.
 
-    The annotation of a run is followed by those of its steps. Answers to questions that the suite no longer
-    asks are left out, as are answers that it no longer allows.
+    The annotation of a run is followed by those of its steps and other parts. Answers to questions that the
+    suite no longer asks are left out, as are answers that it no longer allows.
     """
     ids = sorted({name for name, _ in state.saved}) if trajectory_id is None else [trajectory_id]
     asks_runs = any(question.level == "run" for question in state.questions)
@@ -381,24 +402,25 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
             for step, of_step in saved.answered_steps.items():
                 answers = _still_asked(state.questions, of_step)
                 found.append(Annotation(name, who, answers, at=saved.at, of_step=step))
+            for part, of_part in saved.answered_parts.items():
+                answers = _still_asked(state.questions, of_part)
+                found.append(Annotation(name, who, answers, at=saved.at, of_part=part))
     return tuple(found)
 
 
 def drafts_of(annotations: Iterable[Annotation]) -> list[tuple[Annotation, Draft]]:
-    """Return each person's annotations of a run and its steps as one finished draft, with the first of them.
-
-    Raises SubmissionError for annotations of other parts of a run.
-    """
+    """Return each person's annotations of a run and its parts as one draft, with the first of them."""
     grouped: dict[tuple[str, str | None], list[Annotation]] = {}
     for each in annotations:
-        if each.of_part is not None:
-            raise SubmissionError(f"{each.item_name}: only answers about runs and steps can be imported")
         grouped.setdefault((each.trajectory_id, each.person), []).append(each)
     found = []
     for rows in grouped.values():
-        run = next((row for row in reversed(rows) if row.of_step is None), Annotation(rows[0].trajectory_id))
+        of_run = [row for row in rows if row.level == "run"] or [Annotation(rows[0].trajectory_id)]
+        run = of_run[-1]
         steps = {row.of_step: row.answers for row in rows if row.of_step is not None}
-        found.append((rows[0], Draft(run.answers, run.comment, run.seconds or 0.0, True, steps=steps)))
+        parts = {row.of_part: row.answers for row in rows if row.of_part is not None}
+        draft = Draft(run.answers, run.comment, run.seconds or 0.0, True, steps=steps, parts=parts)
+        found.append((rows[0], draft))
     return found
 
 

@@ -61,3 +61,25 @@ def write_step_suite(folder: Path, targets: str = FINAL + STEP) -> Path:
         (folder / name).write_text("\n".join(lines) + "\n")
     load_suite(folder)
     return folder
+
+
+PART = """
+[[targets]]
+name = "met"
+title = "Requirement"
+text = "Is it met?"
+level = "part"
+answers = [{ value = "yes", title = "Yes" }, { value = "no", title = "No" }]
+"""
+PARTS = {STUBBORN: ("R1", "R2"), OTHER: ("R1",)}
+
+
+def write_part_suite(folder: Path) -> Path:
+    """Write a suite that asks about the final outcome and about named parts of two runs, without labels."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "suite.toml").write_text(TOML + FINAL + PART)
+    rows = "".join(f"{run},{split}\n" for run, split in SPLITS.items())
+    (folder / "trajectories.csv").write_text(f"trajectory_id,split\n{rows}")
+    items = "".join(f"{run},{part}\n" for run, parts in PARTS.items() for part in parts)
+    (folder / "items.csv").write_text(f"trajectory_id,part\n{items}")
+    return folder

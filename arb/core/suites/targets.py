@@ -153,6 +153,16 @@ class Target:
         return self.name not in RELEASED_ANSWERS
 
     @property
+    def noun(self) -> str:
+        """What pages call an item that the target asks about."""
+        return "trajectory" if self.level == "run" else self.level
+
+    @property
+    def nouns(self) -> str:
+        """What pages call several items."""
+        return "trajectories" if self.level == "run" else f"{self.level}s"
+
+    @property
     def is_outcome(self) -> bool:
         """Whether this is a binary question about whole runs, such as whether the run succeeded."""
         return self.type == "binary" and self.level == "run"

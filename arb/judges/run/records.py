@@ -153,7 +153,7 @@ def prediction_rows(
             yield row
             row = {"trajectory_id": record["trajectory_id"]}
         answers = record["answer"].get("steps", {})
-        for step in suite.steps.get(record["trajectory_id"], ()):
+        for step in suite.asked_in(record["trajectory_id"])[0]:
             found = answers.get(step, {})
             yield row | {"step": step} | {name: found.get(name) for name in asked}
             row = {"trajectory_id": record["trajectory_id"]}

@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 
 from arb.core.ids import reading_key
 from arb.core.predictions.findings import Finding, error
+from arb.core.suites.targets import AnswerChoice, Target
 from leaderboard.success_rates.estimate import LEAST_LABELS
 from leaderboard.success_rates.files import FilesDraw, FilesEstimate, labels_of
 from leaderboard.success_rates.runs import RunTexts
@@ -42,7 +43,6 @@ PATH: Final = "/my-agent"
 TITLE, TEMPLATE = "How good is my agent?", "agent/my_agent.html"
 N_LABELS: Final = 30
 OFFERED: Final = (10, 20, 30, 60, 100)
-ANSWERS: Final = (("yes", "Yes"), ("no", "No"), ("unsure", "Unsure"))
 LONGEST_TEXT: Final = 4_000
 """The most characters of a goal or an answer that the page shows."""
 NO_LABELS: Final = "no file of labels was chosen. Choose one, or draw runs and label them on this page."
@@ -114,15 +114,23 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
     return found.errors or {**estimates, "crashed": found.crashed}
 
 
+def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
+    """Return each answer with the first letter of its title as its key, or with its own if letters repeat."""
+    letters = {each.title[:1].lower() for each in outcome.choices if each.title[:1].isalnum()}
+    are_distinct = len(letters) == len(outcome.choices)
+    return [(each, each.title[:1].lower() if are_distinct else each.key) for each in outcome.choices]
+
+
 def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     router = APIRouter()
     files = FileEstimates(services.submissions, services.uploads)
     drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
+    rated = rated_target(services.submissions.suite)
     fixed = {
-        "main": rated_target(services.submissions.suite),
+        "main": rated,
         "agent_title": agent_title,
         "counts_offered": [(f"{n} runs of each agent", n) for n in OFFERED],
-        "answers": ANSWERS,
+        "answers": answers_with_keys(rated),
         "least": LEAST_LABELS,
         "most": MOST_IN_PLACE,
         "steps_path": STEPS,
@@ -165,7 +173,7 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
             if step != "labels" or not is_same:
                 return answer({**chosen, "sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")})
             ended = files.crashed_among(made.runs.ids if made.runs else (), crashed)
-            own = view_results(made.estimate(labels_of(sent), ended))
+            own = view_results(made.estimate(labels_of(sent, rated), ended))
             return answer({**chosen, "sheet": view_sheet(made, runs), "own": own})
 
         return await run_in_threadpool(labelled)

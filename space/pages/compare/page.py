@@ -1,20 +1,25 @@
 """The page ``/compare``, which shows whether one judge is better than another, and on which benchmarks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from typing import Any, Final
 
+import numpy as np
 from fastapi import APIRouter, Request, Response
 
 from arb.core.console import percent
 from arb.core.suites.targets import Target, scored
 from arb.core.vocabulary import BENCHMARK_TITLES, is_low, metric_name
 from leaderboard.board.board import Board, BoardRow
+from leaderboard.board.rows import parts_of
 from leaderboard.compare import FEWEST, MOST, Comparison, Entrant, Pair, compare
+from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import compared_metrics
 from leaderboard.paper.published import SECOND_ANNOTATOR
-from leaderboard.report import verdicts_of
+from leaderboard.report import score_verdicts, verdicts_of
+from leaderboard.score import Score
 from space.pages.compare.view import (
     Ensembles,
     favours,
@@ -26,7 +31,7 @@ from space.pages.compare.view import (
     view_comparison,
     view_dev_ensembles,
 )
-from space.pages.rows import in_order, ranked_rows
+from space.pages.rows import in_order, ranked_rows, subset_titles
 from space.services import Services
 from space.verdicts import JudgeVerdicts
 from space.web.cells import (
@@ -55,6 +60,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         QueryParam("judges", "many", []),
         QueryParam("label", "one", suite.main_target.name, tuple(targets)),
         QueryParam("figure", "one", "", tuple(known)),
+        QueryParam("subset", "one", "", ("", *subset_titles(suite))),
     )
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
@@ -63,11 +69,12 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         board = services.submissions.records.board()
         rows = [row for row in map(board.row, chosen["judges"]) if row is not None]
         n_absent = len(chosen["judges"]) - len(rows)
-        label, metrics = chosen["label"], metrics_of(targets[chosen["label"]])
+        label, subset = chosen["label"], chosen["subset"]
+        metrics = metrics_of(targets[label])
         metric = chosen["figure"] if chosen["figure"] in metrics else next(iter(metrics))
 
         def values() -> Mapping[str, Any]:
-            found = _values(services, board, rows, label, metric)
+            found = _values(services, board, rows, label, metric, subset)
             if n_absent:
                 found["notices"].insert(0, f"Judges left out because they are not on the board: {n_absent}.")
             return {
@@ -75,12 +82,14 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
                 "label": label,
                 "main": suite.main_target.name,
                 "metric": metric,
+                "subset": subset,
+                "subsets": [("All", ""), *((title, name) for name, title in subset_titles(suite).items())],
                 "judges": choices_of(board),
                 "unknown": unknown,
             }
 
         version = services.verdicts.version
-        key = (board.key, version, label, metric, n_absent, *(row.id for row in rows), *unknown)
+        key = (board.key, version, label, metric, subset, n_absent, *(row.id for row in rows), *unknown)
         return pages.cached(request, key, "compare/page.html", "Compare", PATH, values)
 
     return router
@@ -93,18 +102,26 @@ def metrics_of(target: Target) -> dict[str, str]:
 
 
 def _values(
-    services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str
+    services: Services, board: Board, rows: Sequence[BoardRow], label: str, metric: str, subset: str
 ) -> dict[str, Any]:
     """Return the template's values; if fewer than two rows are chosen, the best judges are added."""
-    target = board.target(label)
+    service, verdicts, target = services.submissions, services.verdicts, board.target(label)
     metrics = metrics_of(target)
-    answering = [row for row in rows if row.labels.get(label)]
-    notices = _notices(rows, answering, target)
+
+    def has_figures(row: BoardRow) -> bool:
+        score = row.labels.get(label)
+        if score and subset:
+            return subset in parts_of(verdicts.with_figures(row), label, "by_subset")
+        return bool(score)
+
+    answering = [row for row in rows if has_figures(row)]
+    notices = _notices(rows, answering, target, subset)
     compared = answering[:MOST]
     is_example = len(compared) < FEWEST
     if is_example:
-        compared = examples(board, label, compared, services.verdicts.are_known)
-        if answering:
+        ranked = [row for row, _ in ranked_rows(board, label) if has_figures(row)]
+        compared = examples(ranked, compared, verdicts.are_known)
+        if answering and len(compared) >= FEWEST:
             others = ", ".join(distinct_names(compared)[1:])
             notices.append(f"Only one judge was chosen. It is compared with {others}.")
     common = {
@@ -119,13 +136,16 @@ def _values(
     }
     if len(compared) < FEWEST:
         return {**common, "heading": QUESTION, "found": None}
-    service, verdicts = services.submissions, services.verdicts
     labels = service.labels_for_public_figures()
     entrants = []
     for row in compared:
         column = verdicts.for_row(row) if labels is not None else None
         answers = verdicts_of(column.verdicts, label) if column else None
         entrants.append(Entrant(verdicts.with_figures(row), answers))
+    if subset:
+        chosen = [subset in item.subsets for item in labels.trajectories] if labels is not None else []
+        labels = labels.only(np.array(chosen)) if labels is not None else None
+        entrants = [entrant_on(each, labels, np.array(chosen), label, subset) for each in entrants]
     found = compare(entrants, labels, label, metric)
     view = view_comparison(found, target)
     names = view["names"]
@@ -138,7 +158,10 @@ def _values(
         **view,
         "heading": heading,
         "sentences": [
-            (pair_sentence(found, pair, names), board_sentence(board, found, pair, names))
+            (
+                pair_sentence(found, pair, names, target.noun),
+                "" if subset else board_sentence(board, found, pair, names),
+            )
             for pair in found.against_first()
         ],
         "letters": "ABCDE",
@@ -152,9 +175,10 @@ def _values(
         "p_value": p_value,
         "basis": f"{basis_sentence(found)} {noise_on_board(compared, label)}".strip(),
         "has_human": any(entrant.row.id == SECOND_ANNOTATOR for entrant in found.entrants),
-        "ensemble_words": vote_sentence(found, names),
-        "dev_ensembles": _dev_ensembles(verdicts, compared, names, label),
+        "ensemble_words": vote_sentence(found, names, target.noun),
+        "dev_ensembles": None if subset else _dev_ensembles(verdicts, compared, names, label),
         "labels_are_public": service.suite.labels_are_public,
+        "target": target,
     }
 
 
@@ -171,15 +195,30 @@ def _dev_ensembles(
     return view_dev_ensembles(list(carried), list(carried.values()), labels, label)
 
 
+def entrant_on(
+    entrant: Entrant, labels: LabelSet | None, chosen: np.ndarray, label: str, subset: str
+) -> Entrant:
+    """Return an entrant with its figures and verdicts on a subset; ``labels`` are those of the subset.
+
+    If its verdicts are not known, there are only the overall figures that the board has of the subset.
+    """
+    row = entrant.row
+    if labels is None or entrant.verdicts is None:
+        overall = parts_of(row, label, "by_subset")[subset]
+        score: Score = {**row.score(label), "overall": overall, "by_benchmark": {}, "by_agent": {}}
+        return Entrant(replace(row, labels={**row.labels, label: score}), None)
+    verdicts = entrant.verdicts[chosen]
+    score = score_verdicts(verdicts, labels, label)
+    return Entrant(replace(row, labels={**row.labels, label: score}), verdicts)
+
+
 def examples(
-    board: Board,
-    label: str,
+    ranked: Sequence[BoardRow],
     chosen: Sequence[BoardRow] = (),
     has_verdicts: Callable[[BoardRow], bool] = lambda row: row.provenance == "scored",
 ) -> list[BoardRow]:
     """Return up to three rows for an example: the chosen ones, then the best, those with verdicts first."""
-    ranked = [row for row, _ in ranked_rows(board, label)]
-    ranked.sort(key=lambda row: not has_verdicts(row))
+    ranked = sorted(ranked, key=lambda row: not has_verdicts(row))
     names = {row.judge for row in chosen}
     return [*chosen, *_best_of_each(row for row in ranked if row.judge not in names)][:EXAMPLE_SIZE]
 
@@ -192,13 +231,15 @@ def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
     return list(best.values())
 
 
-def _notices(rows: Sequence[BoardRow], answering: Sequence[BoardRow], target: Target) -> list[str]:
-    notices = []
+def _notices(
+    rows: Sequence[BoardRow], answering: Sequence[BoardRow], target: Target, subset: str
+) -> list[str]:
+    within = f", {subset.replace('=', ': ')}" if subset else ""
+    notices = [f"Only the {target.nouns} of a subset are compared{within}."] if subset else []
     silent = [short_name(row) for row in rows if row not in answering]
     if silent:
-        notices.append(
-            f"Left out because they give no verdicts on {target.title.lower()}: {', '.join(silent)}."
-        )
+        on = target.title.lower() + within
+        notices.append(f"Left out because they give no verdicts on {on}: {', '.join(silent)}.")
     if len(answering) > MOST:
         notices.append(f"{len(answering)} judges were chosen; the first {MOST} are compared.")
     return notices
@@ -225,7 +266,7 @@ def _digits(unit: int) -> int:
     return 1 if unit == 100 else 2
 
 
-def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
+def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str], noun: str = "trajectory") -> str:
     """Return which judge is better overall and on which benchmarks, or why the data cannot tell."""
     first, second = names[pair.first], names[pair.second]
     figure, value, interval = metric_name(found.figure), pair.overall.value, pair.overall.interval
@@ -235,7 +276,7 @@ def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str]) -> str:
     if value is None:
         return f"{first} and {second} cannot be compared by {figure}: it is undefined for one of them."
     if pair.runs is not None and pair.runs.agreement.percent == 1:
-        return f"{first} and {second} gave the same verdict on every trajectory."
+        return f"{first} and {second} gave the same verdict on every {noun}."
     unit, points_word = unit_of(found.figure), " points" if unit_of(found.figure) == 100 else ""
     if interval is None:
         side = "above" if value >= 0 else "below"
@@ -323,7 +364,7 @@ def basis_sentence(found: Comparison) -> str:
     return f"Of {len(pairs)} pairs, {paired} {are} compared on the same tasks (filled dots). {how}"
 
 
-def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
+def vote_sentence(found: Comparison, names: Sequence[str], noun: str = "trajectory") -> str:
     """Return a sentence on what is gained if all judges must say yes; empty if there are no ensembles."""
     if not found.votes:
         return ""
@@ -334,7 +375,7 @@ def vote_sentence(found: Comparison, names: Sequence[str]) -> str:
         if cell["precision"] is not None
     ]
     if unanimous["precision"] is None or not known:
-        return "There is no trajectory on which all judges say yes."
+        return f"There is no {noun} on which all judges say yes."
     precision, name, recall = max(known, key=lambda judge: judge[0])
     gained = 100 * (unanimous["precision"] - precision)
     lost = 0.0

@@ -16,7 +16,6 @@ from leaderboard.score import Cell, metric_of
 from space.pages.rows import in_order, overall_of
 from space.web.cells import Axis, distinct_names, metric_cell
 
-OVERALL: Final = "All trajectories"
 GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLES}
 
 
@@ -53,7 +52,7 @@ def view_comparison(found: Comparison, target: Target) -> dict[str, Any]:
         benchmarks |= parts_of(row, found.label, "by_benchmark").keys()
     names = distinct_names(rows)
     others = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
-    groups = _groups(found)
+    groups = _groups(found, target)
     return {
         "found": found,
         "names": names,
@@ -75,9 +74,10 @@ def _difference_axis(groups: Sequence[ForestGroup]) -> Axis:
     return Axis.around(values)
 
 
-def _groups(found: Comparison) -> tuple[ForestGroup, ...]:
+def _groups(found: Comparison, target: Target) -> tuple[ForestGroup, ...]:
     against = found.against_first()
-    groups = [ForestGroup(OVERALL, "overall", tuple((pair, pair.overall, False) for pair in against))]
+    overall = tuple((pair, pair.overall, False) for pair in against)
+    groups = [ForestGroup(f"All {target.nouns}", "overall", overall)]
     for kind, titles in GROUP_TITLES.items():
         for cell in in_order({name for pair in against for name in getattr(pair, kind)}, titles):
             lines = tuple(

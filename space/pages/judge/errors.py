@@ -29,6 +29,7 @@ from leaderboard.errors import (
     tags_to_csv,
 )
 from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.rows import subset_titles
 from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.parts import wrong_items
 from space.services import Services
@@ -65,6 +66,9 @@ class ErrorFilter:
         str, Query(max_length=60, description="Errors with this tag that you may see, or untagged.")
     ] = ""
     right: Annotated[str, Query(max_length=120, description="Errors where this other judge is right.")] = ""
+    subset: Annotated[
+        str, Query(max_length=200, description="A subset of the suite, such as difficulty=hard.")
+    ] = ""
 
 
 @dataclass(frozen=True)
@@ -144,6 +148,8 @@ def queue_page(
     found = []
     for error in every:
         if right is not None and error.trajectory_id not in right:
+            continue
+        if wanted.subset and wanted.subset not in places[error.trajectory_id][1].subsets:
             continue
         tags_of_it = of_error.get(error.trajectory_id, [])
         if _is_wanted(error, wanted, reader.visible(tags_of_it), is_tagged=bool(tags_of_it)):
@@ -444,6 +450,7 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             wanted=wanted,
             kinds=list(KINDS.items()),
             agent_titles=AGENT_TITLES,
+            subsets=subset_titles(service.suite),
             has_dataset=verdicts.has_dataset,
             suite=service.suite.name,
             is_official=service.suite.name == OFFICIAL,

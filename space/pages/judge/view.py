@@ -72,7 +72,7 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
     apart = [board.rows[board.places[other]] for other in (rank and rank.separated_from) or ()]
     human = board.row(SECOND_ANNOTATOR)
     reference = overall_of(human, label) if human else None
-    sections: list[Section] = [("", (("All trajectories", found["overall"], {}),))]
+    sections: list[Section] = [("", ((f"All {target.nouns}", found["overall"], {}),))]
     for group, heading, titles in _GROUPS:
         cells = parts_of(row, label, f"by_{group}")
         lines = ((titles.get(name, name), cells[name], {group: name}) for name in in_order(cells, titles))

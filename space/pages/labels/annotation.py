@@ -128,11 +128,13 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
     tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
     task = next((task for task in tasks if task.trajectory_id == trajectory_id), None)
     token = reader.token(trajectory_id)
+    asked_steps, asked_parts = suite.asked_in(trajectory_id)
     return {
         **story_values(story, API, step, item=token),
         "step_address": lambda place: link_to(PATH, item=token, step=place if place > 1 else ""),
         "suite": suite,
-        "asked_steps": suite.steps.get(trajectory_id, ()),
+        "asked_steps": asked_steps,
+        "asked_parts": asked_parts,
         "contradictions": contradictions_of(suite),
         "token": token,
         "task": task,
@@ -161,7 +163,7 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
             items = discussion_items(reader.state, reader.annotator, False)
             n_open = sum(bool(each.open) for each in items)
             values = {**view_queue(reader), "reader": reader, "n_open": n_open}
-            values |= {"questions": suite.targets, "steps": suite.steps}
+            values |= {"questions": suite.targets, "asked_in": suite.asked_in}
             return pages.answer("labels/queue.html", "Annotate", PATH, **values)
         try:
             trajectory_id = reader.named(item, id)
@@ -256,5 +258,6 @@ def _task(reader: AnnotatorContext, trajectory_id: str) -> AssignedTask:
 def _answers_response(saved: SavedAnswers | None) -> dict[str, Any]:
     draft = saved or Draft()
     names = ("comment", "seconds", "is_done", "step", "flag", "is_skipped")
-    found = {name: getattr(draft, name) for name in names} | {"steps": draft.answered_steps}
+    found = {name: getattr(draft, name) for name in names}
+    found |= {"steps": draft.answered_steps, "parts": draft.answered_parts}
     return {"answers": dict(draft.answers), **found, "saved": saved.sequence if saved else 0}

@@ -67,7 +67,7 @@ def _first(row: BoardRow, target: Target, figure: str) -> str:
         return ""
     return (
         f"{short_name(row)} leads on {target.title.lower()}: when it says yes, it is right about "
-        f"{round(100 * cell['precision'])} of 100 trajectories, and it misses "
+        f"{round(100 * cell['precision'])} of 100 {target.nouns}, and it misses "
         f"{round(100 * (1 - cell['recall']))} of 100 positives."
     )
 
@@ -100,7 +100,7 @@ def _human(board: Board, target: Target) -> str:
     metric = target.main_metric
     value = metric_text(metric_of(cell, metric), metric)
     return (
-        f"A second expert, scored like a judge against the first on {cell['n']} trajectories, reaches a "
+        f"A second expert, scored like a judge against the first on {cell['n']} {target.nouns}, reaches a "
         f"{metric_name(metric)} of {value}{' %' if unit_of(metric) == 100 else ''}: even people do not agree "
         "more than that."
     )

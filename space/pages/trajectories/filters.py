@@ -1,20 +1,19 @@
 """Finds the trajectories that a URL selects, and lists them: each task with its runs side by side."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import groupby
+from math import inf
 from typing import Any, Final
-from urllib.parse import parse_qs
 
 from arb.core.suites.targets import UNSURE, Target, main_target
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
-from space.pages.trajectories.index import Index, TrajectoryEntry, VoteCounts, Votes
-from space.web.query import link_to
+from space.pages.trajectories.dataset import OpenedDataset
+from space.pages.trajectories.index import TrajectoryEntry, VoteCounts, Votes
+from space.web.paging import Page
+from space.web.query import QueryParam, choices_in, link_to
 
 PATH: Final = "/trajectories"
-LONGEST_TEXT: Final = 300
-LONGEST_QUERY: Final = 8_000
-_NOT_NARROWING: Final = ("suite", "sort", "page")
 
 Outcome = tuple[str, str, str | None]
 """The title of a filter by what experts said, the name of a target, and the answer (None: unsure)."""
@@ -77,32 +76,19 @@ class TrajectoriesQuery:
     search: str = ""
     sort: str = "task"
     page: int = 1
-
-    @classmethod
-    def of_query(cls, query: str, known: Mapping[str, Collection[str]]) -> "TrajectoriesQuery":
-        """Return the choice in a query string; an invalid value (see `refused`) becomes the default.
-
-        ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` accept any text.
-        """
-        parameters = parameters_in(query)
-        found = {name: parameters[name] for name in known if parameters.get(name) in known[name]}
-        found |= {name: parameters[name] for name in ("task", "search") if name in parameters}
-        number = parameters.get("page", "")
-        page = int(number) if number.isascii() and number.isdigit() and len(number) < 7 else 1
-        return cls(**found, page=max(1, page))
+    subset: str = ""
 
     def address(self, **changes: Any) -> str:
         """Return the address of the list for this choice with some changes; defaults are left out."""
-        chosen = {field.name: getattr(self, field.name) for field in fields(self)} | changes
-        defaults = {field.name: field.default for field in fields(self)}
+        chosen = asdict(self) | changes
         return link_to(
-            PATH, **{name: value for name, value in chosen.items() if value != defaults.get(name, "")}
+            PATH, **{name: value for name, value in chosen.items() if value != _DEFAULTS.get(name, "")}
         )
 
     @property
     def narrowed(self) -> bool:
         """Whether the list is filtered by anything but the suite; order and page do not count."""
-        return any(getattr(self, field.name) for field in fields(self) if field.name not in _NOT_NARROWING)
+        return self != TrajectoriesQuery(suite=self.suite, sort=self.sort, page=self.page)
 
     def unfiltered(self) -> str:
         """Return the address of the whole list, in the chosen order."""
@@ -112,30 +98,27 @@ class TrajectoriesQuery:
         return TrajectoriesQuery(suite=self.suite, benchmark=benchmark, task=task).address()
 
 
-def parameters_in(query: str) -> dict[str, str]:
-    """Return the first value of each parameter in a query string, cut to ``LONGEST_TEXT``."""
-    found = parse_qs(query[:LONGEST_QUERY])
-    return {name: values[0].strip()[:LONGEST_TEXT] for name, values in found.items()}
+_DEFAULTS: Final = asdict(TrajectoriesQuery())
 
 
-def refused(query: str, known: Mapping[str, Collection[str]]) -> list[str]:
-    """Return the names of the query parameters with invalid values."""
-    parameters = parameters_in(query)
-    return [name for name in known if parameters.get(name) and parameters[name] not in known[name]]
+def read_choice(query: str, known: Mapping[str, Collection[str]]) -> tuple[TrajectoriesQuery, list[str]]:
+    """Return the choice in a query string, and the names of the parameters with invalid values.
+
+    ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` accept any text.
+    """
+    controls = [QueryParam(name, "one", _DEFAULTS[name], tuple(known[name])) for name in known]
+    controls += [QueryParam(name, "text", "") for name in ("task", "search")]
+    controls.append(QueryParam("page", "number", 1, low=1, high=999_999))
+    values, refused = choices_in(query, controls)
+    values |= {name: values[name].strip() for name in ("task", "search")}
+    return TrajectoriesQuery(**values | {"page": int(values["page"])}), refused
 
 
-def known_values(
-    suites: Collection[str], index: Index, targets: Sequence[Target]
-) -> dict[str, Collection[str]]:
+def known_values(opened: OpenedDataset, suites: Collection[str]) -> dict[str, Collection[str]]:
     """Return the valid values of each parameter that is chosen from a list."""
-    return {
-        "suite": suites,
-        **{name: index.values(name) for name in ("split", "benchmark", "agent")},
-        "outcome": outcomes_of(targets).keys(),
-        "length": LENGTHS.keys(),
-        "judges": AGREEMENTS.keys(),
-        "sort": SORTS.keys(),
-    }
+    found = {name: ("", *values) for name, values in opened.index.values.items() if name != "task"}
+    found |= {"suite": ("", *suites), "outcome": ("", *outcomes_of(opened.targets))}
+    return {**found, "length": ("", *LENGTHS), "judges": ("", *AGREEMENTS), "sort": tuple(SORTS)}
 
 
 def choose(
@@ -145,8 +128,28 @@ def choose(
     targets: Sequence[Target],
 ) -> list[TrajectoryEntry]:
     words = choice.search.casefold().split()
-    is_all = not choice.narrowed
-    found = [entry for entry in entries if is_all or _is_chosen(entry, choice, vote_counts, words, targets)]
+    main = main_target(targets)
+    fields = {name: getattr(choice, name) for name in ("split", "benchmark", "agent", "task")}
+    wanted = {name: value for name, value in fields.items() if value}
+    _, asked, answer = outcomes_of(targets).get(choice.outcome, ("", "", None))
+    _, shortest, longest = LENGTHS.get(choice.length, ("", 0, inf))
+    agreement = AGREEMENTS.get(choice.judges)
+
+    def is_chosen(entry: TrajectoryEntry) -> bool:
+        if any(getattr(entry, name) != value for name, value in wanted.items()):
+            return False
+        if choice.subset and choice.subset not in entry.subsets:
+            return False
+        if asked and (entry.labels is None or entry.labels.get(asked) != answer):
+            return False
+        if not shortest <= entry.n_actions <= longest:
+            return False
+        if agreement and not agreement[1](entry, vote_counts.votes(entry.trajectory_id), main):
+            return False
+        text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold() if words else ""
+        return all(word in text for word in words)
+
+    found = list(filter(is_chosen, entries)) if choice.narrowed else list(entries)
     if choice.sort == "longest":
         found.sort(key=lambda entry: -entry.n_actions)
     elif choice.sort == "shortest":
@@ -154,33 +157,6 @@ def choose(
     elif choice.sort == "disagreement":
         found.sort(key=lambda entry: -vote_counts.votes(entry.trajectory_id).disagreement)
     return found
-
-
-def _is_chosen(
-    entry: TrajectoryEntry,
-    choice: TrajectoriesQuery,
-    vote_counts: VoteCounts,
-    words: Sequence[str],
-    targets: Sequence[Target],
-) -> bool:
-    for name in ("split", "benchmark", "agent", "task"):
-        wanted = getattr(choice, name)
-        if wanted and getattr(entry, name) != wanted:
-            return False
-    if choice.outcome:
-        _, name, answer = outcomes_of(targets)[choice.outcome]
-        if entry.labels is None or entry.labels.get(name) != answer:
-            return False
-    if choice.length:
-        _, low, high = LENGTHS[choice.length]
-        if not low <= entry.n_actions <= high:
-            return False
-    if choice.judges:
-        is_agreed = AGREEMENTS[choice.judges][1]
-        if not is_agreed(entry, vote_counts.votes(entry.trajectory_id), main_target(targets)):
-            return False
-    text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold() if words else ""
-    return all(word in text for word in words)
 
 
 def _most_are_wrong(entry: TrajectoryEntry, votes: Votes, main: Target) -> bool:
@@ -195,54 +171,37 @@ PAGE_SIZE: Final = 24
 
 
 def browse_values(
-    index: Index,
-    choice: TrajectoriesQuery,
-    vote_counts: VoteCounts,
-    suites: Collection[str],
-    version: str,
-    targets: Sequence[Target],
+    opened: OpenedDataset, choice: TrajectoriesQuery, vote_counts: VoteCounts, suites: Collection[str]
 ) -> dict[str, Any]:
-    """Return the values of ``browse.html`` for a choice; a page number past the end means the last page.
-
-    ``tasks`` has the runs on the page, in one list per task.
-    """
-    found = choose(index.entries, choice, vote_counts, targets)
-    n_pages = max(1, -(-len(found) // PAGE_SIZE))
-    page = min(choice.page, n_pages)
-    on_page = found[(page - 1) * PAGE_SIZE : page * PAGE_SIZE]
-    by_task = groupby(on_page, key=lambda entry: (entry.benchmark, entry.task, entry.split))
+    """Return the values of ``browse.html`` for a choice; ``tasks`` has the runs on the page, per task."""
+    page = Page.of(choose(opened.index.entries, choice, vote_counts, opened.targets), choice.page, PAGE_SIZE)
+    by_task = groupby(page.items, key=lambda entry: (entry.benchmark, entry.task, entry.split))
     return {
-        "choice": replace(choice, page=page),
-        "fields": _fields(index, vote_counts, suites, targets),
-        "main": main_target(targets),
-        "targets": targets,
-        "task_names": index.values("task"),
+        "opened": opened,
+        "choice": replace(choice, page=page.number),
+        "fields": _fields(opened, vote_counts, suites),
         "tasks": [list(runs) for _, runs in by_task],
         "vote_counts": vote_counts,
-        "version": version,
-        "n_found": len(found),
-        "n_all": len(index.entries),
-        "labels_on": index.labels_on,
-        "n_pages": n_pages,
+        "page": page,
         "agent_title": agent_title,
     }
 
 
 def _fields(
-    index: Index, vote_counts: VoteCounts, suites: Collection[str], targets: Sequence[Target]
+    opened: OpenedDataset, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
     """Return the form's controls as (name, label, options); the control without options takes any text."""
-    only = "" if "test" in index.labels_on else " (dev)"
+    values = opened.index.values
+    only = "" if "test" in opened.index.labels_on else " (dev)"
     agreements = {name: title for name, (title, _) in AGREEMENTS.items()}
     agreements["wrong"] += only
+    outcomes = {name: title for name, (title, _, _) in outcomes_of(opened.targets).items()}
     every = {
-        "split": ("Split", {name: name.capitalize() for name in index.values("split")}),
-        "benchmark": (
-            "Benchmark",
-            {name: BENCHMARK_TITLES.get(name, name) for name in index.values("benchmark")},
-        ),
-        "agent": ("Agent", {name: agent_title(name) for name in index.values("agent")}),
-        "outcome": (f"Experts say{only}", {name: each[0] for name, each in outcomes_of(targets).items()}),
+        "split": ("Split", {name: name.capitalize() for name in values["split"]}),
+        "benchmark": ("Benchmark", {name: BENCHMARK_TITLES.get(name, name) for name in values["benchmark"]}),
+        "agent": ("Agent", {name: agent_title(name) for name in values["agent"]}),
+        "subset": ("Subset", {name: name.replace("=", ": ") for name in values["subset"]}),
+        "outcome": (f"Experts say{only}", outcomes),
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
         "judges": ("Judges", agreements),
     }

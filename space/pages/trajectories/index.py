@@ -44,19 +44,19 @@ class TrajectoryEntry:
     goal: str
     n_actions: int
     labels: Labels | None
+    subsets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Index:
-    """The entries in the order of their tasks, so that the runs of one task are next to each other."""
+    """The entries in the order of their tasks, so that the runs of one task are next to each other.
+
+    ``values`` has the distinct values of each of LISTED, in the order of the entries, and the subsets.
+    """
 
     entries: tuple[TrajectoryEntry, ...]
     by_id: Mapping[str, TrajectoryEntry] = field(repr=False)
-    _values: Mapping[str, tuple[str, ...]] = field(repr=False)
-
-    def values(self, name: str) -> tuple[str, ...]:
-        """Return the distinct values of one of LISTED, in the order of the entries, without empty ones."""
-        return self._values[name]
+    values: Mapping[str, tuple[str, ...]] = field(repr=False)
 
     @cached_property
     def labels_on(self) -> frozenset[str]:
@@ -87,6 +87,7 @@ def build_index(dataset: PublishedDataset, suite: Suite | None) -> Index:
     for name in LISTED:
         distinct = dict.fromkeys(getattr(entry, name) for entry in entries)
         values[name] = tuple(filter(None, distinct))
+    values["subset"] = tuple(sorted({name for entry in entries for name in entry.subsets}))
     return Index(tuple(entries), {entry.trajectory_id: entry for entry in entries}, values)
 
 
@@ -109,6 +110,7 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
         goal=row["goal"] or "",
         n_actions=max(0, (row["n_steps"] or 0) - 1),
         labels=labels_of(row) if has_labels else None,
+        subsets=known.subsets if known else (),
     )
 
 

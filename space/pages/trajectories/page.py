@@ -29,16 +29,16 @@ from space.pages.trajectories.filters import (
     browse_values,
     choose,
     known_values,
-    parameters_in,
-    refused,
+    read_choice,
 )
 from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
-from space.pages.trajectories.index import Index, TrajectoryEntry
+from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.parts import wrong_parts
 from space.pages.trajectories.story import StoryStep
 from space.pages.trajectories.verdicts import JudgeVerdict, link_steps, reasoning_in
 from space.web.frame import PageFrame, render
-from space.web.query import link_to
+from space.web.http_errors import NO_STORE
+from space.web.query import LONGEST_QUERY, QueryParam, choices_in, link_to
 from space.web.responses import CachedResponse
 
 FOR_GOOD = "public, max-age=31536000, immutable"
@@ -78,54 +78,48 @@ class Fragment:
     title: str = ""
 
 
-def story_id(query: str) -> str:
-    return parameters_in(query).get("id", "")
-
-
-def browse_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the list of trajectories with its filters, without tasks that the reader has to annotate."""
-    try:
-        opened = explorer.of_suite(parameters_in(query).get("suite", ""))
-        choice = _choice(explorer, opened, query)
-        suites = [dataset.suite for dataset in explorer.datasets()]
-        counts = explorer.vote_counts(opened)
-    except TrajectoriesUnavailable:
-        return _problem(503, *UNAVAILABLE)
-    html = render(
-        "trajectories/browse.html",
-        **browse_values(_visible(opened, blind), choice, counts, suites, opened.version, opened.targets),
-        is_sample=opened.is_sample,
-        has_pictures="screenshot" in opened.modalities,
-        unknown=refused(query, known_values(suites, opened.index, opened.targets)),
-        is_blind=bool(blind),
-    )
-    return Fragment(Markup(html))
-
-
-def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the trajectory that a query names, at its step, with its neighbours in the filtered list.
-
-    Return only a message with the status 403 if the reader still has to annotate the trajectory.
-    """
-    trajectory_id = story_id(query)
+def trajectories_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
+    """Return the list of trajectories, or the one that a query names, or a message why it cannot be shown."""
+    trajectory_id = _parameters(query)["id"]
     if blind.hides(trajectory_id):
         return _problem(403, "You have not annotated this trajectory yet.", IN_YOUR_QUEUE)
     try:
-        opened = explorer.holding(trajectory_id)
-        choice = _choice(explorer, opened, query)
-        votes = explorer.vote_counts(opened)
-        chosen = choose(_visible(opened, blind).entries, choice, votes, opened.targets)
-        story = explorer.story(trajectory_id)
+        return (_story if trajectory_id else _list)(explorer, query, blind)
     except KeyError:
         return _problem(404, *UNKNOWN)
     except TrajectoriesUnavailable:
         return _problem(503, *UNAVAILABLE)
-    parameters, entry = parameters_in(query), story.entry
-    opened_judge = next((each for each in story.judges if each.key == parameters.get("judge")), None)
-    place = next((place for place, each in enumerate(chosen) if each is entry), None)
+
+
+def _parameters(query: str) -> dict[str, str]:
+    names = ("id", "suite", "judge", "step")
+    return choices_in(query, [QueryParam(name, "text", "", max_length=LONGEST_QUERY) for name in names])[0]
+
+
+def _list(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
+    """Return the list of trajectories with its filters, without tasks that the reader has to annotate."""
+    opened = explorer.of_suite(_parameters(query)["suite"])
+    suites = [dataset.suite for dataset in explorer.datasets()]
+    choice, refused = _choice(explorer, opened, query)
+    values = browse_values(_visible(opened, blind), choice, explorer.vote_counts(opened), suites)
+    html = render("trajectories/browse.html", **values, unknown=refused, is_blind=bool(blind))
+    return Fragment(Markup(html))
+
+
+def _story(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
+    """Return the trajectory that a query names, at its step, with its neighbours in the filtered list."""
+    parameters = _parameters(query)
+    trajectory_id = parameters["id"]
+    opened = explorer.holding(trajectory_id)
+    choice, _ = _choice(explorer, opened, query)
+    votes = explorer.vote_counts(opened)
+    chosen = choose(_visible(opened, blind).index.entries, choice, votes, opened.targets)
+    story = explorer.story(trajectory_id)
+    opened_judge = next((each for each in story.judges if each.key == parameters["judge"]), None)
+    place = next((place for place, each in enumerate(chosen) if each is story.entry), None)
     html = render(
         "trajectories/story.html",
-        **story_values(story, "/api", parameters.get("step", ""), trajectory_id=trajectory_id),
+        **story_values(story, "/api", parameters["step"], trajectory_id=trajectory_id),
         choice=choice,
         runs=[run for run in story.runs if not blind.hides(run.trajectory_id)],
         number=None if place is None else place + 1,
@@ -138,9 +132,10 @@ def story_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL)
         errors_address=_errors_address(explorer, opened, story.entry),
         wrong_parts=wrong_parts(story.parts),
         opened_judge=opened_judge,
-        opened_reasoning=_reasoning(explorer, entry, opened_judge),
+        opened_reasoning=_reasoning(explorer, story.entry, opened_judge),
     )
-    return Fragment(Markup(html), title=" · ".join(filter(None, (agent_title(entry.agent), entry.task))))
+    title = " · ".join(filter(None, (agent_title(story.entry.agent), story.entry.task)))
+    return Fragment(Markup(html), title=title)
 
 
 def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, Any]:
@@ -198,16 +193,17 @@ def _errors_address(
     return lambda row_id: link_to("/errors", judge=row_id, split=entry.split)
 
 
-def _visible(opened: OpenedDataset, blind: BlindItems) -> Index:
-    index = opened.index
-    return replace(index, entries=blind.without_tasks(index.entries)) if blind else index
+def _visible(opened: OpenedDataset, blind: BlindItems) -> OpenedDataset:
+    if not blind:
+        return opened
+    return replace(opened, index=replace(opened.index, entries=blind.without_tasks(opened.index.entries)))
 
 
-def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> TrajectoriesQuery:
-    """Return the choice in a query; its ``suite`` is empty for the default dataset."""
+def _choice(explorer: Explorer, opened: OpenedDataset, query: str) -> tuple[TrajectoriesQuery, list[str]]:
+    """Return the choice in a query, and its invalid parameters. The default dataset has no ``suite``."""
     suites = [dataset.suite for dataset in explorer.datasets()]
-    choice = TrajectoriesQuery.of_query(query, known_values(suites, opened.index, opened.targets))
-    return replace(choice, suite="" if opened.suite == explorer.of_suite().suite else opened.suite)
+    choice, refused = read_choice(query, known_values(opened, suites))
+    return replace(choice, suite="" if opened.suite == suites[0] else opened.suite), refused
 
 
 def _problem(status: int, title: str, advice: str) -> Fragment:
@@ -222,9 +218,8 @@ def build_trajectories_router(
 
     @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
     def trajectories(request: Request) -> Response:
-        query, blind = request.url.query, blind_items(request)
-        make = story_fragment if story_id(query) else browse_fragment
-        part = make(explorer, query, blind)
+        blind = blind_items(request)
+        part = trajectories_fragment(explorer, request.url.query, blind)
         if part.status != 200 or blind:
             return pages.answer(TEMPLATE, part.title or TITLE, PATH, part.status, part=part)
         return pages.cached(request, part.html, TEMPLATE, part.title or TITLE, PATH, lambda: {"part": part})
@@ -237,26 +232,33 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
     router = APIRouter()
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
-    @router.get(STEPS, include_in_schema=False)
-    def steps(request: Request, trajectory_id: Id) -> Response:
-        """Return the steps of a run, without verdicts and labels, to be shown on another page."""
+    def answer(request: Request, trajectory_id: str, make: Callable[[], str]) -> Response:
+        """Return HTML about a run, or a text that says why it cannot be shown."""
         if blind_items(request).hides(trajectory_id):
-            return PlainTextResponse(IN_YOUR_QUEUE, 403, {"Cache-Control": "no-store"})
+            return PlainTextResponse(IN_YOUR_QUEUE, 403, NO_STORE)
         try:
-            story = explorer.blind_story(trajectory_id)
+            return CachedResponse.of(make().encode(), HTML).answer(request)
         except KeyError:
             return PlainTextResponse("There is no such trajectory.", status_code=404)
         except TrajectoriesUnavailable:
             return PlainTextResponse("The dataset cannot be read now.", status_code=503)
-        values = story_values(story, "/api", "", trajectory_id=trajectory_id)
-        html = render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_TEXT)
-        return CachedResponse.of(html.encode(), HTML).answer(request)
+
+    @router.get(STEPS, include_in_schema=False)
+    def steps(request: Request, trajectory_id: Id) -> Response:
+        """Return the steps of a run, without verdicts and labels, to be shown on another page."""
+
+        def make() -> str:
+            story = explorer.blind_story(trajectory_id)
+            values = story_values(story, "/api", "", trajectory_id=trajectory_id)
+            return render("trajectories/steps.html", **values, shown=_ends(story.steps), longest=LONGEST_TEXT)
+
+        return answer(request, trajectory_id, make)
 
     @router.get("/api/parts", summary="The steps and other parts of a run: labels and answers of judges")
     def parts(request: Request, trajectory_id: Id) -> JSONResponse:
         """Return those that the suite asks about. Hidden labels are left out, with the answers to them."""
         if blind_items(request).hides(trajectory_id):
-            return JSONResponse({"error": IN_YOUR_QUEUE}, 403, {"Cache-Control": "no-store"})
+            return JSONResponse({"error": IN_YOUR_QUEUE}, 403, NO_STORE)
         if explorer.served.find(trajectory_id) is None:
             return _error(404, "there is no such trajectory")
         found = [asdict(part) for part in explorer.parts(trajectory_id)]
@@ -264,17 +266,12 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
-        if blind_items(request).hides(trajectory_id):
-            return PlainTextResponse(IN_YOUR_QUEUE, 403, {"Cache-Control": "no-store"})
-        try:
+        def make() -> str:
             text = reasoning_in(explorer.reasoning(trajectory_id, judge) or "")
-            entry = explorer.holding(trajectory_id).index.by_id[trajectory_id]
-        except KeyError:
-            return PlainTextResponse("There is no such trajectory.", status_code=404)
-        except TrajectoriesUnavailable:
-            return PlainTextResponse("The dataset cannot be read now.", status_code=503)
-        html = render("trajectories/reasoning.html", text=link_steps(text, entry, judge))
-        return CachedResponse.of(html.encode(), HTML).answer(request)
+            entry = explorer.holding(trajectory_id).entry(trajectory_id)
+            return render("trajectories/reasoning.html", text=link_steps(text, entry, judge))
+
+        return answer(request, trajectory_id, make)
 
     return router
 

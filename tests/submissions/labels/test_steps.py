@@ -20,7 +20,7 @@ from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import Draft, discussion_items
 from tests.submissions.conftest import invoke
 from tests.submissions.labels.conftest import ADA, BOB, EVE, GRACE
-from tests.support.step_suite import FINAL, OTHER, STEP, STUBBORN, write_step_suite
+from tests.support.step_suite import FINAL, OTHER, STEP, STUBBORN, write_part_suite, write_step_suite
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_a_file_of_steps_is_imported_as_one_annotation_of_the_run(annotation):
     half = [Annotation(OTHER, "bob", {"final": "1"}), Annotation(OTHER, "bob", {"move": "1"}, of_step="1")]
     with pytest.raises(SubmissionError, match=r"1 of 2 steps \(2\)"):
         annotation.import_answers(half, GRACE)
-    with pytest.raises(SubmissionError, match="part a: only answers about runs and steps"):
-        annotation.import_answers([Annotation(OTHER, "bob", {}, of_part="a")], GRACE)
+    with pytest.raises(SubmissionError, match="parts: a part is unknown"):
+        annotation.import_answers([Annotation(OTHER, "bob", {"move": "1"}, of_part="a")], GRACE)
 
 
 def test_files_keep_what_answers_are_about(annotation):
@@ -156,3 +156,47 @@ def test_commands_import_files_of_steps_and_export_no_form_that_cannot_ask_about
     assert "1 annotations recorded; 0 were already recorded" in done.output
     again = run("import", str(tmp_path / "ada.csv"), "--format", "csv")
     assert "0 annotations recorded; 1 were already recorded" in again.output
+
+
+@pytest.fixture
+def parts(tmp_path) -> AnnotationService:
+    """Ada has STUBBORN, which has the parts R1 and R2."""
+    suite = write_part_suite(tmp_path / "parts")
+    settings = Settings(
+        suite=str(suite), state_dir=tmp_path / "state", data_dir=tmp_path / "none", labels="records"
+    )
+    found = AnnotationService(SubmissionsApp(settings))
+    found.invite("ada", GRACE)
+    found.assign_trajectories([STUBBORN], 0.0, 1, GRACE)
+    return found
+
+
+def test_named_parts_are_annotated_like_steps_and_their_answers_become_labels(parts):
+    done = partial(Draft, {"final": "1"}, is_done=True)
+    with pytest.raises(SubmissionError, match=r"not answered yet: 1 of 2 parts \(R2\)"):
+        parts.save(STUBBORN, done(parts={"R1": {"met": "yes"}}), 0, ADA)
+    for wrong, problem in (
+        ({"R3": {"met": "yes"}}, "parts: a part is unknown"),
+        ({"R1": {"met": "secret"}}, "part R1, met: use one of no, yes, unsure"),
+        ({"R1": {"final": "1"}}, "part R1: a question is unknown; the questions are met"),
+    ):
+        with pytest.raises(SubmissionError, match=problem) as refused:
+            parts.save(STUBBORN, Draft(parts=wrong), 0, ADA)
+        assert "secret" not in str(refused.value)
+    answers = done(parts={"R1": {"met": "yes"}, "R2": {"met": "no"}})
+    saved = parts.save(STUBBORN, answers, 0, ADA)
+    assert parts.save(STUBBORN, answers, saved, ADA) == saved  # the same answers add no event
+    parts.publish(GRACE, "first round")
+    labels = parts.service.labels.test
+    items = zip(labels.trajectories, labels.primary["met"].tolist(), strict=True)
+    met = {item.part: code for item, code in items if item.trajectory_id == STUBBORN and item.part}
+    assert met == {"R1": 1, "R2": 0}
+
+
+def test_a_file_of_parts_is_imported_as_one_annotation_of_the_run(parts):
+    rows = [Annotation(OTHER, "ada", {"final": "1"}), Annotation(OTHER, "ada", {"met": "no"}, of_part="R1")]
+    assert parts.import_answers(rows, GRACE) == 1
+    (saved,) = parts.now().saved.values()
+    assert (saved.is_done, dict(saved.answers), saved.answered_parts) == (
+        True, {"final": "1"}, {"R1": {"met": "no"}},
+    )  # fmt: skip

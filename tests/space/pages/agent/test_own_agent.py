@@ -7,17 +7,19 @@ import pytest
 
 from arb.core.settings import Settings
 from arb.core.suite import load_suite
+from arb.core.suites.targets import default_targets
 from leaderboard.success_rates.files import labels_of
 from leaderboard.success_rates.runs import RunTexts, read_texts
 from space.__main__ import _settings_of_source
 from space.estimates import MOST_IN_PLACE
+from space.pages.agent.own_agent import answers_with_keys
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
 from tests.space.pages.agent.test_success_rates import estimates_in
 from tests.space.pages.conftest import page_at
 from tests.support.crashing_logs import write_crashing_logs
 from tests.support.space_app import local_client
-from tests.support.submissions import assert_nothing_was_written
+from tests.support.submissions import assert_nothing_was_written, settings_for, write_suite
 
 
 def csv_of(agent: str, n: int) -> bytes:
@@ -117,7 +119,32 @@ def test_unsure_is_no_label_and_too_few_labels_are_said(service):
     answer = client.post("/my-agent", files=verdicts_of(), data=form)
     assert estimates_in(answer.text)["my-agent"][0] == "9 of 40"
     assert "9 of 40 runs have a label; label 10 or more" in shown_text(answer.text)
-    assert labels_of({"a": "yes", "b": "no", "c": "unsure", "d": ""}) == {"a": True, "b": False}
+    outcome = default_targets()[0]
+    assert labels_of({"a": "yes", "b": "no", "c": "unsure", "d": ""}, outcome) == {"a": True, "b": False}
+
+
+def test_the_answers_are_those_of_the_target_with_a_key_each(tmp_path):
+    assert [key for _, key in answers_with_keys(default_targets()[0])] == ["y", "n", "u"]
+    words = '[[targets]]\nname = "{}"\ntitle = "Solved"\ntext = "Solved?"\nvalues = [{}]\npositive = ["{}"]\n'
+    folder = write_suite(tmp_path)
+    target = words.format("solved", '"done", "failed", "unclear"', "done")
+    (folder / "suite.toml").write_text(f'labels = "public"\n{target}')
+    service = SubmissionsApp(settings_for(tmp_path, tmp_path / "state", labels="none"))
+    rows = [f"own/a/{i},{'done' if i % 4 == 0 else 'failed'}" for i in range(40)]
+    files = {"verdicts": ("judge.csv", "\n".join(["trajectory_id,solved", *rows]).encode())}
+    client = local_client(service)
+    page = client.post("/my-agent", files=files, data={"step": "draw", "n_labels": 12}).text
+    # Two titles begin with u, so the keys are the places of the answers.
+    assert "Press 1 for done, 2 for failed, 3 for unclear and 4 for unsure" in shown_text(page)
+    found = re.findall(r'name="label-0" value="([^"]*)" data-key="([^"]*)"', page)
+    assert found == [("done", "1"), ("failed", "2"), ("unclear", "3"), ("unsure", "4")]
+    drawn = drawn_in(page)
+    is_done = [int(run.rpartition("/")[2]) % 4 == 0 for run in drawn]
+    answers = {f"label-{i}": "done" if done else "unclear" for i, done in enumerate(is_done)}
+    form = {"step": "labels", "n_labels": 12, "drawn": key_in(page), **answers}
+    shown = estimates_in(client.post("/my-agent", files=files, data=form).text)["a"]
+    # Unclear is not positive, as failed: the judge is right on every drawn run, and 10 of 40 are done.
+    assert (shown[0], shown[1], shown[3][:4]) == ("12 of 40", "25.0", "25.0")
 
 
 def test_labels_of_another_draw_are_not_used_and_the_page_says_so(service):

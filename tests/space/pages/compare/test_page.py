@@ -102,18 +102,13 @@ def test_the_default_prefers_judges_with_verdicts(public):
     board = service.records.board()
     printed = [replace(row, provenance="published", id=f"paper/{row.judge}") for row in board.rows[:1]]
     renamed = [replace(row, judge=f"{row.judge} of a paper") for row in printed]
-    assert [row.judge for row in examples(replace(board, rows=(*renamed, *board.rows)), "success")] == [
-        "Alpha", "Beta", "Gamma"
-    ]  # fmt: skip
+    assert [row.judge for row in examples([*renamed, *board.rows])] == ["Alpha", "Beta", "Gamma"]
 
 
 def test_one_choice_is_compared_with_the_first_of_the_board(public):
     service, ids = public
-    found = examples(
-        service.records.board(),
-        "success",
-        [next(r for r in service.records.board().rows if r.id == ids["Gamma"])],
-    )
+    board = service.records.board()
+    found = examples(board.ranking("success"), [board.row(ids["Gamma"])])
     assert [row.judge for row in found] == ["Gamma", "Alpha", "Beta"]
     text = shown_text(page_of(service, [ids["Gamma"]]))
     assert "Only one judge was chosen. It is compared with Alpha (tree), Beta (tree)." in text

@@ -14,7 +14,7 @@ from arb.core.suite import load_suite
 from space.pages.labels.disputes import dispute_form
 from space.pages.trajectories.dataset import Explorer
 from space.pages.trajectories.labels import Expert
-from space.pages.trajectories.page import story_fragment
+from space.pages.trajectories.page import trajectories_fragment
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text, tags_and_attributes
 from tests.support.space_app import MAINTAINER, local_client, signed_in
@@ -234,7 +234,7 @@ def sample_explorer(tmp_path_factory) -> Explorer:
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_the_form_stands_on_the_page_of_a_trajectory(sample_explorer, split):
     run = next(entry for entry in sample_explorer.of_suite().index.entries if entry.split == split)
-    html = story_fragment(sample_explorer, f"id={run.trajectory_id}").html
+    html = trajectories_fragment(sample_explorer, f"id={run.trajectory_id}").html
     assert 'action="/api/disputes"' in html
     assert f'data-then="/disputes?trajectory_id={run.trajectory_id}"' in html
     assert ("(labelled:" in html) == (split == "dev")
@@ -243,4 +243,4 @@ def test_the_form_stands_on_the_page_of_a_trajectory(sample_explorer, split):
 def test_there_is_no_form_where_another_suite_is_served(service):
     explorer = Explorer(service.settings, service)  # it shows the sample beside the suite of the tests
     run = explorer.of_suite("sample").index.entries[0]
-    assert "/api/disputes" not in story_fragment(explorer, f"id={run.trajectory_id}&suite=sample").html
+    assert "/api/disputes" not in trajectories_fragment(explorer, f"id={run.trajectory_id}&suite=sample").html

@@ -12,6 +12,7 @@ from space.pages.trajectories.filters import (
     TrajectoriesQuery,
     choose,
     outcomes_of,
+    read_choice,
 )
 from space.pages.trajectories.index import Labels, TrajectoryEntry, VoteCounts, Votes
 
@@ -79,6 +80,16 @@ def test_lengths_meet_without_a_gap(length, expected):
     assert names(entries, TrajectoriesQuery(length=length)) == [str(n) for n in expected]
 
 
+def test_a_subset_chooses_its_runs_also_together_with_an_agent():
+    entries = [
+        entry("one", subsets=("difficulty=hard", "length=long")),
+        entry("two", subsets=("difficulty=easy",)),
+        entry("three", subsets=("difficulty=hard",), agent="b"),
+    ]
+    assert names(entries, TrajectoriesQuery(subset="difficulty=hard")) == ["one", "three"]
+    assert names(entries, TrajectoriesQuery(subset="difficulty=hard", agent="b")) == ["three"]
+
+
 VOTES = {
     "all": Votes(yes=3), "none": Votes(no=2, silent=1), "split": Votes(yes=2, no=4),
     "one-off": Votes(yes=9, no=1), "alone": Votes(yes=1),
@@ -132,7 +143,7 @@ def test_an_address_is_read_as_it_was_written():
     )
     path, query = choice.address().split("?")
     assert path == "/trajectories"
-    assert TrajectoriesQuery.of_query(query, KNOWN) == choice
+    assert read_choice(query, KNOWN)[0] == choice
 
 
 def test_defaults_are_left_out_of_the_address():
@@ -143,12 +154,12 @@ def test_defaults_are_left_out_of_the_address():
 
 def test_a_query_of_very_many_fields_is_read_as_far_as_it_may_reach():
     query = "split=dev&" + "x=1&" * 5_000 + "agent=a"
-    assert TrajectoriesQuery.of_query(query, KNOWN) == TrajectoriesQuery(split="dev")
+    assert read_choice(query, KNOWN)[0] == TrajectoriesQuery(split="dev")
 
 
 @given(st.text(max_size=400))
 def test_no_query_breaks_the_reading_of_it(query):
-    choice = TrajectoriesQuery.of_query(query, KNOWN)
+    choice = read_choice(query, KNOWN)[0]
     assert choice.page >= 1
     assert len(choice.search) <= 300
 
@@ -160,7 +171,7 @@ def test_no_query_breaks_the_reading_of_it(query):
 )
 def test_any_text_survives_the_address(search, task, page):
     choice = TrajectoriesQuery(search=search, task=task, page=page)
-    assert TrajectoriesQuery.of_query(choice.address().partition("?")[2], KNOWN) == choice
+    assert read_choice(choice.address().partition("?")[2], KNOWN)[0] == choice
 
 
 def test_narrowed_tells_whether_anything_is_left_out():
