@@ -9,7 +9,6 @@ from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,6 @@ from arb.core.cache import ByteCache
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Codes, Predictions
 from arb.core.suite import OFFICIAL
-from dataset_script.schema import LABEL_COLUMNS
 from leaderboard.board.board import BoardRow
 from leaderboard.board.rows import with_verdict_scores
 from leaderboard.hard import FAMILIES, FEWEST_FAMILIES, family_of
@@ -26,7 +24,7 @@ from leaderboard.report import score_report
 from leaderboard.score import Score
 from space.pages.rows import is_best
 from space.pages.trajectories.dataset import Explorer, OpenedDataset, TrajectoriesUnavailable
-from space.pages.trajectories.index import RULE_BASED, TrajectoryEntry, labels_of
+from space.pages.trajectories.index import TrajectoryEntry, judgments_in, labels_of
 from space.pages.trajectories.verdicts import MOST_JUDGES, judge_names, reasoning_in
 from space.web.cells import short_name
 from submissions.app import SubmissionsApp
@@ -250,7 +248,7 @@ class JudgeVerdicts:
         places = {item.trajectory_id: place for place, item in enumerate(items) if item.level == "run"}
         columns: dict[str, dict[str, Codes]] = {}
         judged: dict[str, set[int]] = {}
-        for row in _judgments(opened, split):
+        for row in judgments_in(opened.dataset, split):
             place = places.get(row["trajectory_id"])
             if place is None:
                 continue
@@ -271,16 +269,3 @@ class JudgeVerdicts:
             verdicts = Predictions(ids, answers)
             found[judge] = JudgeColumn(judge, name, verdicts, dataset_name, self.target.name, is_complete)
         return found
-
-
-def _judgments(opened: OpenedDataset, split: str) -> list[dict[str, Any]]:
-    """Return the judgments of a split, with the rule-based verdict from `rewards` if no judgment has it."""
-    dataset = opened.dataset
-    rows: list[dict[str, Any]] = []
-    if split in dataset.splits("judgments"):
-        rows += dataset.table("judgments", split, ["trajectory_id", "judge", *LABEL_COLUMNS]).to_pylist()
-    has_rules = any(row["judge"] == RULE_BASED for row in rows)
-    if not has_rules and split in dataset.splits("rewards"):
-        rewards = dataset.table("rewards", split, ["trajectory_id", "rule_based"]).to_pylist()
-        rows += [{**row, "judge": RULE_BASED, LABEL_COLUMNS[0]: row["rule_based"]} for row in rewards]
-    return rows

@@ -10,7 +10,7 @@ import pytest
 from arb.core.judge_info import declare
 from leaderboard.paper.published_files import read_published_files
 from space.pages.trajectories.dataset import Explorer
-from space.verdicts import JudgeVerdicts, _judgments
+from space.verdicts import JudgeVerdicts
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from tests.space.conftest import shown_text
@@ -159,9 +159,9 @@ def verdicts_of(service, carried=None, monkeypatch=None) -> JudgeVerdicts:
     """Return the verdicts of the Space, with ``carried`` as the dataset's judgments on test, if any."""
     found = JudgeVerdicts(service, Explorer(service.settings, service))
     if carried is not None:
-        opened = SimpleNamespace(version="v1", suite=service.suite.name)
+        opened = SimpleNamespace(version="v1", suite=service.suite.name, dataset=None)
         monkeypatch.setattr(JudgeVerdicts, "_dataset", lambda self: opened)
-        monkeypatch.setattr(f"{_judgments.__module__}._judgments", lambda *_: carried)
+        monkeypatch.setattr("space.verdicts.judgments_in", lambda *_: carried)
     return found
 
 

@@ -28,7 +28,7 @@ from leaderboard.errors import (
     error_queue,
     tags_to_csv,
 )
-from space.pages.labels.access import IN_YOUR_QUEUE, BlindItems
+from space.pages.labels.access import IN_YOUR_QUEUE
 from space.pages.rows import subset_titles
 from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.parts import wrong_items
@@ -36,6 +36,7 @@ from space.services import Services
 from space.verdicts import JudgeColumn
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, RequestBody, recorded, require_open
+from space.web.paging import Page
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
 from submissions.records.statuses import error_tags
@@ -71,21 +72,18 @@ class ErrorFilter:
     ] = ""
 
 
-@dataclass(frozen=True)
-class TagReader:
+class ErrorReader:
     """A reader of errors and tags; ``account`` is None if nobody is signed in.
 
     Readers see nothing about a trajectory that they still have to annotate. They see other people's tags of
     an error only after tagging it themselves, so that the first tag does not influence the second.
     """
 
-    account: str | None
-    blind: BlindItems
-
-    @classmethod
-    def of(cls, request: Request, services: Services) -> "TagReader":
+    def __init__(self, request: Request, services: Services) -> None:
         actor = services.access.known_actor(request)
-        return cls(actor.name if actor else None, services.access.blind_items(request))
+        self.account = actor.name if actor else None
+        self.blind = services.access.blind_items(request)
+        self._suite, self._verdicts = services.submissions.suite, services.verdicts
 
     def visible(self, tags: Sequence[ErrorTag]) -> list[ErrorTag]:
         """Return the tags that this reader may see."""
@@ -97,157 +95,100 @@ class TagReader:
             and (self.account is None or (tag.judge, tag.trajectory_id) in own)
         ]
 
+    def errors_of(self, column: JudgeColumn, split: str) -> list[WrongVerdict]:
+        """Return a judge's errors on the main target that the reader may see, the clearest first.
 
-def errors_of(
-    services: Services, column: JudgeColumn, split: str, blind: BlindItems
-) -> tuple[WrongVerdict, ...]:
-    """Return a judge's errors on the main target, the clearest first, except those hidden from the reader.
+        If the target is not an outcome, there are none; wrong steps and parts are listed apart.
+        """
+        labels = self._verdicts.labels(split)
+        if labels is None or not self._verdicts.target.is_outcome:
+            return []
+        judges = self._verdicts.by_judge(split).values()
+        others = [other.answers for other in judges if other.judge != column.judge]
+        every = error_queue(self._suite, labels, column.target, column.answers, others)
+        return [error for error in every if not self.blind.hides(error.trajectory_id)]
 
-    If the target is not an outcome, there are none; wrong steps and parts are listed apart.
-    """
-    labels = services.verdicts.labels(split)
-    if labels is None or not services.verdicts.target.is_outcome:
-        return ()
-    others = [
-        other.answers for other in services.verdicts.by_judge(split).values() if other.judge != column.judge
-    ]
-    every = error_queue(services.submissions.suite, labels, column.target, column.answers, others)
-    return tuple(error for error in every if not blind.hides(error.trajectory_id))
+    def wrong_parts_of(self, column: JudgeColumn, split: str) -> list[tuple[Trajectory, str]]:
+        """Return the steps and parts on which a judge is wrong, with the target's title."""
+        labels = self._verdicts.labels(split)
+        every = wrong_items(self._suite, labels, column.verdicts) if labels is not None else ()
+        return [(item, target.title) for item, target in every if not self.blind.hides(item.trajectory_id)]
 
+    def queue_page(
+        self, column: JudgeColumn, split: str, wanted: ErrorFilter, number: int, tags: Sequence[ErrorTag]
+    ) -> dict[str, Any]:
+        """Return the template's values for one page of a judge's errors.
 
-def wrong_parts_of(
-    services: Services, column: JudgeColumn, split: str, blind: BlindItems
-) -> list[tuple[Trajectory, str]]:
-    """Return the steps and parts on which a judge is wrong, with the target's title; no hidden ones."""
-    labels, suite = services.verdicts.labels(split), services.submissions.suite
-    every = wrong_items(suite, labels, column.verdicts) if labels is not None else ()
-    return [(item, target.title) for item, target in every if not blind.hides(item.trajectory_id)]
+        ``counts`` (by kind) and ``n_tagged`` cover the whole split. In a line, ``entry`` is None if the
+        trajectory cannot be shown, and ``n_later`` counts tags that the reader sees only after tagging the
+        error. Lines of which nothing but the verdict is known are ``is_bare`` and come last.
+        """
+        every = self.errors_of(column, split)
+        of_error: dict[str, list[ErrorTag]] = {}
+        for tag in current_tags(tag for tag in tags if tag.judge == column.judge):
+            of_error.setdefault(tag.trajectory_id, []).append(tag)
+        places = {run.trajectory_id: (place, run) for place, run in enumerate(self._suite.split(split))}
+        right = self._right_ids(wanted.right, split)
 
+        def told_of(error: WrongVerdict) -> tuple[TrajectoryEntry | None, str]:
+            place, run = places[error.trajectory_id]
+            return self._verdicts.entry(run), self._verdicts.reasoning(column, run, place)
 
-def queue_page(
-    services: Services,
-    column: JudgeColumn,
-    split: str,
-    wanted: ErrorFilter,
-    number: int,
-    tags: Sequence[ErrorTag],
-    reader: TagReader,
-) -> dict[str, Any]:
-    """Return the template's values for one page of a judge's errors.
+        def is_wanted(error: WrongVerdict) -> bool:
+            tags = of_error.get(error.trajectory_id, [])
+            has_tag = not wanted.tag or any(wanted.tag in tag.categories for tag in self.visible(tags))
+            if not (
+                (not tags if wanted.tag == UNTAGGED else has_tag)
+                and KINDS.get(wanted.kind) in (None, error.kind)
+                and wanted.benchmark in ("", error.benchmark)
+                and wanted.agent in ("", error.agent)
+                and wanted.subset in ("", *places[error.trajectory_id][1].subsets)
+                and (right is None or error.trajectory_id in right)
+            ):
+                return False
+            if not wanted.q:
+                return True
+            entry, reasoning = told_of(error)
+            goal = (entry.goal if entry else "") or ""
+            return wanted.q.casefold() in f"{goal}\n{reasoning}".casefold()
 
-    ``counts`` (by kind) and ``n_tagged`` cover the whole split. In a line, ``entry`` is None if the
-    trajectory cannot be shown, and ``n_later`` counts tags that the reader sees only after tagging the error.
-    ``bare`` has the errors about which nothing but the verdict is known.
-    """
-    every = errors_of(services, column, split, reader.blind)
-    of_error: dict[str, list[ErrorTag]] = {}
-    for tag in current_tags(tag for tag in tags if tag.judge == column.judge):
-        of_error.setdefault(tag.trajectory_id, []).append(tag)
-    places = {t.trajectory_id: (place, t) for place, t in enumerate(services.submissions.suite.split(split))}
-    right = _right_ids(services, wanted.right, split)
-    found = []
-    for error in every:
-        if right is not None and error.trajectory_id not in right:
-            continue
-        if wanted.subset and wanted.subset not in places[error.trajectory_id][1].subsets:
-            continue
-        tags_of_it = of_error.get(error.trajectory_id, [])
-        if _is_wanted(error, wanted, reader.visible(tags_of_it), is_tagged=bool(tags_of_it)):
-            found.append(error)
-    if wanted.q:
-        found = [
-            error for error in found if _matches(services, column, places[error.trajectory_id], wanted.q)
-        ]
-    n_pages = max(1, -(-len(found) // ON_A_PAGE))
-    number = min(number, n_pages)
-    lines, bare = [], []
-    for error in found[(number - 1) * ON_A_PAGE : number * ON_A_PAGE]:
-        place, trajectory = places[error.trajectory_id]
-        entry = services.verdicts.entry(trajectory)
-        reasoning = services.verdicts.reasoning(column, trajectory, place)
-        tags_of_it = of_error.get(error.trajectory_id, [])
-        visible = reader.visible(tags_of_it)
-        if not (entry or reasoning or tags_of_it):
-            bare.append(error)
-            continue
-        line = {"error": error, "entry": entry, "reasoning": reasoning, "tags": visible}
-        line["address"] = last_step_address(entry, column) if entry else ""
-        lines.append({**line, "n_later": len(tags_of_it) - len(visible)})
-    return {
-        "counts": {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()},
-        "n_tagged": sum(error.trajectory_id in of_error for error in every),
-        "n_chosen": len(found),
-        "lines": lines,
-        "bare": bare,
-        "number": number,
-        "n_pages": n_pages,
-    }
+        page = Page.of(list(filter(is_wanted, every)), number, ON_A_PAGE)
+        lines = []
+        for error in page.items:
+            entry, reasoning = told_of(error)
+            tags_of_it = of_error.get(error.trajectory_id, [])
+            visible = self.visible(tags_of_it)
+            lines.append(
+                {
+                    "error": error,
+                    "entry": entry,
+                    "reasoning": reasoning,
+                    "tags": visible,
+                    "n_later": len(tags_of_it) - len(visible),
+                    "is_bare": not (entry or reasoning or tags_of_it),
+                }
+            )
+        return {
+            "counts": {name: sum(error.kind == kind for error in every) for name, kind in KINDS.items()},
+            "n_tagged": sum(error.trajectory_id in of_error for error in every),
+            "lines": sorted(lines, key=lambda line: line["is_bare"]),
+            "page": page,
+        }
 
-
-def _is_wanted(
-    error: WrongVerdict, wanted: ErrorFilter, visible: Sequence[ErrorTag], *, is_tagged: bool
-) -> bool:
-    """Return whether an error has the wanted kind, benchmark, agent and tag."""
-    if wanted.tag == UNTAGGED:
-        has_tag = not is_tagged
-    else:
-        has_tag = not wanted.tag or any(wanted.tag in tag.categories for tag in visible)
-    return (
-        has_tag
-        and KINDS.get(wanted.kind) in (None, error.kind)
-        and wanted.benchmark in ("", error.benchmark)
-        and wanted.agent in ("", error.agent)
-    )
+    def _right_ids(self, judge: str, split: str) -> set[str] | None:
+        """Return the trajectories on which a judge is right, or None for all. Raises HTTPException."""
+        if not judge:
+            return None
+        column, labels = self._verdicts.find(judge, split), self._verdicts.labels(split)
+        if column is None or labels is None:
+            raise HTTPException(
+                404, f"right: there is no judge {judge!r} with verdicts on {split}; choose another"
+            )
+        is_right = (column.answers >= 0) & (column.answers == labels.primary[column.target])
+        return {run.trajectory_id for run, right in zip(labels.trajectories, is_right, strict=True) if right}
 
 
-def _right_ids(services: Services, judge: str, split: str) -> set[str] | None:
-    """Return the trajectories on which a judge is right, or None for all. Raises HTTPException."""
-    if not judge:
-        return None
-    column, labels = services.verdicts.find(judge, split), services.verdicts.labels(split)
-    if column is None or labels is None:
-        raise HTTPException(
-            404, f"right: there is no judge {judge!r} with verdicts on {split}; choose another"
-        )
-    is_right = (column.answers >= 0) & (column.answers == labels.primary[column.target])
-    return {run.trajectory_id for run, right in zip(labels.trajectories, is_right, strict=True) if right}
-
-
-def _matches(services: Services, column: JudgeColumn, place: tuple[int, Trajectory], text: str) -> bool:
-    """Return whether a text is in the goal of a trajectory or in the judge's reasoning, ignoring case."""
-    entry = services.verdicts.entry(place[1])
-    goal = (entry.goal if entry else "") or ""
-    reasoning = services.verdicts.reasoning(column, place[1], place[0])
-    return text.casefold() in f"{goal}\n{reasoning}".casefold()
-
-
-def last_step_address(entry: TrajectoryEntry, column: JudgeColumn) -> str:
-    """Return the address of the run's last step, with the judge's reasoning open."""
-    judge = column.dataset_name or column.judge
-    return link_to("/trajectories", id=entry.trajectory_id, step=entry.n_actions + 1, judge=judge)
-
-
-def judge_choices(
-    services: Services, split: str, tags: Sequence[ErrorTag], blind: BlindItems
-) -> list[tuple[JudgeColumn, int, int]]:
-    """Return (judge, number of errors, number of tagged errors) of all judges on a split, by name."""
-    tagged = {(tag.judge, tag.trajectory_id) for tag in tags}
-    found = []
-    for column in services.verdicts.by_judge(split).values():
-        errors = errors_of(services, column, split, blind)
-        n_tagged = sum((column.judge, error.trajectory_id) in tagged for error in errors)
-        found.append((column, len(errors), n_tagged))
-    return sorted(found, key=lambda choice: (choice[0].name.casefold(), choice[0].judge))
-
-
-def others_of(services: Services, column: JudgeColumn | None, split: str) -> list[JudgeColumn]:
-    """Return the other judges on a split by name, or none without a judge."""
-    every = services.verdicts.by_judge(split).values() if column else ()
-    others = (other for other in every if column and other.judge != column.judge)
-    return sorted(others, key=lambda other: (other.name.casefold(), other.judge))
-
-
-def pairs_of(tags: Sequence[ErrorTag], reader: TagReader) -> list[tuple[str, str, TagComparison]]:
+def pairs_of(tags: Sequence[ErrorTag], reader: ErrorReader) -> list[tuple[str, str, TagComparison]]:
     """Return (tagger, tagger, comparison) for people who tagged the same errors, the most errors first.
 
     Agreement covers all their tags; the differences include only tags that the reader may see.
@@ -333,13 +274,13 @@ def build_errors_router(services: Services) -> APIRouter:
         named = [own_name(name) for name in body.more.split(",") if name.strip()]
         more = [titles.get(name, name) for name in named]
         trajectory = service.suite.find(body.trajectory_id)
-        blind = services.access.blind_items(request)
-        if trajectory is not None and blind.hides(trajectory.trajectory_id):
+        reader = ErrorReader(request, services)
+        if trajectory is not None and reader.blind.hides(trajectory.trajectory_id):
             raise HTTPException(403, IN_YOUR_QUEUE)
         # `actions` refuses hidden splits before any label is read.
         if trajectory is not None and verdicts.labels(trajectory.split) is not None:
             column = verdicts.find(body.judge, trajectory.split)
-            errors = errors_of(services, column, trajectory.split, blind) if column else ()
+            errors = reader.errors_of(column, trajectory.split) if column else ()
             if trajectory.trajectory_id not in {error.trajectory_id for error in errors}:
                 raise HTTPException(404, NO_ERROR)
         require_open(service)
@@ -347,13 +288,8 @@ def build_errors_router(services: Services) -> APIRouter:
             found = services.actions.tag(body.judge, body.trajectory_id, category, body.note, actor, more)
         except KeyError:
             raise HTTPException(404, NO_ERROR) from None
-        fields: dict[str, object] = {
-            "judge": found.judge,
-            "trajectory_id": found.trajectory_id,
-            "category": found.category,
-        }
-        fields["more"] = list(found.more)
-        return recorded(service, 201, **fields)
+        fields = {name: getattr(found, name) for name in ("judge", "trajectory_id", "category")}
+        return recorded(service, 201, **fields, more=list(found.more))
 
     @router.get("/api/errors", summary="A judge's errors, a page at a time")
     def listed(
@@ -372,24 +308,23 @@ def build_errors_router(services: Services) -> APIRouter:
         if column is None:
             raise HTTPException(404, f"there is no judge {judge!r} with errors that can be shown on {split}")
         tags = [each for each in error_tags(service.engine, service.suite.name) if each.judge == judge]
-        reader = TagReader.of(request, services)
-        found = queue_page(services, column, split, wanted, page, tags, reader)
-        lines = [*found["lines"], *({"error": error} for error in found["bare"])]
+        found = ErrorReader(request, services).queue_page(column, split, wanted, page, tags)
         errors = [
             {
                 "trajectory_id": line["error"].trajectory_id,
                 "kind": line["error"].kind,
                 "others_right": line["error"].others_right,
                 "others": line["error"].others,
-                "reasoning": line.get("reasoning", ""),
+                "reasoning": line["reasoning"],
                 "tags": [
                     {"tagger": tag.tagger, "categories": list(tag.categories), "note": tag.note}
-                    for tag in line.get("tags", ())
+                    for tag in line["tags"]
                 ],
             }
-            for line in lines
+            for line in found["lines"]
         ]
-        body = {"errors": errors, "of": found["n_chosen"], "page": found["number"], "pages": found["n_pages"]}
+        shown = found["page"]
+        body = {"errors": errors, "of": shown.n_items, "page": shown.number, "pages": shown.n_pages}
         return JSONResponse(body, headers=NO_STORE)
 
     @router.get("/api/errors.csv", summary="All tags of judges' errors, as CSV")
@@ -401,8 +336,7 @@ def build_errors_router(services: Services) -> APIRouter:
 
         An account that is signed in gets only tags of errors that it has tagged itself.
         """
-        reader = TagReader.of(request, services)
-        tags = reader.visible(error_tags(service.engine, service.suite.name))
+        tags = ErrorReader(request, services).visible(error_tags(service.engine, service.suite.name))
         text = tags_to_csv(tag for tag in tags if not judge or tag.judge == judge)
         named = {"Content-Disposition": 'attachment; filename="errors.csv"'}
         return Response(text, media_type="text/csv; charset=utf-8", headers={**NO_STORE, **named})
@@ -431,10 +365,21 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         chosen = split if split in splits else next(reversed(splits), "")
         column = verdicts.find(judge, chosen) if with_judge else None
         categories = categories_of(service.suite)
-        reader = TagReader.of(request, services)
+        reader = ErrorReader(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
-        names = {each.judge: each.name for each in verdicts.by_judge(chosen).values()} if chosen else {}
+        judges = list(verdicts.by_judge(chosen).values()) if chosen else []
+        judges.sort(key=lambda each: (each.name.casefold(), each.judge))
+        tagged = {(tag.judge, tag.trajectory_id) for tag in every}
+
+        def choices() -> list[tuple[JudgeColumn, int, int]]:
+            """Return (judge, number of errors, number of tagged errors) of all judges on the split."""
+            found = []
+            for each in judges:
+                ids = [(each.judge, error.trajectory_id) for error in reader.errors_of(each, chosen)]
+                found.append((each, len(ids), len(tagged.intersection(ids))))
+            return found
+
         return pages.answer(
             "judge/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
@@ -443,8 +388,8 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             judge=judge,
             target=verdicts.target,
             column=column,
-            queue=queue_page(services, column, chosen, wanted, page, tags, reader) if column else None,
-            choices=[] if column else judge_choices(services, chosen, every, reader.blind),
+            queue=reader.queue_page(column, chosen, wanted, page, tags) if column else None,
+            choices=[] if column else choices(),
             split=chosen,
             splits=splits,
             wanted=wanted,
@@ -463,12 +408,12 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             has_own_categories=bool(service.suite.profile.error_tags),
             note_length=NOTE_LENGTH,
             title_of=partial(category_title, categories=categories),
-            others=others_of(services, column, chosen),
+            others=[each for each in judges if column and each.judge != column.judge],
             used_tags=sorted({name for tag in reader.visible(current_tags(tags)) for name in tag.categories}),
             n_tags=len(tags),
-            tables=count_tables(tags, names),
+            tables=count_tables(tags, {each.judge: each.name for each in judges}),
             pairs=pairs_of(tags, reader),
-            wrong_parts=wrong_parts_of(services, column, chosen, reader.blind) if column else [],
+            wrong_parts=reader.wrong_parts_of(column, chosen) if column else [],
             is_blind=bool(reader.blind),
             is_private=not service.suite.labels_are_public,
         )

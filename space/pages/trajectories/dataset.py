@@ -7,7 +7,7 @@ import hashlib
 import logging
 import os
 import threading
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -174,10 +174,10 @@ class Story:
     """A trajectory from its goal to its last observation, with labels and verdicts of judges.
 
     Labels that may not be shown are left out, which ``are_labels_hidden`` says. For annotators it has no
-    labels, verdicts or other runs of the task. ``version`` is that of the dataset.
+    labels, verdicts or other runs of the task.
     """
 
-    version: str
+    opened: OpenedDataset
     entry: TrajectoryEntry
     goal_images: tuple[int, ...]
     steps: tuple[StoryStep, ...]
@@ -185,15 +185,18 @@ class Story:
     runs: tuple[TrajectoryEntry, ...] = ()
     experts: tuple[Expert, ...] = ()
     are_labels_hidden: bool = False
-    questions: tuple[Target, ...] = ()
-    modalities: tuple[str, ...] = MODALITIES
     judges: tuple[JudgeVerdict, ...] = ()
     parts: tuple[RunPart, ...] = ()
 
-    @property
-    def main(self) -> Target:
-        """The question that judges are ranked by."""
-        return main_target(self.questions)
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Log errors of the dataset's files, and raise TrajectoriesUnavailable for the reader."""
+    try:
+        yield
+    except (OSError, IndexError, ArrowException, SourceError) as error:
+        logger.exception("the dataset's files cannot be read")
+        raise TrajectoriesUnavailable("the files of the dataset cannot be read now") from error
 
 
 class Explorer:
@@ -227,14 +230,14 @@ class Explorer:
         """The suite whose judges are scored here; datasets of other suites are only shown."""
         return self._service.suite
 
+    @_readable()
     def datasets(self) -> tuple[OpenedDataset, ...]:
         """Return one dataset per suite; the first dataset is shown by default."""
-        with _readable():
-            found = [folder.now() for folder in self._folders]
-            by_suite = {opened.suite: opened for opened in reversed(found)}
-            if (served := by_suite.get(self.served.name)) is not None:
-                by_suite[served.suite] = self._with_labels(served)
-            return tuple(by_suite.values())[::-1]
+        found = [folder.now() for folder in self._folders]
+        by_suite = {opened.suite: opened for opened in reversed(found)}
+        if (served := by_suite.get(self.served.name)) is not None:
+            by_suite[served.suite] = self._with_labels(served)
+        return tuple(by_suite.values())[::-1]
 
     def _with_labels(self, opened: OpenedDataset) -> OpenedDataset:
         """Return the dataset of the served suite with the labels that may be shown, cached."""
@@ -258,32 +261,32 @@ class Explorer:
                 return opened
         raise KeyError(trajectory_id)
 
+    @_readable()
     def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
         """Return the votes of judges on each trajectory of a dataset, cached per dataset and board."""
-        with _readable():
-            submitted = self._submitted.of_suite(opened.suite)
-            judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
-            key = (opened.version, *(judge.row.id for judge in judges))
-            return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges, opened.main))
+        submitted = self._submitted.of_suite(opened.suite)
+        judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
+        key = (opened.version, *(judge.row.id for judge in judges))
+        return self._counted.get(key, lambda: with_submitted(opened.published_votes, judges, opened.main))
 
+    @_readable()
     def story(self, trajectory_id: str) -> Story:
         """Return a trajectory with its texts and outlines; pictures and trees are loaded separately."""
-        with _readable():
-            opened = self.holding(trajectory_id)
-            entry = opened.entry(trajectory_id)
-            submitted = self._submitted.of_suite(opened.suite)
-            with_a_page = {row.id for row in self._service.records.board().rows}
-            is_served = opened.suite == self.served.name
-            questions = opened.targets
-            return replace(
-                self._recorded_story(opened, entry),
-                runs=opened.index.of_task(entry),
-                experts=self._experts(opened, entry, questions),
-                are_labels_hidden=is_served and not self.served.shows_labels(entry.split),
-                questions=questions,
-                judges=judges_of(opened.dataset, entry, submitted, with_a_page, questions),
-                parts=self.parts(trajectory_id),
-            )
+        opened = self.holding(trajectory_id)
+        entry = opened.entry(trajectory_id)
+        submitted = self._submitted.of_suite(opened.suite)
+        with_a_page = {row.id for row in self._service.records.board().rows}
+        is_served = opened.suite == self.served.name
+        visible = self.labels.by_id() if is_served else {}
+        experts = visible.get(trajectory_id) or experts_in(opened.dataset, entry, opened.targets)
+        return replace(
+            self._recorded_story(opened, entry),
+            runs=opened.index.of_task(entry),
+            experts=experts,
+            are_labels_hidden=is_served and not self.served.shows_labels(entry.split),
+            judges=judges_of(opened.dataset, entry, submitted, with_a_page, opened.targets),
+            parts=self.parts(trajectory_id),
+        )
 
     def parts(self, trajectory_id: str) -> tuple[RunPart, ...]:
         """Return the steps and other parts of a run of the served suite, whose labels may be shown."""
@@ -293,18 +296,12 @@ class Explorer:
         submitted = self._submitted.of_suite(self.served.name)
         return parts_of_run(self.served, run, self.labels.of_parts(), submitted)
 
-    def _experts(
-        self, opened: OpenedDataset, entry: TrajectoryEntry, questions: Sequence[Target]
-    ) -> tuple[Expert, ...]:
-        visible = self.labels.by_id() if opened.suite == self.served.name else {}
-        return visible.get(entry.trajectory_id) or experts_in(opened.dataset, entry, questions)
-
+    @_readable()
     def blind_story(self, trajectory_id: str) -> Story:
         """Return a trajectory for an annotator, without reading what experts and judges said about it."""
-        with _readable():
-            opened = self.holding(trajectory_id)
-            entry = replace(opened.entry(trajectory_id), agent="", labels=None)
-            return self._recorded_story(opened, entry)
+        opened = self.holding(trajectory_id)
+        entry = replace(opened.entry(trajectory_id), agent="", labels=None)
+        return self._recorded_story(opened, entry)
 
     def _recorded_story(self, opened: OpenedDataset, entry: TrajectoryEntry) -> Story:
         trajectory_id = entry.trajectory_id
@@ -313,53 +310,52 @@ class Explorer:
         pictures = self._recorded.get(key, lambda: _screenshots(rows))  # the page will ask for them next
         sizes = {num: picture.size for num, picture in pictures.items() if picture.size}
         return Story(
-            version=opened.version,
+            opened=opened,
             entry=entry,
             goal_images=tuple(sorted(self._pictures(opened, trajectory_id, "goal"))),
             steps=steps_of_story(rows, sizes),
             answer=opened.answer(trajectory_id),
-            modalities=opened.modalities,
         )
 
+    @_readable()
     def picture(self, kind: PictureKind, trajectory_id: str, num: int | None, width: int | None) -> Picture:
         """Return a screenshot by the number of its step, or a goal image by its index.
 
         A ``num`` of None means the last picture; a ``width`` of None means the original size. Raise
         NoPicture, or BrokenPicture if the picture cannot be resized.
         """
-        with _readable():
-            opened = self.holding(trajectory_id)
+        opened = self.holding(trajectory_id)
 
-            def recorded() -> Picture:
-                pictures = self._pictures(opened, trajectory_id, kind)
-                chosen = max(pictures, default=None) if num is None else num
-                if chosen is None or chosen not in pictures:
-                    raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
-                return pictures[chosen]
+        def recorded() -> Picture:
+            pictures = self._pictures(opened, trajectory_id, kind)
+            chosen = max(pictures, default=None) if num is None else num
+            if chosen is None or chosen not in pictures:
+                raise NoPicture(f"{trajectory_id} has no {kind} picture {num}")
+            return pictures[chosen]
 
-            if width is None:
-                return recorded()
-            if width not in WIDTHS:
-                raise KeyError(width)
-            key = (opened.version, kind, trajectory_id, num, width)
-            return self._resized.get(key, lambda: smaller(recorded(), width))
+        if width is None:
+            return recorded()
+        if width not in WIDTHS:
+            raise KeyError(width)
+        key = (opened.version, kind, trajectory_id, num, width)
+        return self._resized.get(key, lambda: smaller(recorded(), width))
 
+    @_readable()
     def tree(self, trajectory_id: str, num: int, form: TreeForm) -> str:
-        with _readable():
-            column = _TREE_COLUMNS[form]
-            for row in self.holding(trajectory_id).dataset.rows_of("steps", trajectory_id, ["num", column]):
-                if row["num"] == num and row[column] is not None:
-                    return row[column]
-            raise KeyError(num)
+        column = _TREE_COLUMNS[form]
+        for row in self.holding(trajectory_id).dataset.rows_of("steps", trajectory_id, ["num", column]):
+            if row["num"] == num and row[column] is not None:
+                return row[column]
+        raise KeyError(num)
 
+    @_readable()
     def reasoning(self, trajectory_id: str, judge: str) -> str | None:
         """Return what a judge wrote about a trajectory, or None; ``judge`` is a `JudgeVerdict.key`."""
-        with _readable():
-            opened = self.holding(trajectory_id)
-            for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
-                if row["judge"] == judge:
-                    return row["reply"]
-            return self._submitted.reasoning(opened.suite, judge, trajectory_id)
+        opened = self.holding(trajectory_id)
+        for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
+            if row["judge"] == judge:
+                return row["reply"]
+        return self._submitted.reasoning(opened.suite, judge, trajectory_id)
 
     def _pictures(self, opened: OpenedDataset, trajectory_id: str, kind: PictureKind) -> Pictures:
         def read() -> Pictures:
@@ -374,13 +370,3 @@ class Explorer:
 
 def _screenshots(rows: list[dict[str, Any]]) -> Pictures:
     return {row["num"]: open_picture(row["screenshot"]["bytes"]) for row in rows if row["screenshot"]}
-
-
-@contextmanager
-def _readable() -> Iterator[None]:
-    """Log errors of the dataset's files, and raise TrajectoriesUnavailable for the reader."""
-    try:
-        yield
-    except (OSError, IndexError, ArrowException, SourceError) as error:
-        logger.exception("the dataset's files cannot be read")
-        raise TrajectoriesUnavailable("the files of the dataset cannot be read now") from error

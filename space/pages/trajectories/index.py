@@ -188,6 +188,26 @@ class VoteCounts:
         return max((votes.cast for votes in self.by_id.values()), default=0)
 
 
+def with_rule_based(
+    judgments: Sequence[Mapping[str, Any]], rewards: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return judgments, and the rule-based verdicts of trajectories that have them only in ``rewards``."""
+    known = {row["trajectory_id"] for row in judgments if row["judge"] == RULE_BASED}
+    missing = (row for row in rewards if row["rule_based"] is not None and row["trajectory_id"] not in known)
+    added = [{**row, "judge": RULE_BASED, LABEL_COLUMNS[0]: row["rule_based"]} for row in missing]
+    return [*judgments, *added]
+
+
+def judgments_in(dataset: PublishedDataset, split: str) -> list[Mapping[str, Any]]:
+    """Return the answers of the dataset's judges on a split, with the rule-based verdicts."""
+
+    def rows(name: str, columns: Sequence[str]) -> list[dict[str, Any]]:
+        return dataset.table(name, split, columns).to_pylist() if split in dataset.splits(name) else []
+
+    judgments = rows("judgments", ["trajectory_id", "judge", *LABEL_COLUMNS])
+    return with_rule_based(judgments, rows("rewards", ["trajectory_id", "rule_based"]))
+
+
 def published_votes(dataset: PublishedDataset, main: Target) -> dict[str, Votes]:
     """Return the votes of the dataset's judges by trajectory id; the rule-based judge counts once.
 
@@ -196,18 +216,10 @@ def published_votes(dataset: PublishedDataset, main: Target) -> dict[str, Votes]
     counts: Counts = {}
     if main.type != "binary" or main.name not in LABEL_COLUMNS:
         return {}
-    has_rule_based: set[str] = set()
-    for split in dataset.splits("judgments"):
-        table = dataset.table("judgments", split, ["trajectory_id", "judge", main.name])
-        for trajectory_id, judge, answer in zip(*table.to_pydict().values(), strict=True):
-            count_vote(counts, trajectory_id, answer)
-            if judge == RULE_BASED:
-                has_rule_based.add(trajectory_id)
-    for split in dataset.splits("rewards"):
-        table = dataset.table("rewards", split, ["trajectory_id", "rule_based"])
-        for trajectory_id, reward in zip(*table.to_pydict().values(), strict=True):
-            if reward is not None and trajectory_id not in has_rule_based and main.name == LABEL_COLUMNS[0]:
-                count_vote(counts, trajectory_id, reward)
+    for split in dict.fromkeys((*dataset.splits("judgments"), *dataset.splits("rewards"))):
+        for row in judgments_in(dataset, split):
+            if main.name in row:
+                count_vote(counts, row["trajectory_id"], row[main.name])
     return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
 
 

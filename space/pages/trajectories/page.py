@@ -146,7 +146,7 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
     """
 
     def address_in_run(path: str, **more: object) -> str:
-        return link_to(f"{api}/{path}", **named, **more, v=story.version)
+        return link_to(f"{api}/{path}", **named, **more, v=story.opened.version)
 
     wished = int(step) if step.isascii() and step.isdigit() and len(step) < 6 else 1
     return {

@@ -31,6 +31,7 @@ from space.pages.trajectories.index import (
     Votes,
     count_vote,
     labels_of,
+    with_rule_based,
 )
 from space.web.cells import judge_name, origin, short_name
 from space.web.query import link_to
@@ -162,11 +163,11 @@ def judges_of(
     questions = questions or default_targets()
     main = main_target(questions).name
     columns = ["judge", "judge_model", "has_screenshot", "has_axtree", "state", *LABEL_COLUMNS]
-    rows = dataset.rows_of("judgments", entry.trajectory_id, columns)
+    rows = with_rule_based(
+        dataset.rows_of("judgments", entry.trajectory_id, ["trajectory_id", *columns]),
+        dataset.rows_of("rewards", entry.trajectory_id, ["trajectory_id", "rule_based"]),
+    )
     found = [_published(row, main) for row in sorted(rows, key=lambda row: row["judge"] != RULE_BASED)]
-    if all(row["judge"] != RULE_BASED for row in rows):
-        rewards = dataset.rows_of("rewards", entry.trajectory_id, ["rule_based"])
-        found[:0] = [_rule_based(row["rule_based"], main) for row in rewards if row["rule_based"] is not None]
     carried = {verdict.row_id for verdict in found}
     found += [
         _submitted(judge, entry, questions)
@@ -185,25 +186,19 @@ def judges_of(
 
 def _published(row: Mapping[str, Any], main: str) -> JudgeVerdict:
     name, row_id = judge_names().get(row["judge"], (row["judge"], None))
-    seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row[key]]
+    seen = [word for word, key in (("screenshot", "has_screenshot"), ("tree", "has_axtree")) if row.get(key)]
+    about = " · ".join(filter(None, (row.get("judge_model"), " and ".join(seen))))
     labels = labels_of(row)
     return JudgeVerdict(
         key=row["judge"],
         name=name,
-        about=" · ".join(filter(None, (row["judge_model"] or "", " and ".join(seen)))),
+        about="the benchmark's own rules" if row["judge"] == RULE_BASED else about,
         row_id=row_id,
         labels=labels,
         main=labels.get(main),
-        state=row["state"] or "ok",
+        state=row.get("state") or "ok",
         has_reasoning=row["judge"] != RULE_BASED,
     )
-
-
-def _rule_based(reward: int, main: str) -> JudgeVerdict:
-    labels = labels_of({LABEL_COLUMNS[0]: reward})
-    name, row_id = judge_names().get(RULE_BASED, ("Rule-based", None))
-    about = "the benchmark's own rules"
-    return JudgeVerdict(RULE_BASED, name, about, row_id, labels, labels.get(main), "ok", False)
 
 
 def _submitted(judge: SubmittedJudge, entry: TrajectoryEntry, questions: Sequence[Target]) -> JudgeVerdict:
