@@ -1,7 +1,6 @@
 """The page ``/mine`` and REST routes: an account's submissions, receipts and quota, and actions on them."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Depends, HTTPException, Query, Request, Response
@@ -21,9 +20,9 @@ from space.web.http_errors import (
     recorded,
     require_open,
 )
+from space.web.paging import Page
 from space.web.submission_text import (
     FIGURES_WITHDRAWN,
-    StatusText,
     allowance_json,
     allowance_sentence,
     describe_status,
@@ -35,10 +34,8 @@ from space.web.submission_text import (
 from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied
 from submissions.intake.accounts import Actor, age_problem, is_same_name
-from submissions.intake.receipts import SubmissionView
 from submissions.moderation.actions import REASON_LENGTH
 from submissions.moderation.overview import decisions_on, own_submissions
-from submissions.records.database import Event
 from submissions.scoring.rescore import corrections_for, rescorings
 
 PATH = "/mine"
@@ -152,29 +149,13 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
         return act(service.moderation.refresh, submission_id, actor, service.label_version)
 
 
-@dataclass(frozen=True)
-class OwnSubmission:
-    """A submission as its page shows it: its status in words, its metrics as HTML, and decisions on it.
+def own_submission(
+    service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
+) -> dict[str, Any]:
+    """Return what an actor may see of a submission, with metrics by benchmark if ``is_whole``.
 
     ``corrections`` are the label versions that changed its metrics, newest first. If the labels are private
     they are left out, since exact changes would reveal labels; ``is_older`` then says that there are some.
-    """
-
-    view: SubmissionView
-    text: StatusText
-    report: Markup
-    decisions: list[Event]
-    may_publish: bool
-    may_refresh: bool
-    is_older: bool = False
-    corrections: Sequence[tuple[Event, Mapping[str, Any]]] = ()
-
-
-def own_submission(
-    service: SubmissionsApp, submission_id: str, actor: Actor, is_whole: bool
-) -> OwnSubmission:
-    """Return what an actor may see of a submission, with metrics by benchmark if ``is_whole``.
-
     Raise KeyError if it does not exist, and PermissionDenied if it belongs to another account.
     """
     found = service.records.submission(submission_id, actor)
@@ -199,16 +180,16 @@ def own_submission(
         report = Markup(report_html(visible, service.suite, title))  # its values are already escaped
         is_older = found.report["label_version"] != service.label_version
     may_change = is_private and found.status.is_on_the_board
-    return OwnSubmission(
-        view=found,
-        text=text,
-        report=report,
-        decisions=decisions,
-        may_publish=may_change and found.status.published_at is None,
-        may_refresh=may_change and is_older and not actor.is_maintainer,
-        is_older=is_older,
-        corrections=() if is_private else corrections_for(submission_id, rescorings(service)),
-    )
+    return {
+        "view": found,
+        "text": text,
+        "report": report,
+        "decisions": decisions,
+        "may_publish": may_change and found.status.published_at is None,
+        "may_refresh": may_change and is_older and not actor.is_maintainer,
+        "is_older": is_older,
+        "corrections": () if is_private else corrections_for(submission_id, rescorings(service)),
+    }
 
 
 def overall_only(report: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +215,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
             return actor
         with service.snapshot() as session:
             listed = own_submissions(session, suite.name, service.label_version, actor.name)
-        on_page = listed[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
+        shown = Page.of(listed, page, ON_A_PAGE)
         left = service.records.quota(actor.name)
         return pages.answer(
             "account/mine.html",
@@ -245,11 +226,9 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
             left=allowance_sentence(left, suite.rules) if left else "",
             limits=rules_sentence(suite.rules),
             age=age_problem(actor, suite.rules, service.clock().date()),
-            number=page,
-            n_pages=-(-len(listed) // ON_A_PAGE),
-            n_submissions=len(listed),
+            page=shown,
             waiting=service.durability.message,
-            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page],
+            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in shown.items],
             **common,
         )
 
@@ -263,7 +242,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
         except (KeyError, PermissionDenied):
             status = 404 if actor.is_maintainer else 403
             return pages.refusal("You cannot see this page", PRIVATE_PAGE, PATH, status)
-        title = f"{found.view.judge}, submission"
+        title = f"{found['view'].judge}, submission"
         return pages.answer("account/submission.html", title, PATH, submission=found, **common)
 
     return router

@@ -4,8 +4,7 @@ A reader sends a judge's verdicts on all runs, labels the runs that are drawn fr
 One form holds all of it, because uploaded files are not stored: the labels are sent together with the files.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import fastapi
@@ -30,14 +29,11 @@ from space.estimates import (
 )
 from space.pages.agent.success_rates import PATH as RATES
 from space.pages.agent.success_rates import agent_title, view_estimates
-from space.pages.labels.access import BlindItems
 from space.pages.rows import rated_target
-from space.pages.trajectories.dataset import Explorer, TrajectoriesUnavailable
-from space.pages.trajectories.filters import PATH as TRAJECTORIES
+from space.pages.trajectories.dataset import TrajectoriesUnavailable
 from space.pages.trajectories.page import STEPS
 from space.services import Services
 from space.web.frame import PageFrame
-from space.web.query import link_to
 
 PATH: Final = "/my-agent"
 TITLE, TEMPLATE = "How good is my agent?", "agent/my_agent.html"
@@ -52,60 +48,38 @@ DRAWN_AGAIN: Final = (
 )
 
 
-@dataclass(frozen=True)
-class DrawnRun:
-    """A drawn run as its labeller sees it. ``address`` leads to its trajectory page, if there is one."""
+def view_sheet(
+    draw: FilesDraw,
+    texts: Mapping[str, RunTexts],
+    answers: Mapping[str, str],
+    served: Callable[[str], RunTexts | None],
+    problem: str = "",
+) -> dict[str, Any]:
+    """Return the template's values for the runs to label.
 
-    trajectory_id: str
-    agent: str
-    task: str
-    texts: RunTexts
-    address: str = ""
-    label: str = ""
-
-
-class DrawnRuns:
-    """Looks up what the trajectory pages and a reader's file say about drawn runs."""
-
-    def __init__(self, explorer: Explorer, has_pages: bool) -> None:
-        self._explorer, self._has_pages = explorer, has_pages
-
-    def describe(
-        self,
-        draw: FilesDraw,
-        texts: Mapping[str, RunTexts],
-        answers: Mapping[str, str],
-        blind: BlindItems,
-    ) -> list[DrawnRun]:
-        found = []
-        parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
-        for run in draw.draw.drawn:
-            own, parts = texts.get(reading_key(run)), parts_of[run]
-            served = None if blind.hides(run) else self._served(run)
-            known = own or served or RunTexts()
-            address = link_to(TRAJECTORIES, id=run) if served is not None and self._has_pages else ""
-            cut = RunTexts(known.goal[:LONGEST_TEXT], known.answer[:LONGEST_TEXT])
-            label = answers.get(run, "")
-            found.append(DrawnRun(run, agent_title(parts.agent), parts.task, cut, address, label))
-        return found
-
-    def _served(self, run: str) -> RunTexts | None:
-        """Return the texts of a run that the trajectory pages have, or None."""
-        try:
-            opened = self._explorer.holding(run)
-            return RunTexts(opened.entry(run).goal or "", opened.answer(run) or "")
-        except (KeyError, TrajectoriesUnavailable):
-            return None
-
-
-def view_sheet(draw: FilesDraw, runs: Sequence[DrawnRun], problem: str = "") -> dict[str, Any]:
-    """Return the template's values for the runs to label. ``problem`` says why their labels were not used."""
+    ``texts`` are those of the reader's file, and ``served`` returns those of a run that has a page here, or
+    None. ``problem`` says why labels that were sent were not used.
+    """
+    runs = []
+    parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
+    for run in draw.draw.drawn:
+        known = texts.get(reading_key(run)) or served(run) or RunTexts()
+        runs.append(
+            {
+                "trajectory_id": run,
+                "agent": agent_title(parts_of[run].agent),
+                "task": parts_of[run].task,
+                "texts": RunTexts(known.goal[:LONGEST_TEXT], known.answer[:LONGEST_TEXT]),
+                "has_page": served(run) is not None,
+                "label": answers.get(run, ""),
+            }
+        )
     return {
         "key": draw.draw.key,
         "runs": runs,
         "problem": problem,
         "n_agents": len(draw.runs.rows_of) if draw.runs else 0,
-        "has_texts": any(run.texts != RunTexts() for run in runs),
+        "has_texts": any(run["texts"] != RunTexts() for run in runs),
     }
 
 
@@ -124,7 +98,7 @@ def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
 def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     router = APIRouter()
     files = FileEstimates(services.submissions, services.uploads)
-    drawn_runs = DrawnRuns(services.trajectories, pages.profile.serves(TRAJECTORIES))
+    explorer = services.trajectories
     rated = rated_target(services.submissions.suite)
     fixed = {
         "main": rated,
@@ -169,12 +143,22 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
             is_same = drawn == made.draw.key
             known_runs = made.draw.drawn if is_same else ()
             sent = {run: str(form.get(f"label-{i}", "")) for i, run in enumerate(known_runs)}
-            runs = drawn_runs.describe(made, known, sent, services.access.blind_items(request))
+            blind = services.access.blind_items(request)
+
+            def served(run: str) -> RunTexts | None:
+                try:
+                    opened = explorer.holding(run)
+                    texts = RunTexts(opened.entry(run).goal or "", opened.answer(run) or "")
+                    return None if blind.hides(run) else texts
+                except (KeyError, TrajectoriesUnavailable):
+                    return None
+
             if step != "labels" or not is_same:
-                return answer({**chosen, "sheet": view_sheet(made, runs, DRAWN_AGAIN if drawn else "")})
+                problem = DRAWN_AGAIN if drawn else ""
+                return answer({**chosen, "sheet": view_sheet(made, known, sent, served, problem)})
             ended = files.crashed_among(made.runs.ids if made.runs else (), crashed)
             own = view_results(made.estimate(labels_of(sent, rated), ended))
-            return answer({**chosen, "sheet": view_sheet(made, runs), "own": own})
+            return answer({**chosen, "sheet": view_sheet(made, known, sent, served), "own": own})
 
         return await run_in_threadpool(labelled)
 

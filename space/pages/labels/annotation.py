@@ -60,12 +60,20 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
     trajectory, ``undo`` that of the trajectory saved last; both may be None.
     """
     tasks = own_tasks(reader)
-    waiting, undo = next_of(tasks), undo_of(reader)
+    waiting = next_of(tasks)
     return {
+        **progress_of(reader),
         "lines": [(task, TrajectoryId.parse(task.trajectory_id)) for task in tasks],
+        "next": reader.address_of(waiting) if waiting else None,
+    }
+
+
+def progress_of(reader: AnnotatorContext, but: str = "") -> dict[str, Any]:
+    """Return the template's values for a reader's progress; ``undo`` leads to the item saved last."""
+    tasks, undo = own_tasks(reader), undo_of(reader, but)
+    return {
         "n_done": sum(task.is_done for task in tasks),
         "n_all": len(tasks),
-        "next": reader.address_of(waiting) if waiting else None,
         "undo": reader.address_of(undo) if undo else None,
         "time": describe_time(tasks),
     }
@@ -125,12 +133,12 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
     URL, since its id contains the agent's name.
     """
     trajectory_id = story.entry.trajectory_id
-    tasks, undo = own_tasks(reader), undo_of(reader, but=trajectory_id)
-    task = next((task for task in tasks if task.trajectory_id == trajectory_id), None)
+    task = next((task for task in own_tasks(reader) if task.trajectory_id == trajectory_id), None)
     token = reader.token(trajectory_id)
     asked_steps, asked_parts = suite.asked_in(trajectory_id)
     return {
         **story_values(story, API, step, item=token),
+        **progress_of(reader, but=trajectory_id),
         "step_address": lambda place: link_to(PATH, item=token, step=place if place > 1 else ""),
         "suite": suite,
         "asked_steps": asked_steps,
@@ -140,10 +148,6 @@ def item_values(suite: Suite, story: Story, reader: AnnotatorContext, step: str)
         "task": task,
         "saved": task and task.saved,
         "is_closed": task is not None and reader.is_closed(trajectory_id),
-        "n_done": sum(task.is_done for task in tasks),
-        "n_all": len(tasks),
-        "time": describe_time(tasks),
-        "undo": reader.address_of(undo) if undo else None,
     }
 
 

@@ -22,6 +22,7 @@ from space.pages.trajectories.labels import Expert
 from space.services import Services
 from space.web.frame import PageFrame
 from space.web.http_errors import NO_STORE, RequestBody, recorded, require_open
+from space.web.paging import Page
 from space.web.query import link_to
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
@@ -168,15 +169,11 @@ def dispute_form(
     read the text, and the labels.
     """
     is_public = suite.shows_labels(trajectory.split)
-    questions = []
-    for question in (each for each in suite.targets if each.level == "run"):
-        label = question.answer_words(experts[0].answer(question)) if is_public and experts else ""
-        questions.append((question.name, question.title, label, answer_choices(suite, question.name)))
     return {
         "trajectory_id": trajectory.trajectory_id,
         "goal": goal,
         "address": link_to(PATH, trajectory_id=trajectory.trajectory_id),
-        "questions": questions,
+        "questions": questions_to_dispute(suite, experts if is_public else ()),
         "judge": judge,
         "main": suite.main_target,
         "question": suite.main_target.name if judge else "",
@@ -184,6 +181,18 @@ def dispute_form(
         "answer": (judge.says or "") if judge else "",
         "is_public": is_public,
     }
+
+
+def questions_to_dispute(
+    suite: Suite, experts: Sequence[Expert] = ()
+) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
+    """Return (name, title, label by the first of the experts, answers) for each question about runs."""
+    asked = [each for each in suite.targets if each.level == "run"]
+    labels = [each.answer_words(experts[0].answer(each)) if experts else "" for each in asked]
+    return [
+        (each.name, each.title, label, answer_choices(suite, each.name))
+        for each, label in zip(asked, labels, strict=True)
+    ]
 
 
 def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> DisputedVerdict | None:
@@ -229,19 +238,12 @@ def build_disputes_pages(services: Services, pages: PageFrame) -> APIRouter:
             "labels/disputes.html",
             "Disputes about labels",
             PATH,
-            disputes=found[(page - 1) * ON_A_PAGE : page * ON_A_PAGE],
-            n_found=len(found),
-            number=page,
-            n_pages=-(-len(found) // ON_A_PAGE),
+            page=Page.of(found, page, ON_A_PAGE),
             address=lambda **changes: link_to(
                 PATH, **{"trajectory_id": trajectory_id, "state": state, **changes}
             ),
             trajectory_id=trajectory_id,
-            questions=[
-                (each.name, each.title, "", answer_choices(suite, each.name))
-                for each in suite.targets
-                if each.level == "run"
-            ],
+            questions=questions_to_dispute(suite),
             is_unknown=bool(trajectory_id) and known is None,
             in_your_queue=IN_YOUR_QUEUE if is_blind else "",
             state=state,

@@ -1,7 +1,6 @@
 """The Hard subset as a filter of the leaderboard: recall on successes and on failures, without precision."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -19,41 +18,15 @@ from space.verdicts import JudgeVerdicts
 from space.web.cells import FEW, TableCell
 
 
-@dataclass(frozen=True)
-class HardLine:
-    """A row of the board on its Hard subset; ``family`` is the family that is left out, or empty."""
-
-    row: BoardRow
-    family: str
-    mean: TableCell
-    recalls: tuple[TableCell, TableCell]
-    order: float
-
-
-@dataclass(frozen=True)
-class HardView:
-    """The board on the Hard subset, best first by the mean of both recalls.
+def view_hard(
+    board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, labels: LabelSet
+) -> dict[str, Any]:
+    """Return the template's values: the rows that fit the choice on their Hard subsets, best mean first.
 
     ``families`` maps each family that votes to its rows, and ``absent`` has the other families. ``n_hard``
     counts the trajectories on which at least two of all families are wrong. Of these, ``n_second`` have an
-    answer of a second annotator, which differs from the label on ``n_differing``. ``is_cut`` says whether
-    further judges were left out.
-    """
-
-    families: Mapping[str, Sequence[BoardRow]]
-    absent: tuple[str, ...]
-    n_hard: int
-    n_second: int
-    n_differing: int
-    lines: tuple[HardLine, ...]
-    references: tuple[HardLine, ...]
-    is_cut: bool
-
-
-def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, labels: LabelSet) -> HardView:
-    """Return the rows that fit the choice and whose verdicts are known, on their Hard subsets.
-
-    At most `PAGE_ROWS` judges are shown, because each one's file has to be read.
+    answer of a second annotator, which differs from the label on ``n_differing``. At most `PAGE_ROWS` judges
+    are shown, because each one's file has to be read; ``is_cut`` says whether others were left out.
     """
     families = verdicts.families()
     members: dict[str, list[Codes]] = {}
@@ -71,32 +44,32 @@ def view_hard(board: Board, choice: LeaderboardQuery, verdicts: JudgeVerdicts, l
         if column is not None:
             family = family_of(row.judge)
             score = score_on(column.answers, truth, hard_for(family, votes, truth) & chosen)
-            lines.append(_line(row, family, score))
+            lines.append({**_line(row, score), "family": family})
+
+    def order(line: dict[str, Any]) -> tuple[Any, ...]:
+        return line["mean"] is None, -(line["mean"] or 0), line["row"].judge, line["row"].id
+
+    lines.sort(key=order)
     hard = hard_for("", votes, truth) & chosen
     second = labels.second[verdicts.target.name]
     answered = hard & (second >= 0)
     human = board.row(SECOND_ANNOTATOR)
-    return HardView(
-        families={family: families[family] for family in votes},
-        absent=tuple(family for family in FAMILIES if family not in votes),
-        n_hard=int(hard.sum()),
-        n_second=int(answered.sum()),
-        n_differing=int((answered & (second != truth)).sum()),
-        lines=tuple(sorted(lines, key=lambda line: (-line.order, line.row.judge, line.row.id))),
-        references=(_line(human, "", score_on(second, truth, answered)),) if human else (),
-        is_cut=len(known) > PAGE_ROWS,
-    )
+    return {
+        "families": {family: families[family] for family in votes},
+        "absent": [family for family in FAMILIES if family not in votes],
+        "n_hard": int(hard.sum()),
+        "n_second": int(answered.sum()),
+        "n_differing": int((answered & (second != truth)).sum()),
+        "lines": lines,
+        "references": [_line(human, score_on(second, truth, answered))] if human else [],
+        "is_cut": len(known) > PAGE_ROWS,
+    }
 
 
-def _line(row: BoardRow, family: str, score: Cell) -> HardLine:
-    mean = score["balanced_accuracy"]
-    return HardLine(
-        row=row,
-        family=family,
-        mean=TableCell("–" if mean is None else percent(mean), mean),
-        recalls=(_recall(score, "recall", "tp", "fn"), _recall(score, "tnr", "tn", "fp")),
-        order=-1.0 if mean is None else mean,
-    )
+def _line(row: BoardRow, score: Cell) -> dict[str, Any]:
+    """Return a row with the mean and the two recalls, whose hover texts are counts and 95 % intervals."""
+    recalls = [_recall(score, "recall", "tp", "fn"), _recall(score, "tnr", "tn", "fp")]
+    return {"row": row, "family": "", "mean": score["balanced_accuracy"], "recalls": recalls}
 
 
 def _recall(score: Cell, metric: str, *names: str) -> TableCell:
@@ -105,4 +78,4 @@ def _recall(score: Cell, metric: str, *names: str) -> TableCell:
     share, ends = metric_of(score, metric), approximate_interval(hits, hits + misses, DESIGN_EFFECTS[metric])
     counts = f"{hits} of {hits + misses}"
     hover = f"{counts} ({interval(ends)})" if ends else counts
-    return TableCell("–" if share is None else percent(share), share, hover, hits + misses < FEW)
+    return TableCell(percent(share), share, hover, hits + misses < FEW)

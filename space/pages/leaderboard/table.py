@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from arb.core.suites.targets import scored
 from arb.core.vocabulary import AGENT_TITLES
-from leaderboard.board.board import Board, BoardRow, Ranks
+from leaderboard.board.board import Board, BoardRow
 from leaderboard.board.ranks import TESTED_TOGETHER, Rank
 from leaderboard.board.rows import parts_of, why_not_ranked
 from leaderboard.paper.published import SECOND_ANNOTATOR
@@ -39,7 +39,6 @@ class ViewRow:
 
     row: BoardRow
     rank: Rank | None
-    rank_text: str
     apart: str
     why_not_ranked: str
     main: TableCell
@@ -133,7 +132,12 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     """
     ranks, chosen = board.ranks(choice.target.name, choice.metric), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]
-    axis = _axis(judges, choice)
+    label, metric = choice.target.name, choice.metric
+    cells = {row.id: cell_of(row, choice) for row in chosen}
+    values: list[float | None] = []
+    for row in judges:
+        values += [figure_of(row, choice, metric), *(row.interval(cells[row.id], metric) or ())]
+    axis = Axis.around(values)
     targets = scored(board.targets)
     names = part_names(board.rows, [target.name for target in targets], "by_benchmark")
     titles = column_titles(names, targets)
@@ -148,10 +152,23 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
     numbers = {row_id: number for number, (_, row_id) in enumerate(by_rank)}
     are_listed = any(rank.separated_from is not None for rank in ranks.values() if rank)
 
-    def view(rows: Sequence[BoardRow]) -> tuple[ViewRow, ...]:
-        return tuple(_view_row(row, ranks, numbers, choice, others, tuple(parts), axis) for row in rows)
+    def view(row: BoardRow) -> ViewRow:
+        main, rank = cells[row.id], ranks.get(row.id)
+        by_part = parts_of(row, label, "by_agent" if choice.agent else "by_benchmark")
+        return ViewRow(
+            row=row,
+            rank=rank,
+            apart=spans([numbers[other] for other in (rank and rank.separated_from) or ()]),
+            why_not_ranked="" if rank else why_not_ranked(row, label, metric, row.id in ranks),
+            main=metric_cell(main, metric),
+            interval=axis.span(metric_of(main, metric), row.interval(main, metric)) if main else None,
+            others=tuple(metric_cell(main, name) for name in others),
+            benchmarks=tuple(metric_cell(by_part.get(name), metric) for name in parts),
+        )
 
-    references = view(chosen[len(judges) :])
+    references = tuple(map(view, chosen[len(judges) :]))
+    longest_rank = max(map(len, (*(rank.range_text("–") for rank in ranks.values() if rank), RANK_WIDTH)))
+    longest_cost = max((len(cost_cell(row.cost).text) for row in judges), default=0)
     human = next((line.interval for line in references if line.row.id == SECOND_ANNOTATOR), None)
     return BoardView(
         choice=choice,
@@ -159,17 +176,18 @@ def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardV
         parts=parts,
         facts={name: title for name, title in FACTS.items() if name in columns},
         front=precision_recall_front(board, choice),
-        rows=view(judges[max(first - 1, after) : last]),
+        rows=tuple(map(view, judges[max(first - 1, after) : last])),
         row_range=(first, last),
         n_rows=len(judges),
         references=references,
         axis=axis,
         human=human.dot if human and not human.off else None,
-        widths=_widths(judges, [rank.range_text("–") for rank in ranks.values() if rank]),
+        # For their longest text, at about half a rem per character.
+        widths={"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)},
         n_ranked=len(by_rank),
         ranked=distinct_names([board.rows[board.places[row_id]] for row_id in numbers]) if are_listed else (),
         has_attempts=any(row.attempts for row in judges),
-        noise=noise_on_board(judges, choice.target.name),
+        noise=noise_on_board(judges, label),
     )
 
 
@@ -191,51 +209,6 @@ def _parts(
         for name, title in columns.items()
         if name in found and name not in metric_titles(choice.targets) and name not in FACTS
     }
-
-
-def _axis(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> Axis:
-    """Return an axis in whole tenths that fits every value and interval of these rows."""
-    values: list[float | None] = []
-    for row in rows:
-        interval = row.interval(cell_of(row, choice), choice.metric)
-        values += [figure_of(row, choice, choice.metric), *(interval or ())]
-    return Axis.around(values)
-
-
-def _widths(rows: Sequence[BoardRow], ranks: Sequence[str]) -> dict[str, float]:
-    """Return the widths of columns for their longest text, at about half a rem per character."""
-    longest_rank = max(map(len, (*ranks, RANK_WIDTH)))
-    longest_cost = max((len(cost_cell(row.cost).text) for row in rows), default=0)
-    return {"rank": round(1.6 + 0.55 * longest_rank, 2), "cost": round(0.9 + 0.51 * longest_cost, 2)}
-
-
-def _view_row(
-    row: BoardRow,
-    ranks: Ranks,
-    numbers: Mapping[str, int],
-    choice: LeaderboardQuery,
-    others: Sequence[str],
-    parts: Sequence[str],
-    axis: Axis,
-) -> ViewRow:
-    main, label, metric = cell_of(row, choice), choice.target.name, choice.metric
-    interval = None
-    if main:
-        interval = axis.span(metric_of(main, metric), row.interval(main, metric))
-    rank = ranks.get(row.id)
-    apart = [numbers[other] for other in (rank and rank.separated_from) or ()]
-    by_part = parts_of(row, label, "by_agent" if choice.agent else "by_benchmark")
-    return ViewRow(
-        row=row,
-        rank=rank,
-        rank_text=rank.range_text("–") if rank else "",
-        apart=spans(apart),
-        why_not_ranked="" if rank else why_not_ranked(row, label, metric, row.id in ranks),
-        main=metric_cell(main, metric),
-        interval=interval,
-        others=tuple(metric_cell(main, name) for name in others),
-        benchmarks=tuple(metric_cell(by_part.get(name), metric) for name in parts),
-    )
 
 
 def spans(numbers: Sequence[int]) -> str:

@@ -14,6 +14,7 @@ from fastapi import APIRouter, Query, Request, Response
 from space.pages.account import PATH as OWN_PATH
 from space.services import Services
 from space.web.frame import PageFrame
+from space.web.paging import Page
 from space.web.submission_text import describe_status
 from submissions.app import SubmissionsApp
 from submissions.moderation.actions import conflict_of
@@ -91,7 +92,6 @@ def build_maintain_pages(services: Services, pages: PageFrame) -> APIRouter:
             is_private=not service.suite.labels_are_public,
             durability=service.durability,
             search=q,
-            number=page,
             **_submissions(service, found, q, page),
             banned=sorted(found.banned),
             confirmed=sorted(found.confirmed),
@@ -122,7 +122,7 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
     flagged.sort(key=lambda each: not each.status.is_held)
     n_flagged, flagged = len(flagged), flagged[:MOST_FLAGGED]
     chosen = [each for each in reversed(found.submissions) if is_found(each, search)]
-    on_page = chosen[(page - 1) * ON_A_PAGE : page * ON_A_PAGE]
+    shown = Page.of(chosen, page, ON_A_PAGE)
     is_private, now = not service.suite.labels_are_public, service.clock()
 
     def row(each: ListedSubmission) -> dict[str, Any]:
@@ -132,14 +132,13 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
         )
         return {"listed": each, "status": text.word, "flags": flags[each.id], "cells": cells.get(each.id, {})}
 
-    ids = [each.id for each in (*flagged, *on_page)]
+    ids = [each.id for each in (*flagged, *shown.items)]
     with service.snapshot() as session:
         cells = exact_figures(session, service.label_version, ids)
     return {
         "queue": [row(each) for each in flagged],
-        "submissions": [row(each) for each in on_page],
+        "submissions": [row(each) for each in shown.items],
         "n_flagged": n_flagged,
-        "n_chosen": len(chosen),
-        "n_pages": -(-len(chosen) // ON_A_PAGE),
+        "page": shown,
         "conflict_of": conflict_of,
     }

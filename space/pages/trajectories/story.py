@@ -6,9 +6,11 @@ shown with the action.
 
 import ast
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
+from pathlib import Path
 from typing import Any, Final
 
 from arb.core.trajectory import Box, Step
@@ -21,33 +23,8 @@ _QUOTED: Final = r"""('(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")"""
 _LONGEST_NAME: Final = 90
 _LONGEST_CALL: Final = 20_000
 
-_VERBS: Final = {
-    "click": "Click",
-    "dblclick": "Double-click",
-    "hover": "Point at",
-    "fill": "Fill in",
-    "press": "Press a key in",
-    "focus": "Focus",
-    "clear": "Clear",
-    "select_option": "Select in",
-    "check": "Check",
-    "uncheck": "Uncheck",
-    "drag_and_drop": "Drag",
-    "upload_file": "Upload to",
-    "scroll": "Scroll",
-    "goto": "Go to an address",
-    "go_back": "Go back",
-    "go_forward": "Go forward",
-    "new_tab": "Open a tab",
-    "tab_close": "Close the tab",
-    "tab_focus": "Switch to a tab",
-    "noop": "Wait",
-    "send_msg_to_user": "Answer the user",
-    "report_infeasible": "Report that the task cannot be done",
-    "keyboard_press": "Press a key",
-    "keyboard_type": "Type",
-    "mouse_click": "Click at a position",
-}
+_VERBS: Final = tomllib.loads(Path(__file__).with_name("actions.toml").read_text(encoding="utf-8"))
+"""Actions in words, by the name of the function that an agent calls."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,7 +126,7 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
         and restored.records.submission(private.ids[0], Actor("Mia", is_maintainer=True)).report
     )
     page = own_submission(restored, private.ids[0], Actor("Ada"), is_whole=True)
-    assert page.text == FIGURES_WITHDRAWN and page.report == ""
+    assert page["text"] == FIGURES_WITHDRAWN and page["report"] == ""
     assert [row for row in restored.records.board().rows if row.judge == "Ada"] == []
     with pytest.raises(SubmissionError, match="all metrics are hidden until"):
         restored.moderation.refresh(private.ids[0], Actor("Ada"), restored.label_version)

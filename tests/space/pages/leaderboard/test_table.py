@@ -198,7 +198,7 @@ def test_the_chosen_figure_orders_and_ranks_and_the_human_reference_stays_apart(
     assert judges(view_board(found, LeaderboardQuery())) == ["A", "B", "C"]
     recall = view_board(found, LeaderboardQuery(figure="recall"))
     assert judges(recall) == ["B", "A", "C"]
-    assert recall.rows[0].rank_text == "1"  # 71 to 87 % lies above 42 to 58 %
+    assert recall.rows[0].rank.range_text("–") == "1"  # 71 to 87 % lies above 42 to 58 %
     html = table_html(found, LeaderboardQuery(figure="recall"))
     # B is better than A, and than C: 71 to 87 % lies above 32 to 48 %
     assert 'aria-label="1: rank by recall, separated from 2 of 2 other judges">1</button>' in html
@@ -221,15 +221,15 @@ def test_a_judge_stands_with_the_submission_that_is_best_by_the_chosen_figure():
 def test_rows_ranked_by_a_hidden_half_have_no_rank_by_other_figures():
     found = board(row("A", {**label(cell(9, 1, 1, 9), (1, 1, 1)), "ranked_by": "a half that is not shown"}))
     (line,) = view_board(found, LeaderboardQuery(figure="f1")).rows
-    assert line.rank_text == ""
+    assert line.rank is None
     assert "ranked only by precision, on a hidden half" in table_html(found, LeaderboardQuery(figure="f1"))
-    assert view_board(found, LeaderboardQuery()).rows[0].rank_text == "1"
+    assert view_board(found, LeaderboardQuery()).rows[0].rank.range_text("–") == "1"
 
 
 def test_a_published_row_that_cannot_be_compared_says_why_it_has_no_rank():
     found = board(row("A", label(cell(9, 1, 1, 9)), "published", split=None, protocol=None))
     (line,) = view_board(found, LeaderboardQuery()).rows
-    assert line.rank_text == ""
+    assert line.rank is None
     html = table_html(found, LeaderboardQuery())
     assert re.search(r'<td class="rank[^>]*>not ranked</td>', html)
     why = re.search('<em title="([^"]*)">reported without split or protocol</em>', html)
