@@ -107,15 +107,15 @@ class Draft:
         about_runs = [question for question in questions if question.level == "run"]
         problems = _problems_of_answers(self.answers, about_runs, "answers")
         missing = [question.title for question in about_runs if not self.answers.get(question.name)]
-        given = {"step": self.answered_steps, "part": self.answered_parts}
+        answered = {"step": self.answered_steps, "part": self.answered_parts}
         for level, names in asked.items():
             about = [question for question in questions if question.level == level]
-            if given[level].keys() - set(names):
+            if answered[level].keys() - set(names):
                 spelled = "numbers" if level == "step" else "names"
                 problems.append(f"{level}s: a {level} is unknown; use the {spelled} of the suite's {level}s")
             for name in names:
-                problems += _problems_of_answers(given[level].get(name, {}), about, f"{level} {name}")
-            left = [name for name in names if len(given[level].get(name, ())) < len(about)]
+                problems += _problems_of_answers(answered[level].get(name, {}), about, f"{level} {name}")
+            left = [name for name in names if len(answered[level].get(name, ())) < len(about)]
             if left:
                 missing.append(f"{len(left)} of {len(names)} {level}s ({', '.join(left[:MOST_LISTED])})")
         if len(self.comment) > COMMENT_LENGTH:

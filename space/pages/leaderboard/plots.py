@@ -7,7 +7,7 @@ pixels; ``templates/leaderboard/plots.html`` draws them as SVG. A name is placed
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import ceil, floor, log
+from math import ceil, floor, inf, log
 from typing import Final
 
 import numpy as np
@@ -133,16 +133,14 @@ class PlotView:
     @property
     def linked(self) -> list[Mark]:
         """The marks with a link. Those of hundreds of judges would be a third of the page's bytes."""
-        return [mark for place, mark in enumerate(self.marks) if _is_linked(place, mark)]
+        first, others = self.marks[:MOST_LINKED], self.marks[MOST_LINKED:]
+        return [*first, *(mark for mark in others if mark.label is not None or mark.group == "reference")]
 
     @property
     def dots(self) -> list[Mark]:
         """The other marks, which are drawn as dots only."""
-        return [mark for place, mark in enumerate(self.marks) if not _is_linked(place, mark)]
-
-
-def _is_linked(place: int, mark: Mark) -> bool:
-    return place < MOST_LINKED or mark.label is not None or mark.group == "reference"
+        linked = {mark.row_id for mark in self.linked}
+        return [mark for mark in self.marks if mark.row_id not in linked]
 
 
 def precision_recall_plot(
@@ -153,17 +151,14 @@ def precision_recall_plot(
     Judges that are not comparable are left out, as are all references except the human one. ``front`` has the
     ids of the judges on the precision-recall front, which a line joins.
     """
-    drawn: list[tuple[BoardRow, float, float]] = []
+    points = []
     for row in rows:
         is_judge_or_human = row.provenance != "reference" or row.id == SECOND_ANNOTATOR
         recall, precision = (figure_of(row, choice, figure) for figure in ("recall", "precision"))
         if row.is_comparable and is_judge_or_human and recall is not None and precision is not None:
-            drawn.append((row, recall, precision))
-    points = []
-    for row, recall, precision in drawn:
-        low, high = _ends(row, choice, "precision", precision)
-        order = {"reference": 0, "scored": 1}.get(row.provenance, 2)
-        points.append(Point(row, recall, precision, low, high, short_name(row), order))
+            low, high = _ends(row, choice, "precision", precision)
+            order = {"reference": 0, "scored": 1}.get(row.provenance, 2)
+            points.append(Point(row, recall, precision, low, high, short_name(row), order))
     left = max(0.0, min((point.x for point in points), default=0.0) - 2 * MARGIN)
     bottom = max(0.0, min((point.low for point in points), default=0.0) - MARGIN)
     window = (left, bottom)
@@ -224,51 +219,37 @@ def cost_plot(rows: Sequence[BoardRow], choice: LeaderboardQuery) -> PlotView | 
     Return None if fewer than two rows have both a cost and the metric.
     """
     judges, figure = [row for row in rows if row.provenance != "reference"], choice.metric
-    drawn: list[BoardRow] = []
-    costs: list[float] = []
-    values: list[float] = []
+    drawn: list[tuple[BoardRow, float, float]] = []
     for row in judges:
         value = figure_of(row, choice, figure)
         if row.cost and value is not None:
-            drawn.append(row)
-            costs.append(row.cost["usd_per_1000"])
-            values.append(value)
+            drawn.append((row, row.cost["usd_per_1000"], value))
     if len(drawn) < 2:
         return None
-    ends = [_ends(row, choice, figure, value) for row, value in zip(drawn, values, strict=True)]
+    ends = [_ends(row, choice, figure, value) for row, _, value in drawn]
     least, most = min(low for low, _ in ends), max(high for _, high in ends)
     unit, title = unit_of(figure), metric_titles_of(choice.target)[figure]
     bottom, top = max(least - MARGIN, min(0.0, least)), most + MARGIN
     if unit == 100:
         top = min(top, 1.0)
-    bounds = [bool(row.cost and row.cost.get("is_at_least")) for row in drawn]
-    exact = [number for number, is_bound in enumerate(bounds) if not is_bound]
-    scale = _CostScale.around(costs)
-    front = [
-        exact[place]
-        for place in _pareto_front(
-            [costs[number] for number in exact],
-            [values[number] for number in exact],
-            is_low(figure),
-        )
-    ]
+    bounds = [bool(row.cost and row.cost.get("is_at_least")) for row, _, _ in drawn]
+    exact = [(number, *drawn[number][1:]) for number, is_bound in enumerate(bounds) if not is_bound]
+    scale = _CostScale.around([cost for _, cost, _ in drawn])
+    front = _pareto_front(exact, is_low(figure))
 
     def share(value: float) -> float:
         return (value - bottom) / (top - bottom)
 
     points = []
-    for number, row in enumerate(drawn):
+    for number, (row, cost, value) in enumerate(drawn):
         is_named = number in front or len(drawn) <= CROWD  # in a crowd only judges on the front are named
         low, high = map(share, ends[number])
-        x, y = scale.share(costs[number]), share(values[number])
-        points.append(
-            Point(row, x, y, low, high, short_name(row) if is_named else "", int(number not in front))
-        )
-    cost_by_id = {row.id: cost_cell(row.cost).text for row in drawn}
+        name = short_name(row) if is_named else ""
+        points.append(Point(row, scale.share(cost), share(value), low, high, name, int(number not in front)))
 
     def hover(row: BoardRow) -> str:
         name, figures = _hover(row, choice, (figure,)).split("\n", 1)
-        return f"{name}\n{cost_by_id[row.id]} US dollars per 1,000 trajectories\n{figures}"
+        return f"{name}\n{cost_cell(row.cost).text} US dollars per 1,000 trajectories\n{figures}"
 
     window = (0.0, 0.0)
     steps = [to_pixels(points[number].x, points[number].y, window) for number in front]
@@ -298,13 +279,17 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
     return across + [(x - 2, y, x + 2, before) for (_, before), (x, y) in pairwise(steps)]
 
 
-def _pareto_front(costs: Sequence[float], values: Sequence[float], is_lower_better: bool) -> list[int]:
-    """Return the indices of the judges that no equally cheap or cheaper judge beats, cheapest first."""
+def _pareto_front(judges: Sequence[tuple[int, float, float]], is_lower_better: bool) -> list[int]:
+    """Return the numbers of the judges that no equally cheap or cheaper one beats, cheapest first.
+
+    ``judges`` have a number, a cost and a metric.
+    """
     sign = -1 if is_lower_better else 1
-    front: list[int] = []
-    for number in sorted(range(len(costs)), key=lambda number: (costs[number], -sign * values[number])):
-        if not front or sign * values[number] > sign * values[front[-1]]:
+    front, best = [], -inf
+    for number, _, value in sorted(judges, key=lambda judge: (judge[1], -sign * judge[2])):
+        if sign * value > best:
             front.append(number)
+            best = sign * value
     return front
 
 

@@ -68,6 +68,12 @@ class LeaderboardQuery:
         return self.figure or self.target.main_metric
 
 
+PARAMETERS: Final = {
+    "label": "label", "figure": "figure", "agent": "agent", "kind": "kinds", "inputs": "inputs",
+    "from": "provenances", "q": "search", "every": "every_submission", "sort": "sort", "subset": "subset",
+    "columns": "columns",
+}  # fmt: skip
+"""The attributes of a choice by their names in the URL, in the order of addresses."""
 Options = dict[str, dict[str, str]]
 """The titles of the values that a board offers, by query parameter and value."""
 
@@ -141,22 +147,15 @@ def choice_in(
         values["agent"] = ""
         refused.append("agent")
     columns = tuple(name for name in options["columns"] if name in values["columns"])
-    choice = LeaderboardQuery(
-        label=label,
-        figure=values["figure"] if has_metric else "",
-        targets=known,
-        search=values["q"],
-        kinds=tuple(sorted(values["kind"])),
-        provenances=tuple(sorted(values["from"])),
-        every_submission=values["every"],
-        agent=values["agent"],
-        inputs=tuple(sorted(values["inputs"])),
-        sort=values["sort"],
-        subset=values["subset"],
-        rows=widen(values["rows"], n_rows),
-        columns=() if columns == tuple(options["usual_columns"]) else columns,
-    )
-    return choice, refused
+    values |= {name: tuple(sorted(values[name])) for name in ("kind", "inputs", "from")}
+    values |= {
+        "label": label,
+        "figure": values["figure"] if has_metric else "",
+        "rows": widen(values["rows"], n_rows),
+        "columns": () if columns == tuple(options["usual_columns"]) else columns,
+    }
+    chosen = {PARAMETERS.get(name, name): value for name, value in values.items()}
+    return LeaderboardQuery(**chosen, targets=known), refused
 
 
 def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
@@ -174,20 +173,7 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 
     Only ``changes`` may set ``rows``, as (first, last): a new choice begins with its first rows.
     """
-    values = {
-        "label": choice.label,
-        "figure": choice.figure,
-        "agent": choice.agent,
-        "kind": choice.kinds,
-        "inputs": choice.inputs,
-        "from": choice.provenances,
-        "q": choice.search,
-        "every": choice.every_submission,
-        "sort": choice.sort,
-        "subset": choice.subset,
-        "columns": choice.columns,
-        **changes,
-    }
+    values = {name: getattr(choice, attribute) for name, attribute in PARAMETERS.items()} | changes
     first, last = values.pop("rows", (1, PAGE_ROWS))
     rows = "" if (first, last) == (1, PAGE_ROWS) else f"{first}-{last}"
     return link_to(path, **values, rows=rows)

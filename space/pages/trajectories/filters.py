@@ -9,7 +9,7 @@ from typing import Any, Final
 from arb.core.suites.targets import UNSURE, Target, main_target
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 from space.pages.trajectories.dataset import OpenedDataset
-from space.pages.trajectories.index import TrajectoryEntry, VoteCounts, Votes
+from space.pages.trajectories.index import NO_VOTES, TrajectoryEntry, VoteCounts, Votes
 from space.web.paging import Page
 from space.web.query import QueryParam, choices_in, link_to
 
@@ -144,7 +144,7 @@ def choose(
             return False
         if not shortest <= entry.n_actions <= longest:
             return False
-        if agreement and not agreement[1](entry, vote_counts.votes(entry.trajectory_id), main):
+        if agreement and not agreement[1](entry, vote_counts.get(entry.trajectory_id, NO_VOTES), main):
             return False
         text = f"{entry.goal} {entry.trajectory_id} {entry.task}".casefold() if words else ""
         return all(word in text for word in words)
@@ -155,7 +155,7 @@ def choose(
     elif choice.sort == "shortest":
         found.sort(key=lambda entry: entry.n_actions)
     elif choice.sort == "disagreement":
-        found.sort(key=lambda entry: -vote_counts.votes(entry.trajectory_id).disagreement)
+        found.sort(key=lambda entry: -vote_counts.get(entry.trajectory_id, NO_VOTES).disagreement)
     return found
 
 
@@ -182,6 +182,7 @@ def browse_values(
         "fields": _fields(opened, vote_counts, suites),
         "tasks": [list(runs) for _, runs in by_task],
         "vote_counts": vote_counts,
+        "no_votes": NO_VOTES,
         "page": page,
         "agent_title": agent_title,
     }
@@ -205,7 +206,7 @@ def _fields(
         "length": ("Length", {name: title for name, (title, _, _) in LENGTHS.items()}),
         "judges": ("Judges", agreements),
     }
-    if vote_counts.most < 2:  # a single judge can neither agree nor disagree
+    if all(votes.cast < 2 for votes in vote_counts.values()):  # a single judge can neither agree nor disagree
         del every["judges"]
     found = [
         (name, label, [("", "All"), *options.items()]) for name, (label, options) in every.items() if options

@@ -173,19 +173,8 @@ class Votes:
 NO_VOTES: Final = Votes()
 
 
-@dataclass(frozen=True)
-class VoteCounts:
-    """The votes of judges by trajectory id, for trajectories that have any."""
-
-    by_id: Mapping[str, Votes]
-
-    def votes(self, trajectory_id: str) -> Votes:
-        return self.by_id.get(trajectory_id, NO_VOTES)
-
-    @property
-    def most(self) -> int:
-        """The largest number of judges that voted on one trajectory."""
-        return max((votes.cast for votes in self.by_id.values()), default=0)
+VoteCounts = Mapping[str, Votes]
+"""The votes of judges by trajectory id, for trajectories that have any."""
 
 
 def with_rule_based(

@@ -118,7 +118,7 @@ def with_submitted(
         codes = judge.verdicts.codes(main.name)
         for trajectory_id, place in judge.places.items():
             count_vote(counts, trajectory_id, int(codes[place]))
-    return VoteCounts({trajectory_id: Votes(*found) for trajectory_id, found in counts.items()})
+    return {trajectory_id: Votes(*found) for trajectory_id, found in counts.items()}
 
 
 @dataclass(frozen=True, slots=True)

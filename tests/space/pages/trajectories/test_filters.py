@@ -14,7 +14,7 @@ from space.pages.trajectories.filters import (
     outcomes_of,
     read_choice,
 )
-from space.pages.trajectories.index import Labels, TrajectoryEntry, VoteCounts, Votes
+from space.pages.trajectories.index import Labels, TrajectoryEntry, Votes
 
 KNOWN = {
     "suite": ("one", "two"), "split": ("dev", "test"), "benchmark": ("webarena", "workarena++"),
@@ -37,7 +37,7 @@ def labels(**changes) -> Labels:
 
 
 def names(entries, choice, votes=None) -> list[str]:
-    vote_counts = VoteCounts({f"webarena/a/{name}": found for name, found in (votes or {}).items()})
+    vote_counts = {f"webarena/a/{name}": found for name, found in (votes or {}).items()}
     return [found.task for found in choose(entries, choice, vote_counts, default_targets())]
 
 

@@ -14,7 +14,6 @@ from arb.core.suites.targets import default_targets
 from dataset_script.sources.published import PublishedDataset
 from space.pages.trajectories.index import (
     NO_VOTES,
-    VoteCounts,
     Votes,
     build_index,
     natural,
@@ -48,17 +47,13 @@ def test_submitted_verdicts_are_added_and_no_verdict_is_silence():
     verdicts = Predictions(tuple("abc"), {"success": np.array([1, 0, -1], dtype=np.int8)})
     judge = SimpleNamespace(places={"a": 0, "b": 1, "c": 2}, verdicts=verdicts)
     vote_counts = with_submitted({"a": Votes(yes=2, no=1), "z": Votes(silent=1)}, [judge, judge], MAIN)
-    assert vote_counts.by_id == {
+    assert vote_counts == {
         "a": Votes(yes=4, no=1), "b": Votes(no=2), "c": Votes(silent=2), "z": Votes(silent=1),
     }  # fmt: skip
 
 
 def test_a_trajectory_that_nobody_judged_has_no_votes_and_no_disagreement():
-    vote_counts = VoteCounts({"a": Votes(yes=1, no=3)})
-    assert vote_counts.votes("b") == NO_VOTES
-    assert (vote_counts.votes("b").disagreement, vote_counts.votes("a").disagreement) == (-1, 0.25)
-    assert vote_counts.most == 4
-    assert VoteCounts({}).most == 0
+    assert (NO_VOTES.cast, NO_VOTES.disagreement, Votes(yes=1, no=3).disagreement) == (0, -1, 0.25)
 
 
 def test_every_trajectory_has_an_entry_with_what_the_suite_says_of_it(entries):
