@@ -215,7 +215,7 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
             return actor
         with service.snapshot() as session:
             listed = own_submissions(session, suite.name, service.label_version, actor.name)
-        shown = Page.of(listed, page, ON_A_PAGE)
+        on_page = Page.of(listed, page, ON_A_PAGE)
         left = service.records.quota(actor.name)
         return pages.answer(
             "account/mine.html",
@@ -226,9 +226,9 @@ def build_account_pages(services: Services, pages: PageFrame) -> APIRouter:
             left=allowance_sentence(left, suite.rules) if left else "",
             limits=rules_sentence(suite.rules),
             age=age_problem(actor, suite.rules, service.clock().date()),
-            page=shown,
+            page=on_page,
             waiting=service.durability.message,
-            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in shown.items],
+            submissions=[own_submission(service, each.id, actor, is_whole=False) for each in on_page.items],
             **common,
         )
 

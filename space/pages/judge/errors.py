@@ -130,7 +130,7 @@ class ErrorReader:
         places = {run.trajectory_id: (place, run) for place, run in enumerate(self._suite.split(split))}
         right = self._right_ids(wanted.right, split)
 
-        def told_of(error: WrongVerdict) -> tuple[TrajectoryEntry | None, str]:
+        def texts_of(error: WrongVerdict) -> tuple[TrajectoryEntry | None, str]:
             place, run = places[error.trajectory_id]
             return self._verdicts.entry(run), self._verdicts.reasoning(column, run, place)
 
@@ -148,14 +148,14 @@ class ErrorReader:
                 return False
             if not wanted.q:
                 return True
-            entry, reasoning = told_of(error)
+            entry, reasoning = texts_of(error)
             goal = (entry.goal if entry else "") or ""
             return wanted.q.casefold() in f"{goal}\n{reasoning}".casefold()
 
         page = Page.of(list(filter(is_wanted, every)), number, ON_A_PAGE)
         lines = []
         for error in page.items:
-            entry, reasoning = told_of(error)
+            entry, reasoning = texts_of(error)
             tags_of_it = of_error.get(error.trajectory_id, [])
             visible = self.visible(tags_of_it)
             lines.append(
@@ -323,8 +323,8 @@ def build_errors_router(services: Services) -> APIRouter:
             }
             for line in found["lines"]
         ]
-        shown = found["page"]
-        body = {"errors": errors, "of": shown.n_items, "page": shown.number, "pages": shown.n_pages}
+        on_page = found["page"]
+        body = {"errors": errors, "of": on_page.n_items, "page": on_page.number, "pages": on_page.n_pages}
         return JSONResponse(body, headers=NO_STORE)
 
     @router.get("/api/errors.csv", summary="All tags of judges' errors, as CSV")

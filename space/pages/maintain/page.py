@@ -122,7 +122,7 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
     flagged.sort(key=lambda each: not each.status.is_held)
     n_flagged, flagged = len(flagged), flagged[:MOST_FLAGGED]
     chosen = [each for each in reversed(found.submissions) if is_found(each, search)]
-    shown = Page.of(chosen, page, ON_A_PAGE)
+    on_page = Page.of(chosen, page, ON_A_PAGE)
     is_private, now = not service.suite.labels_are_public, service.clock()
 
     def row(each: ListedSubmission) -> dict[str, Any]:
@@ -132,13 +132,13 @@ def _submissions(service: SubmissionsApp, found: Overview, search: str, page: in
         )
         return {"listed": each, "status": text.word, "flags": flags[each.id], "cells": cells.get(each.id, {})}
 
-    ids = [each.id for each in (*flagged, *shown.items)]
+    ids = [each.id for each in (*flagged, *on_page.items)]
     with service.snapshot() as session:
         cells = exact_figures(session, service.label_version, ids)
     return {
         "queue": [row(each) for each in flagged],
-        "submissions": [row(each) for each in shown.items],
+        "submissions": [row(each) for each in on_page.items],
         "n_flagged": n_flagged,
-        "page": shown,
+        "page": on_page,
         "conflict_of": conflict_of,
     }
