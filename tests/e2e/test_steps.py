@@ -1,4 +1,7 @@
-"""Steps in the browser: annotated by keyboard, and shown on the run's page next to the answers of a judge."""
+"""Steps in the browser: annotated by keyboard, and shown on the run's page next to the answers of a judge.
+
+Named parts of a run are annotated in the same form.
+"""
 
 import json
 
@@ -12,7 +15,7 @@ from submissions.intake.accounts import Actor
 from submissions.labels.annotation_service import AnnotationService
 from tests.support.browsing import keep_picture, sign_in
 from tests.support.running_space import RunningSpace
-from tests.support.step_suite import FINALS, OTHER, STEPS, STUBBORN, write_step_suite
+from tests.support.step_suite import FINALS, OTHER, STEPS, STUBBORN, write_part_suite, write_step_suite
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
@@ -99,3 +102,50 @@ def test_the_page_of_a_run_leads_to_the_steps_where_a_judge_is_wrong(page, space
     expect(here.locator(".is-wrong")).to_contain_text("Says 1 (tree): Helps unlike the label")
     keep_picture(page, "run-steps")
     assert "step=2" in page.url
+
+
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory) -> Settings:
+    """A suite that asks about named parts; Ada has STUBBORN, which has R1 and R2."""
+    folder = tmp_path_factory.mktemp("parts")
+    suite = write_part_suite(folder / "sample")
+    settings = Settings(suite=str(suite), state_dir=folder / "state", data_dir=folder / "none", labels="none")
+    service = SubmissionsApp(settings)
+    annotations, grace = AnnotationService(service), Actor("grace", is_maintainer=True)
+    annotations.invite("ada", grace)
+    annotations.assign_trajectories([STUBBORN], 0.0, 1, grace)
+    service.engine.dispose()
+    return settings
+
+
+def test_named_parts_are_annotated_one_after_the_other(page, parts):
+    space = RunningSpace(
+        parts.state_dir, ARB_SUITE=parts.suite, ARB_MAINTAINERS="grace", ARB_DATA_DIR=str(parts.data_dir),
+        ARB_LABELS="none",
+    )  # fmt: skip
+    try:
+        sign_in(page, space, "ada", "/annotate")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        current = page.locator(".question.is-current")
+        expect(current).to_have_attribute("data-part", "R1")
+        page.keyboard.press("1")  # yes, and on to the next part
+        expect(current).to_have_attribute("data-part", "R2")
+        page.keyboard.press("1")
+        page.keyboard.press("u")  # undone: only R2 loses its answer
+        expect(page.locator("[data-part=R2] input:checked")).to_have_count(0)
+        expect(page.locator("[data-part=R1] input:checked")).to_have_value("yes")
+        expect(page.locator(".saved-told")).to_have_text("Saved")
+        page.reload()
+        expect(page.locator("[data-part=R1] input:checked")).to_have_value("yes")
+        expect(current).to_have_attribute("data-part", "R2")
+        page.keyboard.press("2")
+        expect(current).to_have_attribute("data-question", "final")
+        page.keyboard.press("1")
+        with page.expect_navigation():
+            page.keyboard.press("Enter")
+        page.get_by_text("All done. Thank you.").wait_for()
+    finally:
+        space.kill()
+    (saved,) = AnnotationService(SubmissionsApp(parts)).now().saved.values()
+    assert (saved.is_done, saved.answered_parts) == (True, {"R1": {"met": "yes"}, "R2": {"met": "no"}})
