@@ -187,13 +187,11 @@ class JudgeVerdicts:
         """Return what a judge wrote about a trajectory, or an empty text if it cannot be read now."""
         try:
             if column.dataset_name is not None:
-                text = self._explorer.reasoning(trajectory.trajectory_id, column.dataset_name)
-            else:
-                texts = self._service.records.verdicts(column.judge).reasoning
-                text = texts[place] if texts else None
+                return self._explorer.reasoning(trajectory.trajectory_id, column.dataset_name)
+            texts = self._service.records.verdicts(column.judge).reasoning
+            return reasoning_in((texts and texts[place]) or "")
         except (KeyError, VerdictsUnavailable, TrajectoriesUnavailable):
             return ""
-        return reasoning_in(text or "")
 
     def entry(self, trajectory: Trajectory) -> TrajectoryEntry | None:
         """Return a trajectory's entry in the suite's dataset, or None if it cannot be shown here."""

@@ -63,14 +63,15 @@ def view_sheet(
     runs = []
     parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
     for run in draw.draw.drawn:
-        known = texts.get(reading_key(run)) or served(run) or RunTexts()
+        on_page = served(run)
+        known = texts.get(reading_key(run)) or on_page or RunTexts()
         runs.append(
             {
                 "trajectory_id": run,
                 "agent": agent_title(parts_of[run].agent),
                 "task": parts_of[run].task,
                 "texts": RunTexts(known.goal[:LONGEST_TEXT], known.answer[:LONGEST_TEXT]),
-                "has_page": served(run) is not None,
+                "has_page": on_page is not None,
                 "label": answers.get(run, ""),
             }
         )
@@ -146,10 +147,11 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
             blind = services.access.blind_items(request)
 
             def served(run: str) -> RunTexts | None:
+                if blind.hides(run):
+                    return None
                 try:
                     opened = explorer.holding(run)
-                    texts = RunTexts(opened.entry(run).goal or "", opened.answer(run) or "")
-                    return None if blind.hides(run) else texts
+                    return RunTexts(opened.entry(run).goal or "", opened.answer(run) or "")
                 except (KeyError, TrajectoriesUnavailable):
                     return None
 

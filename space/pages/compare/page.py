@@ -19,7 +19,6 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.paired import compared_metrics
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from leaderboard.report import score_verdicts, verdicts_of
-from leaderboard.score import Score
 from space.pages.compare.view import (
     Ensembles,
     favours,
@@ -143,9 +142,8 @@ def _values(
         answers = verdicts_of(column.verdicts, label) if column else None
         entrants.append(Entrant(verdicts.with_figures(row), answers))
     if subset:
-        chosen = [subset in item.subsets for item in labels.trajectories] if labels is not None else []
-        labels = labels.only(np.array(chosen)) if labels is not None else None
-        entrants = [entrant_on(each, labels, np.array(chosen), label, subset) for each in entrants]
+        entrants = [entrant_on(each, labels, label, subset) for each in entrants]
+        labels = labels.only(_in_subset(labels, subset)) if labels is not None else None
     found = compare(entrants, labels, label, metric)
     view = view_comparison(found, target)
     names = view["names"]
@@ -195,21 +193,24 @@ def _dev_ensembles(
     return view_dev_ensembles(list(carried), list(carried.values()), labels, label)
 
 
-def entrant_on(
-    entrant: Entrant, labels: LabelSet | None, chosen: np.ndarray, label: str, subset: str
-) -> Entrant:
-    """Return an entrant with its figures and verdicts on a subset; ``labels`` are those of the subset.
+def entrant_on(entrant: Entrant, labels: LabelSet | None, label: str, subset: str) -> Entrant:
+    """Return an entrant with its figures and verdicts on a subset only; ``labels`` are those of all items.
 
     If its verdicts are not known, there are only the overall figures that the board has of the subset.
     """
-    row = entrant.row
-    if labels is None or entrant.verdicts is None:
+    row, verdicts = entrant.row, None
+    if labels is not None and entrant.verdicts is not None:
+        chosen = _in_subset(labels, subset)
+        verdicts = entrant.verdicts[chosen]
+        score = score_verdicts(verdicts, labels.only(chosen), label)
+    else:
         overall = parts_of(row, label, "by_subset")[subset]
-        score: Score = {**row.score(label), "overall": overall, "by_benchmark": {}, "by_agent": {}}
-        return Entrant(replace(row, labels={**row.labels, label: score}), None)
-    verdicts = entrant.verdicts[chosen]
-    score = score_verdicts(verdicts, labels, label)
+        score = {**row.score(label), "overall": overall, "by_benchmark": {}, "by_agent": {}}
     return Entrant(replace(row, labels={**row.labels, label: score}), verdicts)
+
+
+def _in_subset(labels: LabelSet, subset: str) -> np.ndarray:
+    return np.array([subset in item.subsets for item in labels.trajectories], dtype=bool)
 
 
 def examples(

@@ -51,6 +51,7 @@ from space.pages.trajectories.verdicts import (
     SubmittedJudges,
     judge_names,
     judges_of,
+    reasoning_in,
     with_submitted,
 )
 from submissions.app import SubmissionsApp
@@ -349,13 +350,13 @@ class Explorer:
         raise KeyError(num)
 
     @_readable()
-    def reasoning(self, trajectory_id: str, judge: str) -> str | None:
-        """Return what a judge wrote about a trajectory, or None; ``judge`` is a `JudgeVerdict.key`."""
+    def reasoning(self, trajectory_id: str, judge: str) -> str:
+        """Return what a judge wrote about a trajectory, or ""; ``judge`` is a `JudgeVerdict.key`."""
         opened = self.holding(trajectory_id)
         for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
             if row["judge"] == judge:
-                return row["reply"]
-        return self._submitted.reasoning(opened.suite, judge, trajectory_id)
+                return reasoning_in(row["reply"] or "")
+        return reasoning_in(self._submitted.reasoning(opened.suite, judge, trajectory_id) or "")
 
     def _pictures(self, opened: OpenedDataset, trajectory_id: str, kind: PictureKind) -> Pictures:
         def read() -> Pictures:

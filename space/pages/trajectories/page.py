@@ -35,7 +35,7 @@ from space.pages.trajectories.images import WIDTHS, BrokenPicture, NoPicture
 from space.pages.trajectories.index import TrajectoryEntry
 from space.pages.trajectories.parts import wrong_parts
 from space.pages.trajectories.story import StoryStep
-from space.pages.trajectories.verdicts import JudgeVerdict, link_steps, reasoning_in
+from space.pages.trajectories.verdicts import JudgeVerdict, link_steps
 from space.web.frame import PageFrame, render
 from space.web.http_errors import NO_STORE
 from space.web.query import LONGEST_QUERY, QueryParam, choices_in, link_to
@@ -162,8 +162,7 @@ def _reasoning(explorer: Explorer, entry: TrajectoryEntry, judge: JudgeVerdict |
     if judge is None or not judge.has_reasoning:
         return ""
     try:
-        text = reasoning_in(explorer.reasoning(entry.trajectory_id, judge.key) or "")
-        return link_steps(text, entry, judge.key)
+        return link_steps(explorer.reasoning(entry.trajectory_id, judge.key), entry, judge.key)
     except (KeyError, TrajectoriesUnavailable):
         return ""
 
@@ -267,7 +266,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
     @router.get("/trajectories/reasoning", include_in_schema=False)
     def reasoning(request: Request, trajectory_id: Id, judge: Id) -> Response:
         def make() -> str:
-            text = reasoning_in(explorer.reasoning(trajectory_id, judge) or "")
+            text = explorer.reasoning(trajectory_id, judge)
             entry = explorer.holding(trajectory_id).entry(trajectory_id)
             return render("trajectories/reasoning.html", text=link_steps(text, entry, judge))
 

@@ -137,8 +137,10 @@ def test_an_unknown_trajectory_is_a_page_with_404(client):
 
 def test_reasoning_is_that_of_the_judge_and_escaped(client, entries, explorer, monkeypatch):
     entry = entries[0]
-    written = explorer.reasoning(entry.trajectory_id, "aerv")
-    assert written.startswith("<reasoning>")
+    dataset, name = explorer.of_suite().dataset, entry.trajectory_id
+    rows = dataset.rows_of("judgments", name, ["judge", "reply"])
+    (written,) = (row["reply"] for row in rows if row["judge"] == "aerv")
+    assert written.startswith("<reasoning>") and explorer.reasoning(name, "aerv") in written
     answer = ask(client, "/trajectories/reasoning", entry, judge="aerv")
     assert answer.text.startswith("<p>")
     assert "reasoning&gt;" not in answer.text
