@@ -65,28 +65,26 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
     split.
     """
     items, main = suite.items(split), suite.main_target
+    parts = [name for name in ("step", "part") if any(item.level == name for item in items)]
     asked = [main, *(target for target in suite.scored_targets if target.level != main.level)]
-    columns: dict[str, list[str | None]] = {"trajectory_id": [item.trajectory_id for item in items]}
-    for name in ("step", "part"):
-        if any(item.level == name for item in items):
-            columns[name] = [getattr(item, name) for item in items]
-    rows = zip(*columns.values(), strict=True)
+    ids = ["trajectory_id", *parts]
+    columns = [*ids, *(target.name for target in asked)]
+    rows = [
+        {name: getattr(item, name) for name in ids} | dict.fromkeys(target.name for target in asked)
+        for item in items
+    ]
     match file_format:
         case "jsonl":
-            empty = dict.fromkeys(target.name for target in asked)
-            lines = ({**dict(zip(columns, row, strict=True)), **empty} for row in rows)
-            return "".join(f"{json.dumps(line)}\n" for line in lines).encode()
+            return "".join(f"{json.dumps(row)}\n" for row in rows).encode()
         case "csv":
-            cells = ([*("" if cell is None else cell for cell in row), *("" for _ in asked)] for row in rows)
-            return csv_text((*columns, *(target.name for target in asked)), cells).encode()
+            return csv_text(columns, (list(row.values()) for row in rows)).encode()
         case "parquet":
             import pyarrow as pa  # noqa: PLC0415 - slow to load, and only for Parquet
             import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-            table = {name: pa.array(values, pa.string()) for name, values in columns.items()}
-            for target in asked:
-                kind = pa.bool_() if target.type == "binary" else pa.string()
-                table[target.name] = pa.nulls(len(items), kind)
+            kinds = [pa.string() for _ in ids]
+            kinds += [pa.bool_() if target.type == "binary" else pa.string() for target in asked]
+            table = pa.Table.from_pylist(rows, pa.schema(zip(columns, kinds, strict=True)))
             buffer = io.BytesIO()
-            pq.write_table(pa.table(table), buffer)
+            pq.write_table(table, buffer)
             return buffer.getvalue()
