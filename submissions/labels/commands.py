@@ -76,7 +76,7 @@ def invite(
 
     Each account gets an opaque id. An account that is invited again keeps its id.
     """
-    _for_each(accounts, lambda service, name, actor: service.invite(name, actor), maintainer, as_json)
+    _for_each(accounts, annotation_service.AnnotationService.invite, maintainer, as_json)
     if not as_json:
         next_step("assign trajectories", "submissions", "annotate", "assign")
 
@@ -89,7 +89,7 @@ def uninvite(
 
     Finished annotations are kept. The next `assign` gives unfinished trajectories to other annotators.
     """
-    _for_each(accounts, lambda service, name, actor: service.uninvite(name, actor), maintainer, as_json)
+    _for_each(accounts, annotation_service.AnnotationService.uninvite, maintainer, as_json)
 
 
 @app.command()
@@ -363,12 +363,7 @@ def _annotation_as(maintainer: str) -> Iterator[tuple[annotation_service.Annotat
         yield annotation_service.AnnotationService(service), actor
 
 
-def _for_each(
-    names: Iterable[str],
-    act: Callable[[annotation_service.AnnotationService, str, Actor], object],
-    maintainer: str,
-    as_json: bool,
-) -> None:
+def _for_each(names: Iterable[str], act: Callable[..., object], maintainer: str, as_json: bool) -> None:
     """Call ``act`` for each account and print the results, then end the command if any was refused."""
     accounts: list[dict[str, Any]] = []
     problems = []
