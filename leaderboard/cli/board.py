@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, file_argument, new_folder_option, plain_console, stop, write_file
+from arb.core.cli import JsonOption, plain_console, stop, write_file
 from arb.core.console import printable, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, metric_name
+from leaderboard.cli.options import described
 from leaderboard.cli.score import metric_texts
 
 with lazy_imports():
@@ -36,23 +37,16 @@ if TYPE_CHECKING:
     from leaderboard.board.ranks import Rank
     from leaderboard.board.rows import BoardRow
 
-FileArgument = Annotated[
-    Path | None,
-    file_argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
-]
 WIDE = 110
 """Terminals with at least this many columns also show the number of trajectories and the evidence."""
 
 
+@described
 def board(
-    file: FileArgument = None,
-    label: Annotated[
-        str | None, typer.Option(help="Show the board for this label (default: the main target).")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="Order and rank judges by this metric (default: the label's main one).")
-    ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, with all labels.")] = False,
+    file: Path | None = None,
+    label: str | None = None,
+    metric: str | None = None,
+    as_csv: bool = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the leaderboard, best judge first.
@@ -76,16 +70,12 @@ def board(
         print_board(found, label, metric, plain_console())
 
 
+@described
 def export(
-    out: Annotated[Path, new_folder_option(help="Write to this new or empty folder.")],
-    file: FileArgument = None,
-    format: Annotated[
-        Literal["every-eval-ever"],
-        typer.Option(help="Write this format (every-eval-ever: one JSON file per judge)."),
-    ] = "every-eval-ever",
-    retrieved: Annotated[
-        int | None, typer.Option(min=0, help="Record this retrieval time, in Unix seconds (default: now).")
-    ] = None,
+    out: Path,
+    file: Path | None = None,
+    format: Literal["every-eval-ever"] = "every-eval-ever",
+    retrieved: int | None = None,
 ) -> None:
     """Export the leaderboard in the format of another project.
 
