@@ -86,11 +86,7 @@ def read_annotations(
 
 @described
 def convert_annotations(
-    files: list[Path],
-    out: Path,
-    opaque: bool = False,
-    by_rule: bool = False,
-    suite: SuiteOption = None,
+    files: list[Path], out: Path, opaque: bool = False, by_rule: bool = False, suite: SuiteOption = None
 ) -> None:
     """Check, join and convert annotations.
 
@@ -227,11 +223,7 @@ def _template_for_estimate(
 
 
 @described
-def dev_labels(
-    file: Path,
-    replace: bool = False,
-    suite: SuiteOption = None,
-) -> None:
+def dev_labels(file: Path, replace: bool = False, suite: SuiteOption = None) -> None:
     """Write a suite's published dev labels from annotations.
 
     Writes dev_labels.csv into the suite's folder. It has no test trajectories, and numbers instead of

@@ -37,9 +37,7 @@ if TYPE_CHECKING:
 
 @described
 def tables(
-    table: list[int] | None = None,
-    verdicts: list[str] | None = None,
-    as_json: JsonOption = False,
+    table: list[int] | None = None, verdicts: list[str] | None = None, as_json: JsonOption = False
 ) -> None:
     """Compute the paper's tables and compare them with the printed figures.
 

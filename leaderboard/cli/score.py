@@ -169,12 +169,7 @@ def _read_against(
 
 
 @described
-def calibrate(
-    file: Path,
-    split: SplitOption,
-    suite: SuiteOption = None,
-    as_json: JsonOption = False,
-) -> None:
+def calibrate(file: Path, split: SplitOption, suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     """Check how well a judge's scores are calibrated.
 
     The column `score` has the judge's probability of a positive answer to the main target. Prints how often
