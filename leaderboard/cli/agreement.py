@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import typer
 
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
-    file_argument,
-    file_option,
     print_json,
     read_settings,
     read_suite,
@@ -20,7 +18,8 @@ from arb.core.cli import (
 )
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import Target
-from leaderboard.cli.labels import ANNOTATIONS_HELP, EitherSplitOption, read_annotations, read_label_sets
+from leaderboard.cli.labels import read_annotations, read_label_sets
+from leaderboard.cli.options import described
 from leaderboard.cli.score import metric_columns, read_verdicts
 from leaderboard.cli.text import print_template
 
@@ -40,15 +39,11 @@ if TYPE_CHECKING:
     from leaderboard.labels.quality import DisagreementRates
     from leaderboard.score import Score
 
-FileOption = Annotated[
-    Path | None,
-    file_option("--annotations", help=f"{ANNOTATIONS_HELP} (default: those that judges are scored on)."),
-]
 
-
+@described
 def agreement(
-    split: EitherSplitOption = None,
-    annotations: FileOption = None,
+    split: Literal["dev", "test"] | None = None,
+    annotations: Path | None = None,
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -82,11 +77,10 @@ def agreement(
         typer.echo("The test labels of this suite are hidden, so test trajectories are not listed.")
 
 
+@described
 def ceiling(
-    verdicts: Annotated[
-        list[Path] | None, file_argument(help="Also evaluate the judges of these prediction files.")
-    ] = None,
-    split: Annotated[Literal["dev", "test"], typer.Option(help="Score the files on this split.")] = "test",
+    verdicts: list[Path] | None = None,
+    split: Literal["dev", "test"] = "test",
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
-from arb.core.cli import JsonOption, file_argument, new_folder_option, plain_console, stop, write_file
-from arb.core.console import printable, text_table
+from arb.core.cli import JsonOption, plain_console, stop, write_file
+from arb.core.console import printable
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, metric_name
+from leaderboard.cli.options import described
 from leaderboard.cli.score import metric_texts
+from leaderboard.cli.text import print_template
 
 with lazy_imports():
     from rich import box
 
     from arb.core import suite as suites
     from leaderboard import metrics
-    from leaderboard import score as scores
     from leaderboard.board import board as boards
     from leaderboard.board import every_eval_ever
     from leaderboard.board import export as exports
@@ -27,32 +28,20 @@ with lazy_imports():
     from leaderboard.paper import published
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
     from rich.console import Console
 
-    from arb.core.suites.targets import Target
     from leaderboard.board.board import Board
-    from leaderboard.board.ranks import Rank
-    from leaderboard.board.rows import BoardRow
 
-FileArgument = Annotated[
-    Path | None,
-    file_argument(help="A Space's board.json, from GET /api/board.json (default: the published rows)."),
-]
 WIDE = 110
 """Terminals with at least this many columns also show the number of trajectories and the evidence."""
 
 
+@described
 def board(
-    file: FileArgument = None,
-    label: Annotated[
-        str | None, typer.Option(help="Show the board for this label (default: the main target).")
-    ] = None,
-    metric: Annotated[
-        str | None, typer.Option(help="Order and rank judges by this metric (default: the label's main one).")
-    ] = None,
-    as_csv: Annotated[bool, typer.Option("--csv", help="Print the board as CSV, with all labels.")] = False,
+    file: Path | None = None,
+    label: str | None = None,
+    metric: str | None = None,
+    as_csv: bool = False,
     as_json: JsonOption = False,
 ) -> None:
     """Print the leaderboard, best judge first.
@@ -76,16 +65,12 @@ def board(
         print_board(found, label, metric, plain_console())
 
 
+@described
 def export(
-    out: Annotated[Path, new_folder_option(help="Write to this new or empty folder.")],
-    file: FileArgument = None,
-    format: Annotated[
-        Literal["every-eval-ever"],
-        typer.Option(help="Write this format (every-eval-ever: one JSON file per judge)."),
-    ] = "every-eval-ever",
-    retrieved: Annotated[
-        int | None, typer.Option(min=0, help="Record this retrieval time, in Unix seconds (default: now).")
-    ] = None,
+    out: Path,
+    file: Path | None = None,
+    format: Literal["every-eval-ever"] = "every-eval-ever",
+    retrieved: int | None = None,
 ) -> None:
     """Export the leaderboard in the format of another project.
 
@@ -112,65 +97,32 @@ def _read_board(file: Path | None) -> Board:
 
 def print_board(board: Board, label: str, metric: str, console: Console) -> None:
     target = board.target(label)
-    formulas = metrics.known_metrics(target)
     rows = board.ranking(label, metric)
     if not rows:
         stop(f"the board has no rows on {target.title.lower()}; use another --label", code=1)
     usual = ("precision", "recall", "f1") if target.type == "binary" else target.metrics
-    others = tuple(name for name in usual if name != metric)
     version = f", labels {board.label_version}" if board.label_version else ""
-    title = f"{target.title} on {board.suite}{version}"
-    table = text_table(title=printable(title), box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
-    table.add_column("", no_wrap=True)
-    table.add_column("judge", overflow="fold")  # the column that shrinks in a narrow terminal
-    is_wide = console.width >= WIDE
-    headings = (formulas[metric].title, "95 %", *(formulas[name].title for name in others))
-    for heading in (*headings, "n") if is_wide else headings:
-        table.add_column(heading, justify="right", no_wrap=True)
-    if is_wide:
-        table.add_column("evidence", no_wrap=True)
     ranks = board.ranks(label, metric)
-    for row in rows:
-        cell, rank = row.score(label)["overall"], ranks.get(row.id)
-        texts = ["not ranked" if rank is None else rank.range_text(), printable(_name(row))]
-        texts += metric_texts(formulas[metric], scores.metric_of(cell, metric), row.interval(cell, metric))
-        texts += [metric_texts(formulas[name], scores.metric_of(cell, name), None)[0] for name in others]
-        if is_wide:
-            texts += ["" if cell["n"] is None else f"{cell['n']:,}", row.evidence]
-        table.add_row(*texts)
-    console.print(table)
-    console.print(
-        f"Judges are ranked by {metric_name(metric)}. A range covers every rank that the data allow. Two "
-        "judges whose ranges overlap can still be separated: see separated_from in --json and --csv."
-    )
-    needs = [f"{printable(row.judge)} {row.needs}." for row in rows if row.needs]
-    for line in (*_evidence(rows, is_wide), *needs, *_unranked(rows, target, metric, ranks)):
-        console.print(line)
-
-
-def _evidence(rows: Sequence[BoardRow], has_column: bool) -> Iterator[str]:
-    """Yield a line per kind of evidence, with the judges' names unless the table has a column for it."""
-    for name, meaning in EVIDENCE.items():
-        judges = dict.fromkeys(row.judge for row in rows if row.evidence == name)
-        if judges:
-            names = "" if has_column else f" ({printable(', '.join(judges))})"
-            yield f"{name}: {meaning}{names}."
-
-
-def _unranked(
-    rows: Sequence[BoardRow], target: Target, metric: str, ranks: Mapping[str, Rank | None]
-) -> Iterator[str]:
-    """Yield a line for each reason why rows have no rank, with the judges concerned."""
-    reasons: dict[str, list[str]] = {}
+    unranked: dict[str, list[str]] = {}
     for row in rows:
         if ranks.get(row.id) is None:
             is_best = row.id in ranks
-            reason = board_rows.why_not_ranked(row, target.name, metric, is_best, target.main_metric)
-            reasons.setdefault(reason, []).append(row.judge)
-    for reason, judges in reasons.items():
-        yield f"Not ranked ({reason}): {printable(', '.join(judges))}."
-
-
-def _name(row: BoardRow) -> str:
-    name = f"{row.judge} ({row.inputs})" if row.inputs else row.judge
-    return f"{name}, {row.account}" if row.account else name
+            reason = board_rows.why_not_ranked(row, label, metric, is_best, target.main_metric)
+            unranked.setdefault(reason, []).append(row.judge)
+    print_template(
+        "board.txt.j2",
+        console,
+        title=printable(f"{target.title} on {board.suite}{version}"),
+        box=box.SIMPLE_HEAD,
+        rows=rows,
+        label=label,
+        metric=metric,
+        metric_name=metric_name(metric),
+        others=[name for name in usual if name != metric],
+        formulas=metrics.known_metrics(target),
+        texts=metric_texts,
+        ranks=ranks,
+        unranked=unranked,
+        evidence=EVIDENCE,
+        is_wide=console.width >= WIDE,
+    )

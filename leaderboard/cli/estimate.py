@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import typer
 
@@ -13,7 +13,6 @@ from arb.core.cli import (
     AgentFromOption,
     JsonOption,
     SuiteOption,
-    file_option,
     flags,
     next_step,
     print_json,
@@ -24,6 +23,7 @@ from arb.core.cli import (
 )
 from arb.core.console import printable
 from arb.core.lazy import lazy_imports
+from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 
 with lazy_imports():
@@ -49,37 +49,20 @@ if TYPE_CHECKING:
     from leaderboard.success_rates.runs import AgentRuns
 
 MOST_CRASHED = 20
-VERDICTS_HELP = "a judge's verdicts on all runs (JSONL, CSV, Parquet). Repeat to add judges."
 
 
+@described
 def estimate(  # noqa: PLR0913 - a command's options
-    verdicts: Annotated[list[Path], file_option(help=f"Read {VERDICTS_HELP}")],
-    labels: Annotated[
-        list[Path] | None,
-        file_option(help="Read labels of some runs from a table or annotations. Repeat to add files."),
-    ] = None,
-    draw: Annotated[
-        list[Path] | None,
-        file_option(help="Read the .draw.json file that annotation-template wrote. Repeat to add files."),
-    ] = None,
-    agent: Annotated[str | None, typer.Option(help="Estimate only this agent.")] = None,
-    compare: Annotated[
-        tuple[str, str] | None,
-        typer.Option(metavar="A B", help="Also compare these two agents on their common tasks."),
-    ] = None,
-    plan: Annotated[bool, typer.Option("--plan", help="Print only how many labels you need.")] = False,
-    half_width: Annotated[
-        float, typer.Option(min=0.5, max=50, help="With --plan: aim for ± this many percentage points.")
-    ] = 5.0,
-    source: Annotated[
-        Path | None,
-        typer.Option(exists=True, help="Also read the judged runs from this folder or log file."),
-    ] = None,
+    verdicts: list[Path],
+    labels: list[Path] | None = None,
+    draw: list[Path] | None = None,
+    agent: str | None = None,
+    compare: tuple[str, str] | None = None,
+    plan: bool = False,
+    half_width: float = 5.0,
+    source: Path | None = None,
     agent_from: AgentFromOption = None,
-    crashed: Annotated[
-        Literal["failures", "apart"],
-        typer.Option(help="Count crashed runs as failures, or list them apart and leave them out."),
-    ] = "failures",
+    crashed: Literal["failures", "apart"] = "failures",
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from arb.core.cli import (
     JsonOption,
     SuiteOption,
-    file_argument,
-    file_option,
     flags,
-    new_file_option,
     next_step,
     print_json,
     read_settings,
@@ -24,7 +21,8 @@ from arb.core.cli import (
 from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import SPLITS
-from leaderboard.cli.estimate import VERDICTS_HELP, outcome_targets, read_runs
+from leaderboard.cli.estimate import outcome_targets, read_runs
+from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 
 with lazy_imports():
@@ -44,11 +42,6 @@ if TYPE_CHECKING:
     from arb.core.settings import Settings
     from arb.core.suite import Suite
     from leaderboard.labels.labels import LabelSet
-
-ANNOTATIONS_HELP = "Read annotations from this CSV (released format) or Parquet file"
-EitherSplitOption = Annotated[
-    Literal["dev", "test"] | None, typer.Option("--split", help="Use only this split (default: both).")
-]
 
 
 def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
@@ -91,17 +84,9 @@ def read_annotations(
         stop(f"the annotations cannot be read: {reason}", code=1)
 
 
+@described
 def convert_annotations(
-    files: Annotated[list[Path], file_argument(help="Read these CSV (released format) or Parquet files.")],
-    out: Annotated[Path, new_file_option(help="Write to this file, .csv (released format) or .parquet.")],
-    opaque: Annotated[
-        bool, typer.Option("--opaque", help="Replace annotators' names with annotator-1, annotator-2 …")
-    ] = False,
-    by_rule: Annotated[
-        bool,
-        typer.Option("--aggregate", help="Add rows of decisions by the suite's rules, such as majority."),
-    ] = False,
-    suite: SuiteOption = None,
+    files: list[Path], out: Path, opaque: bool = False, by_rule: bool = False, suite: SuiteOption = None
 ) -> None:
     """Check, join and convert annotations.
 
@@ -140,38 +125,18 @@ def _aggregated(found: Sequence[Annotation], suite: Suite) -> list[Annotation]:
     return list(result.annotations)
 
 
+@described
 def annotation_template(  # noqa: PLR0913 - typer takes each option as an argument
-    out: Annotated[Path, new_file_option(help="Write to this new CSV file.")],
-    annotator: Annotated[
-        str | None, typer.Option(help="Write this name into every row; required without --for-estimate.")
-    ] = None,
-    split: EitherSplitOption = None,
-    share: Annotated[
-        float, typer.Option(help="Draw this share of the trajectories, for second annotations.")
-    ] = 1.0,
-    seed: Annotated[
-        int, typer.Option(help="Set the random seed. Each annotator gets a draw of their own.")
-    ] = 0,
-    for_estimate: Annotated[
-        int | None,
-        typer.Option(min=1, help="Draw this many runs per agent to label for `estimate`."),
-    ] = None,
-    verdicts: Annotated[
-        list[Path] | None, file_option(help=f"With --for-estimate: read {VERDICTS_HELP}")
-    ] = None,
-    stratified: Annotated[
-        bool,
-        typer.Option("--stratified", help="With --for-estimate: draw from each combination of verdicts."),
-    ] = False,
-    runs_source: Annotated[
-        Path | None,
-        typer.Option(
-            "--source", exists=True, help="With --for-estimate: add the goals and answers of this source."
-        ),
-    ] = None,
-    space: Annotated[
-        str, typer.Option(metavar="URL", help="With --source: link to the runs' pages on this Space.")
-    ] = "http://127.0.0.1:7860",
+    out: Path,
+    annotator: str | None = None,
+    split: Literal["dev", "test"] | None = None,
+    share: float = 1.0,
+    seed: int = 0,
+    for_estimate: int | None = None,
+    verdicts: list[Path] | None = None,
+    stratified: bool = False,
+    runs_source: Path | None = None,
+    space: str = "http://127.0.0.1:7860",
     suite: SuiteOption = None,
 ) -> None:
     """Write a CSV file of annotations to fill in by hand.
@@ -257,11 +222,8 @@ def _template_for_estimate(
     )
 
 
-def dev_labels(
-    file: Annotated[Path, file_option("--annotations", help=f"{ANNOTATIONS_HELP}.")],
-    replace: Annotated[bool, typer.Option("--replace", help="Overwrite an existing dev_labels.csv.")] = False,
-    suite: SuiteOption = None,
-) -> None:
+@described
+def dev_labels(file: Path, replace: bool = False, suite: SuiteOption = None) -> None:
     """Write a suite's published dev labels from annotations.
 
     Writes dev_labels.csv into the suite's folder. It has no test trajectories, and numbers instead of

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import TYPE_CHECKING, Final
 
 import typer
 
@@ -14,6 +14,7 @@ from arb.core.cli import JsonOption, plain_console, print_json, read_settings, r
 from arb.core.console import text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import BENCHMARK_TITLES
+from leaderboard.cli.options import described
 
 with lazy_imports():
     from rich import box
@@ -34,19 +35,9 @@ if TYPE_CHECKING:
     from leaderboard.paper.published_files import PublishedCell, PublishedRow
 
 
+@described
 def tables(
-    table: Annotated[
-        list[int] | None,
-        typer.Option(help="Compute this table of the paper (default: all). Repeat to add tables."),
-    ] = None,
-    verdicts: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Read a judge's test verdicts: NAME=FILE, or FILE named after the judge (aer-c.jsonl). "
-            "Repeat to add judges."
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    table: list[int] | None = None, verdicts: list[str] | None = None, as_json: JsonOption = False
 ) -> None:
     """Compute the paper's tables and compare them with the printed figures.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
@@ -13,8 +13,6 @@ from arb.core.cli import (
     MaybeSplitOption,
     SplitOption,
     SuiteOption,
-    file_argument,
-    file_option,
     flags,
     next_step,
     print_json,
@@ -25,6 +23,7 @@ from arb.core.cli import (
 from arb.core.console import coefficient, interval, percent, printable
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import metric_name
+from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 from leaderboard.score import interval_of, metric_of
 
@@ -52,35 +51,17 @@ if TYPE_CHECKING:
     from leaderboard.validation.tables import Columns
 
 
-FileArgument = Annotated[Path, file_argument(help="A prediction file: JSONL, CSV or Parquet.")]
-TableOption = Annotated[
-    Path | None, file_option("--labels", help="Use this table of labels, without a suite.")
-]
-VerdictOption = Annotated[
-    str | None, typer.Option("--verdict", help="With --labels: the column of verdicts.")
-]
-IdOption = Annotated[
-    list[str] | None,
-    typer.Option("--id", help="With --labels: join by this column. Repeat to add a column."),
-]
-GroupOption = Annotated[
-    str | None, typer.Option("--group", help="With --labels: rows with the same value belong together.")
-]
-
-
+@described
 def score(  # noqa: PLR0913 - a command's options
-    file: FileArgument,
+    file: Path,
     split: MaybeSplitOption = None,
     suite: SuiteOption = None,
-    labels: TableOption = None,
-    label: Annotated[str | None, typer.Option(help="With --labels: the column of labels.")] = None,
-    verdict: VerdictOption = None,
-    id_: IdOption = None,
-    group: GroupOption = None,
-    policy: Annotated[
-        Literal["strict", "published"],
-        typer.Option(help="Count missing verdicts as no (strict), or leave them out (published)."),
-    ] = "strict",
+    labels: Path | None = None,
+    label: str | None = None,
+    verdict: str | None = None,
+    id_: list[str] | None = None,
+    group: str | None = None,
+    policy: Literal["strict", "published"] = "strict",
     as_json: JsonOption = False,
 ) -> None:
     """Score a prediction file against a suite's labels, or against a table of labels.
@@ -109,17 +90,16 @@ def score(  # noqa: PLR0913 - a command's options
             next_step("check it as the Space does", "submissions", "check", file, *chosen)
 
 
+@described
 def compare(  # noqa: PLR0913 - a command's options
-    files: Annotated[list[Path], file_argument(help="Prediction files, one per judge.")],
+    files: list[Path],
     split: MaybeSplitOption = None,
     suite: SuiteOption = None,
-    labels: TableOption = None,
-    label: Annotated[
-        str | None, typer.Option(help="Compare on this label of the suite, or column of --labels.")
-    ] = None,
-    verdict: VerdictOption = None,
-    id_: IdOption = None,
-    group: GroupOption = None,
+    labels: Path | None = None,
+    label: str | None = None,
+    verdict: str | None = None,
+    id_: list[str] | None = None,
+    group: str | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare judges on the same tasks, against a suite's labels or a table of labels.
@@ -188,12 +168,8 @@ def _read_against(
     return known, verdicts
 
 
-def calibrate(
-    file: FileArgument,
-    split: SplitOption,
-    suite: SuiteOption = None,
-    as_json: JsonOption = False,
-) -> None:
+@described
+def calibrate(file: Path, split: SplitOption, suite: SuiteOption = None, as_json: JsonOption = False) -> None:
     """Check how well a judge's scores are calibrated.
 
     The column `score` has the judge's probability of a positive answer to the main target. Prints how often

@@ -1,8 +1,8 @@
 """Fill in the text templates in this folder, for the output of the commands.
 
 A table is a block ``{% call table() %}``. Its first line has the headings, with ``|`` between them, and with
-``>`` before those of columns of figures. The line ``---`` begins a section. Text of users has to pass through
-the filter ``cell``.
+``>`` before those of columns of figures. With ``no_wrap=true``, only the column after ``~`` shrinks in a
+narrow terminal. The line ``---`` begins a section. Text of users has to pass through the filter ``cell``.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 
 with lazy_imports():
     import jinja2
+    from rich import console as rich_console
     from rich import table as rich_table
 
 _TABLE: Final = "\0"
@@ -27,8 +28,9 @@ _BAR: Final = "\1"
 """What stands for a bar in a cell."""
 
 
-def print_template(template: str, **values: Any) -> None:
+def print_template(template: str, console: rich_console.Console | None = None, /, **values: Any) -> None:
     """Fill in a template and print it."""
+    console = console or plain_console()
     tables: list[rich_table.Table] = []
 
     def add_table(caller: Callable[[], str], **options: Any) -> str:
@@ -36,7 +38,6 @@ def print_template(template: str, **values: Any) -> None:
         return _TABLE
 
     text = _environment().get_template(template).render(**values, table=add_table)
-    console = plain_console()
     for number, part in enumerate(text.replace(_BAR, "|").split(_TABLE)):
         if number:
             console.print(tables[number - 1])
@@ -50,10 +51,14 @@ def _table(text: str, options: dict[str, Any]) -> rich_table.Table:
         for line in text.splitlines()
         if line.strip()
     )
+    no_wrap = options.pop("no_wrap", False)
     table = rich_table.Table(**options)
     for heading in headings:
-        justify: Any = "right" if heading.startswith(">") else "left"
-        table.add_column(heading.removeprefix(">").strip(), justify=justify)
+        title = heading.lstrip(">~ ")
+        if heading.startswith("~"):
+            table.add_column(title, overflow="fold")
+        else:
+            table.add_column(title, justify="right" if heading.startswith(">") else "left", no_wrap=no_wrap)
     for cells in lines:
         if cells == ["---"]:
             table.add_section()

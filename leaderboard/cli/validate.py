@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from arb.core.cli import (
     JsonOption,
-    file_argument,
-    file_option,
-    new_file_option,
-    new_folder_option,
     print_json,
     stop,
     write_file,
@@ -22,6 +17,7 @@ from arb.core.cli import (
 from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
+from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
 
 with lazy_imports():
@@ -39,59 +35,25 @@ NOT_MET, BAD_INPUT, UNDEFINED = 1, 2, 3
 """Exit codes: a requirement is not met; the input has problems; a required figure is undefined."""
 
 
-_data = partial(typer.Option, rich_help_panel="Data")
-_data_file = partial(file_option, rich_help_panel="Data")
-_measurement = partial(typer.Option, rich_help_panel="Measurement")
-_output = partial(typer.Option, rich_help_panel="Output")
-_new_file = partial(new_file_option, rich_help_panel="Output")
-
-
+@described
 def validate(  # noqa: PLR0913 - a command's options
-    table: Annotated[Path | None, file_argument(help="A table with labels and verdicts.")] = None,
-    labels: Annotated[Path | None, _data_file(help="Read labels from this table.")] = None,
-    verdicts: Annotated[
-        list[Path] | None, _data_file(help="Read a judge's verdicts. Repeat to add judges.")
-    ] = None,
-    label: Annotated[
-        list[str] | None, _data(help="Use this column as label. Repeat to compare annotators.")
-    ] = None,
-    verdict: Annotated[
-        list[str] | None, _data(help="Use this column as verdict or score. Repeat to add judges.")
-    ] = None,
-    id_: Annotated[
-        list[str] | None, _data("--id", help="Join tables by this column. Repeat to add a column.")
-    ] = None,
-    group: Annotated[
-        str | None, _data(help="Rows with the same value here belong together, such as a task.")
-    ] = None,
-    by: Annotated[
-        list[str] | None, _data(help="Report metrics by this column too. Repeat to add a column.")
-    ] = None,
-    weights: Annotated[
-        str | None, _data(help="Weight each labelled row by this column of the labels.")
-    ] = None,
-    draw: Annotated[Path | None, _data_file(help="Read the .draw.json file of the labelled runs.")] = None,
-    threshold: Annotated[
-        float, _measurement(min=0, max=1, help="Count a score of at least this as yes.")
-    ] = 0.5,
-    half_width: Annotated[
-        float, _measurement(min=0.5, max=50, help="Say how many labels ± this many points need.")
-    ] = 5.0,
-    require: Annotated[
-        list[str] | None,
-        _measurement(help="Require a figure, such as 'precision.low>=0.8'. Repeat to add more."),
-    ] = None,
-    disagreements: Annotated[
-        Path | None, _new_file(help="Write rows that judges get wrong to this CSV file.")
-    ] = None,
-    page: Annotated[Path | None, _new_file("--html", help="Write the report to this HTML file.")] = None,
-    to: Annotated[
-        Literal["scout"] | None, _output(help="Also write labels and verdicts for this tool, to --out.")
-    ] = None,
-    out: Annotated[
-        Path | None,
-        new_folder_option(help="With --to: write to this new folder.", rich_help_panel="Output"),
-    ] = None,
+    table: Path | None = None,
+    labels: Path | None = None,
+    verdicts: list[Path] | None = None,
+    label: list[str] | None = None,
+    verdict: list[str] | None = None,
+    id_: list[str] | None = None,
+    group: str | None = None,
+    by: list[str] | None = None,
+    weights: str | None = None,
+    draw: Path | None = None,
+    threshold: float = 0.5,
+    half_width: float = 5.0,
+    require: list[str] | None = None,
+    disagreements: Path | None = None,
+    page: Path | None = None,
+    to: Literal["scout"] | None = None,
+    out: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels in tables with any ids and columns.

@@ -5,26 +5,22 @@ from __future__ import annotations
 import functools
 import inspect
 import re
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, Literal, TypeVar, get_origin, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypeVar, get_type_hints
 
 from typer import Argument, Option
 
 from arb.core.cli import (
     AgentFromOption,
     SuiteOption,
-    file_option,
     flags,
-    folder_option,
-    new_file_option,
-    new_folder_option,
     stop,
 )
 from arb.core.lazy import lazy_imports
+from arb.core.options import described_type
 from arb.judges.endpoints.providers import PROVIDERS
 from arb.judges.types import OptionsError
 
@@ -37,6 +33,7 @@ with lazy_imports():
     from dataset_script import new_suite
     from dataset_script.sources import problems as sources
 
+_FILE: Final = Path(__file__).with_suffix(".toml")
 _NO_RUNS = (
     "choose the runs to judge: --split dev or --split test for those of a suite, or --source FOLDER without "
     "--split for your own"
@@ -194,7 +191,7 @@ def _with_options(
             name,
             inspect.Parameter.KEYWORD_ONLY,
             default=default,
-            annotation=_described(command.__name__, name, hints[name]),
+            annotation=described_type(_FILE, command.__name__, name, hints[name]),
         )
         for name, default in {**shared, **own}.items()
         if name != "options"
@@ -204,39 +201,6 @@ def _with_options(
     called.__annotations__ = {each.name: each.annotation for each in parameters}
     del called.__wrapped__  # inspect would read the parameters of the command instead
     return called
-
-
-_PATHS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "file": file_option.keywords,
-        "folder": folder_option.keywords,
-        "new_file": new_file_option.keywords,
-        "new_folder": new_folder_option.keywords,
-    }
-)
-
-
-@functools.cache
-def _descriptions() -> dict[str, dict[str, Any]]:
-    return tomllib.loads(Path(__file__).with_name("options.toml").read_text(encoding="utf-8"))
-
-
-def _described(command: str, name: str, hint: Any) -> Any:
-    """Return the type of a command's option with its description, as typer needs it."""
-    if get_origin(hint) is Annotated:
-        return hint
-    headings, commands = _descriptions()["headings"], _descriptions()["commands"]
-    if name in commands.get(command, {}):
-        about = dict(commands[command][name])
-    else:
-        heading = next(each for each, options in headings.items() if name in options)
-        about = {"rich_help_panel": heading, **headings[heading][name]}
-    about |= _PATHS[about.pop("path")] if "path" in about else {}
-    if about.pop("is_argument", False):
-        return Annotated[hint, Argument(**about)]
-    # Without a flag of its own, typer would add `--no-NAME`.
-    flag = about.pop("flag", f"--{name.replace('_', '-')}")
-    return Annotated[hint, Option(flag, **about)]
 
 
 def with_built_source(options: Options) -> Options:
