@@ -22,7 +22,8 @@ from arb.core.files import csv_text
 from arb.core.ids import TrajectoryId
 from arb.core.suite import Suite
 from leaderboard.board.export import inert
-from leaderboard.labels.coefficients import cohen_kappa, confusion_table, percent_agreement
+from leaderboard.judge_precision.confusion import ratio
+from leaderboard.labels.coefficients import coefficients, confusion_table
 from leaderboard.labels.labels import LabelSet
 
 Kind = Literal["false positive", "false negative", "wrong answer"]
@@ -283,8 +284,8 @@ def compare_taggers(tags: Iterable[ErrorTag], first: str, second: str) -> TagCom
     table = confusion_table(codes[:, 0], codes[:, 1], len(categories))
     return TagComparison(
         n=len(pairs),
-        percent=percent_agreement(table),
-        kappa=cohen_kappa(table),
+        percent=ratio(int(np.trace(table)), len(pairs)),
+        kappa=coefficients(table[None], table[None], "nominal")["kappa"],
         categories=categories,
         table=tuple(tuple(row) for row in table.tolist()),
         differing=tuple(pair for pair in pairs if _joined(pair[0]) != _joined(pair[1])),

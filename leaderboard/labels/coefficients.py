@@ -11,7 +11,6 @@ from typing import Final, Literal
 
 import numpy as np
 
-from leaderboard.judge_precision.confusion import ratio
 from leaderboard.judge_precision.intervals import N_RESAMPLES, percentile_intervals, resampled_counts
 
 Level = Literal["nominal", "ordinal"]
@@ -29,19 +28,6 @@ def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) ->
     return np.bincount(codes, minlength=n_categories**2).reshape(n_categories, n_categories)
 
 
-def percent_agreement(table: np.ndarray) -> float | None:
-    """Return the share of equal answers in a confusion table, as a fraction, or None if it is empty."""
-    return ratio(int(np.trace(table)), int(table.sum()))
-
-
-def cohen_kappa(table: np.ndarray) -> float | None:
-    """Return Cohen's unweighted kappa of a confusion table, (p_o - p_e) / (1 - p_e), in [-1, 1].
-
-    It is None if the table is empty, or if all answers are the same, so that p_e is 1. Source: Cohen 1960.
-    """
-    return _defined(_kappas(table[None]))
-
-
 def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
     """Count how many annotators gave each unit each value: int64 of shape (n_units, n_categories).
 
@@ -53,32 +39,13 @@ def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categor
     return np.bincount(codes, minlength=n_units * n_categories).reshape(n_units, n_categories)
 
 
-def krippendorff_alpha(counts: np.ndarray, level: Level = "nominal") -> float | None:
-    """Return Krippendorff's alpha from `rating_counts`: 1 is full agreement, 0 is chance level.
-
-    A unit may have any number of annotators; units with fewer than two values are left out. With level
-    ``ordinal``, categories that are farther apart disagree more. Alpha is None if no unit has two values, or
-    if all values are equal, since chance cannot disagree then. Source: Krippendorff 2011, C and E.
-    """
-    coincidences = coincidence_matrices(counts, np.zeros(len(counts), dtype=np.int64), 1)
-    return _defined(_alphas(coincidences, level))
-
-
-def gwet_ac1(table: np.ndarray) -> float | None:
-    """Return Gwet's AC1 of a confusion table, or None if the table is empty.
-
-    AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
-    share of both annotators' answers. If nearly all answers are the same, kappa is close to 0 no matter how
-    often annotators agree, but AC1 is not. Report both. Source: Gwet 2008, British Journal of Mathematical
-    and Statistical Psychology 61.
-    """
-    return _defined(_ac1s(table[None]))
-
-
 def coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) -> dict[str, float | None]:
-    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks. For the arguments see `agreement_intervals`."""
+    """Return ``kappa``, ``alpha`` and ``ac1`` over all tasks; None if undefined.
+
+    For the arguments see `agreement_intervals`.
+    """
     values = _coefficients(tables.sum(axis=0)[None], coincidences.sum(axis=0)[None], level)
-    return {name: _defined(value) for name, value in values.items()}
+    return {name: None if np.isnan(value[0]) else float(value[0]) for name, value in values.items()}
 
 
 def agreement_intervals(
@@ -162,12 +129,11 @@ def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) ->
     return found
 
 
-def _defined(values: np.ndarray) -> float | None:
-    return None if np.isnan(values[0]) else float(values[0])
-
-
 def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Return Cohen's kappa of each of the tables, (resamples, c, c); NaN if undefined."""
+    """Return Cohen's unweighted kappa of each of the tables, (resamples, c, c): (p_o - p_e) / (1 - p_e).
+
+    It is NaN if a table is empty, or if all answers are the same, so that p_e is 1. Source: Cohen 1960.
+    """
     n = tables.sum(axis=(1, 2))
     by_chance = (tables.sum(axis=1) * tables.sum(axis=2)).sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -175,6 +141,13 @@ def _kappas(tables: np.ndarray) -> np.ndarray:
 
 
 def _ac1s(tables: np.ndarray) -> np.ndarray:
+    """Return Gwet's AC1 of each of the tables, (resamples, c, c); NaN if undefined.
+
+    AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
+    share of both annotators' answers. If nearly all answers are the same, kappa is close to 0 no matter how
+    often annotators agree, but AC1 is not. Source: Gwet 2008, British Journal of Mathematical and Statistical
+    Psychology 61.
+    """
     n = tables.sum(axis=(1, 2))
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = (tables.sum(axis=1) + tables.sum(axis=2)) / (2 * n)[:, None]
@@ -183,9 +156,10 @@ def _ac1s(tables: np.ndarray) -> np.ndarray:
 
 
 def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
-    """Return alpha of each matrix, (resamples, c, c).
+    """Return Krippendorff's alpha of each matrix, (resamples, c, c): 1 is full agreement, 0 is chance level.
 
     The ordinal distance of two categories is the number of values between them, plus half of their own.
+    Alpha is NaN if all values are equal, since chance cannot disagree then. Source: Krippendorff 2011, C, E.
     """
     totals = coincidences.sum(axis=2)
     places = np.arange(totals.shape[1])

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -208,18 +209,6 @@ def render_suite_toml(made: str, title: str, rules: Any) -> str:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
     )
-    environment.filters["toml"] = _toml
+    environment.filters["toml"] = partial(json.dumps, ensure_ascii=False)  # these values look alike in TOML
     template = environment.get_template("suite.toml.j2")
     return template.render(made=made, title=title, rules=rules, pages=OPTIONAL_PAGES)
-
-
-def _toml(value: Any) -> str:
-    match value:
-        case bool():
-            return str(value).lower()
-        case str():  # TOML has the escapes of JSON
-            return json.dumps(value, ensure_ascii=False)
-        case tuple():
-            return f"[{', '.join(map(_toml, value))}]"
-        case _:
-            return repr(value)
