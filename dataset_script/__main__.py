@@ -29,7 +29,7 @@ from arb.core.lazy import lazy_imports
 from arb.core.suite import load_dev_labels, load_suite, shipped_suites
 from arb.core.vocabulary import SPLITS
 from dataset_script import commands, hub, sample
-from dataset_script.options import AllowOption
+from dataset_script.options import option
 from dataset_script.rewards import rewards
 
 with lazy_imports():
@@ -235,7 +235,7 @@ def inspect_source(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")
     ] = False,
-    allow_class: AllowOption = None,
+    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
     agent_from: AgentFromOption = None,
 ) -> None:
     """Show what can be read from recorded runs.

@@ -26,18 +26,7 @@ from arb.core.files import csv_text
 from arb.core.hub import HubError, hub_of
 from arb.core.lazy import lazy_imports
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
-from dataset_script.options import (
-    AcceptOption,
-    AllowMissingOption,
-    AllowOption,
-    ManifestSuiteOption,
-    OutOption,
-    RevisionOption,
-    RunsOption,
-    SeedOption,
-    WorkersOption,
-    option,
-)
+from dataset_script.options import option
 
 with lazy_imports():
     from arb.core.suites import privacy
@@ -74,17 +63,17 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
 
 
 def build(  # noqa: PLR0913 - a command's options
-    source: RunsOption,
+    source: Annotated[Path, option("source")],
     out: Annotated[Path, option("build_out")],
     suite: Annotated[str | None, option("build_suite")] = None,
     strict: Annotated[bool, option("strict")] = False,
     blind: Annotated[bool, option("blind")] = False,
     blind_key: Annotated[Path | None, option("blind_key")] = None,
-    workers: WorkersOption = None,
+    workers: Annotated[int | None, option("workers")] = None,
     rewards: Annotated[Path | None, option("rewards")] = None,
     report: Annotated[Path | None, option("report")] = None,
-    allow_class: AllowOption = None,
-    allow_missing: AllowMissingOption = None,
+    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
+    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
     append: Annotated[bool, option("append")] = False,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
@@ -215,13 +204,13 @@ def verify(  # noqa: PLR0913 - a command's options
     what: Annotated[
         str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A dataset's folder or its Hub repository.")
     ],
-    suite: ManifestSuiteOption = None,
+    suite: Annotated[str | None, option("manifest_suite")] = None,
     canary: Annotated[list[str] | None, option("canary")] = None,
-    accept: AcceptOption = None,
-    allow_missing: AllowMissingOption = None,
-    revision: RevisionOption = None,
+    accept: Annotated[list[str] | None, option("accept")] = None,
+    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
+    revision: Annotated[str | None, option("revision")] = None,
     keep: Annotated[Path | None, option("keep")] = None,
-    workers: WorkersOption = None,
+    workers: Annotated[int | None, option("workers")] = None,
     full: Annotated[bool, option("full")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -264,10 +253,10 @@ def sample_tasks(
     metadata: Annotated[Path, option("metadata")],
     per_group: Annotated[int | None, option("per_group")] = None,
     total: Annotated[int | None, option("total")] = None,
-    seed: SeedOption = 0,
+    seed: Annotated[int, option("seed")] = 0,
     metadata_split: Annotated[str, option("metadata_split")] = "test",
     level: Annotated[str | None, option("level")] = None,
-    out: OutOption = None,
+    out: Annotated[Path | None, option("csv_out")] = None,
 ) -> None:
     """Draw a random sample of a benchmark's tasks for a new suite.
 
@@ -289,8 +278,8 @@ def sample_tasks(
 def split(
     ids: Annotated[Path, option("ids")],
     dev_tasks: Annotated[int, option("dev_tasks")],
-    seed: SeedOption = 0,
-    out: OutOption = None,
+    seed: Annotated[int, option("seed")] = 0,
+    out: Annotated[Path | None, option("csv_out")] = None,
 ) -> None:
     """Divide tasks at random into dev and test.
 
@@ -305,16 +294,16 @@ def split(
 
 
 def new_suite(  # noqa: PLR0913 - a command's options
-    source: RunsOption,
+    source: Annotated[Path, option("source")],
     out: Annotated[Path, option("new_suite_out")],
     dev_share: Annotated[float, option("dev_share")],
     title: Annotated[str | None, option("title")] = None,
-    seed: SeedOption = 0,
+    seed: Annotated[int, option("seed")] = 0,
     dev_of: Annotated[list[str] | None, option("dev_of")] = None,
     metadata: Annotated[list[Path] | None, option("task_details")] = None,
     steps: Annotated[bool, option("steps")] = False,
-    workers: WorkersOption = None,
-    allow_class: AllowOption = None,
+    workers: Annotated[int | None, option("workers")] = None,
+    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:

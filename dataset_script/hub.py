@@ -17,13 +17,7 @@ from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
 from dataset_script.commands import one_line_errors
-from dataset_script.options import (
-    AcceptOption,
-    AllowMissingOption,
-    ManifestSuiteOption,
-    RevisionOption,
-    option,
-)
+from dataset_script.options import option
 
 with lazy_imports():
     from rich import progress as rich_progress
@@ -85,9 +79,9 @@ def publish(
     repo: Annotated[str, option("publish_repo")],
     private_labels: Annotated[str | None, option("private_labels")] = None,
     labels: Annotated[Path | None, option("labels")] = None,
-    suite: ManifestSuiteOption = None,
-    accept: AcceptOption = None,
-    allow_missing: AllowMissingOption = None,
+    suite: Annotated[str | None, option("manifest_suite")] = None,
+    accept: Annotated[list[str] | None, option("accept")] = None,
+    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
     as_json: JsonOption = False,
 ) -> tuple[Publication, ...]:
     """Publish a dataset on the Hub.
@@ -132,7 +126,7 @@ def show(
         str, typer.Argument(metavar="FOLDER_OR_REPO", help="A dataset's folder or its Hub repository.")
     ],
     trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
-    revision: RevisionOption = None,
+    revision: Annotated[str | None, option("revision")] = None,
     pictures: Annotated[Path | None, option("pictures")] = None,
     as_json: JsonOption = False,
 ) -> None:

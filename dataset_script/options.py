@@ -2,7 +2,7 @@
 
 import tomllib
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import typer
 
@@ -18,14 +18,3 @@ def option(name: str, **more: Any) -> Any:
     kind: Any = _PATHS.get(declared.pop("path", ""), typer.Option)
     panel = declared.pop("panel", None)
     return kind(*declared.pop("names", ()), rich_help_panel=panel, **declared, **more)
-
-
-AcceptOption = Annotated[list[str] | None, option("accept")]
-AllowMissingOption = Annotated[list[str] | None, option("allow_missing")]
-AllowOption = Annotated[list[str] | None, option("allow_class")]
-ManifestSuiteOption = Annotated[str | None, option("manifest_suite")]
-OutOption = Annotated[Path | None, option("csv_out")]
-RevisionOption = Annotated[str | None, option("revision")]
-RunsOption = Annotated[Path, option("source")]
-SeedOption = Annotated[int, option("seed")]
-WorkersOption = Annotated[int | None, option("workers")]

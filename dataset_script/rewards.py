@@ -15,7 +15,7 @@ from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
 from dataset_script.commands import one_line_errors
-from dataset_script.options import AllowOption, option
+from dataset_script.options import option
 
 with lazy_imports():
     from dataset_script import sources
@@ -33,7 +33,7 @@ def rewards(
     ],
     out: Annotated[Path, option("rewards_out")] = Path("rewards.csv"),
     score: Annotated[str | None, option("score")] = None,
-    allow_class: AllowOption = None,
+    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
 ) -> None:
     """Write the rewards that recorded runs contain.
 

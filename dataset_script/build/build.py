@@ -14,32 +14,22 @@ from arb.core.annotation import Annotation
 from arb.core.console import Progress, no_progress
 from arb.core.hub import CROISSANT
 from arb.core.ids import Trajectory, reading_key
-from arb.core.suite import Suite, SuiteError, load_dev_labels
+from arb.core.suite import Suite, load_dev_labels
 from arb.core.vocabulary import SPLITS
+from dataset_script.build import output
+from dataset_script.build import shards as sharding
 from dataset_script.build.blind import Blinding
 from dataset_script.build.croissant import render_croissant
-from dataset_script.build.output import (
-    WorkFolder,
-    check_replaceable,
-    put_in_place,
-    restore_replaced,
-    work_folder,
+from dataset_script.build.parts import (
+    Part,
+    PartTask,
+    choose_suite,
+    group_files,
+    make_part,
+    named_trajectories,
 )
-from dataset_script.build.parts import Part, PartTask, choose_suite, group_files, make_part
 from dataset_script.build.report import BuildReport, finding
 from dataset_script.build.rows import annotation_row, task_row
-from dataset_script.build.shards import (
-    PLANNED,
-    EarlierPlaces,
-    ShardTask,
-    earlier_places,
-    fingerprint,
-    plan_shards,
-    render_manifest,
-    unpacked_bytes,
-    write_rows,
-    write_shard,
-)
 from dataset_script.build.workers import Workers
 from dataset_script.by_id import write_index
 from dataset_script.card import CardFacts, render_card, render_eval_yaml
@@ -89,22 +79,21 @@ def build(
     interrupted build resumes when it is started again. Raises SourceError, SuiteError or OutputError, or
     OSError if the disk is full or a process was killed.
     """
-    restore_replaced(out)
-    check_replaceable(out, source)
+    output.restore_replaced(out)
+    output.check_replaceable(out, source)
     runs = open_source(source, options.also_allowed, options.agent_from)
     listing = runs.list_all()
     suite = suite or choose_suite(listing.files)
-    if unknown := [name for name in options.allow_missing if suite.find(name) is None]:
-        raise SuiteError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
+    named_trajectories(suite, options.allow_missing)  # raises if one is unknown
     labels, tasks = load_dev_labels(suite), load_tasks(suite)
-    earlier = earlier_places(out, suite.name) if options.append else {}
-    with work_folder(out) as work, Workers(options.workers) as workers:
+    earlier = sharding.earlier_places(out, suite.name) if options.append else {}
+    with output.work_folder(out) as work, Workers(options.workers) as workers:
         build = _Build(suite, runs, options, work, workers, progress, labels, tasks, earlier)
         report = build.run(listing)
         if report.built() == 0 or (options.strict and report.left_out):
             return report
-        check_replaceable(out, source)
-        put_in_place(work.staged, out)
+        output.check_replaceable(out, source)
+        output.put_in_place(work.staged, out)
     report.published = True
     return report
 
@@ -116,17 +105,17 @@ class _Build:
     suite: Suite
     source: TrajectorySource
     options: BuildOptions
-    work: WorkFolder
+    work: output.WorkFolder
     workers: Workers
     progress: Progress
     labels: Sequence[Annotation]
     tasks: Sequence[Task]
-    earlier: EarlierPlaces
+    earlier: sharding.EarlierPlaces
 
     def run(self, listing: SourceListing) -> BuildReport:
         report = BuildReport(self.suite.name)
         files = group_files(self.suite, self.source.kind, listing, report)
-        allowed = {self.suite.find(name) for name in self.options.allow_missing}
+        allowed = named_trajectories(self.suite, self.options.allow_missing)
         for trajectory in self.suite.trajectories:
             if trajectory in files:
                 continue
@@ -182,8 +171,8 @@ class _Build:
         report: BuildReport,
     ) -> None:
         """Write all files of the dataset. The shards with images, which are the largest, come first."""
-        planned = [name for name in PLANNED if name != "rewards" or not self.options.for_judges]
-        tasks: list[tuple[ShardTask, int]] = []
+        planned = [name for name in sharding.PLANNED if name != "rewards" or not self.options.for_judges]
+        tasks: list[tuple[sharding.ShardTask, int]] = []
         for configuration in sorted(planned, key=lambda name: not CONFIGURATIONS[name].has_images):
             for split in SPLITS:
                 made = judgments if configuration == "judgments" else parts
@@ -191,10 +180,10 @@ class _Build:
                 for task in self._plan(configuration, split, of_split):
                     size = sum(part.sizes[configuration] for part in task.parts)
                     tasks.append((task, min(size, 50_000_000)))
-        written = [shard for _, shard in self.workers.run_each(write_shard, tasks)]
+        written = [shard for _, shard in self.workers.run_each(sharding.write_shard, tasks)]
         self._write_texts([*written, *self._write_tables_of_suite(parts)], report)
 
-    def _plan(self, configuration: str, split: str, parts: Sequence[Part]) -> list[ShardTask]:
+    def _plan(self, configuration: str, split: str, parts: Sequence[Part]) -> list[sharding.ShardTask]:
         """Return the shards to write for a split. Trajectories of an earlier build keep their shards."""
         old, new = [], []
         for part in parts:
@@ -205,7 +194,7 @@ class _Build:
                 old.append((place, replace(part, earlier=place[0])))
         old.sort(key=lambda each: each[0])
         in_order = [*(part for _, part in old), *new]
-        return plan_shards(self.work.staged, configuration, split, in_order)
+        return sharding.plan_shards(self.work.staged, configuration, split, in_order)
 
     def _write_tables_of_suite(self, parts: Sequence[tuple[Trajectory, Part]]) -> list[Shard]:
         """Write the tables `tasks` and `annotations`, and return their shards."""
@@ -216,10 +205,10 @@ class _Build:
         written = []
         if labels:
             rows = [annotation_row(each, questions) for each in labels]
-            written.append(write_rows(staged, "annotations", "dev", rows, blinding, questions))
+            written.append(sharding.write_rows(staged, "annotations", "dev", rows, blinding, questions))
         for split in SPLITS:
             if rows := [task_row(task) for task in self.tasks if task.split == split]:
-                written.append(write_rows(staged, "tasks", split, rows, blinding))
+                written.append(sharding.write_rows(staged, "tasks", split, rows, blinding))
         return written
 
     def _write_texts(self, shards: list[Shard], report: BuildReport) -> None:
@@ -235,9 +224,9 @@ class _Build:
             report.rows[configuration], sizes[configuration] = rows, dict(rows)
             for shard in own:
                 rows[shard.split] += shard.rows
-                sizes[configuration][shard.split] += unpacked_bytes(self.work.staged / shard.name)
+                sizes[configuration][shard.split] += sharding.unpacked_bytes(self.work.staged / shard.name)
             stored[configuration] = sum(shard.bytes for shard in own)
-            fingerprints[configuration] = fingerprint(own)
+            fingerprints[configuration] = sharding.fingerprint(own)
         source = {"kind": self.source.kind, "blind": blind, **self.source.origin()}
         if report.files is not None:
             source["files"] = report.files.to_json()
@@ -262,7 +251,7 @@ class _Build:
             "eval.yaml": render_eval_yaml(
                 name, suite.profile.title, splits, targets=suite.targets, noun=suite.profile.noun
             ),
-            MANIFEST: render_manifest(name, source, shards),
+            MANIFEST: sharding.render_manifest(name, source, shards),
         }
         write_index(self.work.staged, ((s.configuration, s.split, s.name) for s in shards))
         for file, text in texts.items():

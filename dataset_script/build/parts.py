@@ -51,6 +51,14 @@ def choose_suite(files: Collection[SourceFile]) -> Suite:
     )
 
 
+def named_trajectories(suite: Suite, ids: Iterable[str]) -> tuple[Trajectory, ...]:
+    """Return the suite's trajectories with these ids. Raises SuiteError for an unknown id."""
+    found = {name: suite.find(name) for name in ids}
+    if unknown := [name for name, trajectory in found.items() if trajectory is None]:
+        raise SuiteError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
+    return tuple(dict.fromkeys(filter(None, found.values())))
+
+
 def group_files(
     suite: Suite, kind: str, listing: SourceListing, report: BuildReport
 ) -> dict[Trajectory, tuple[SourceFile, ...]]:

@@ -14,8 +14,8 @@ from huggingface_hub import metadata_load
 
 from arb.core.console import Progress, no_progress
 from arb.core.hub import BESIDE_THE_DATA, CROISSANT, INDEX
-from arb.core.ids import Trajectory
 from arb.core.suite import Suite, SuiteError, load_suite, shipped_suites
+from dataset_script.build.parts import named_trajectories
 from dataset_script.build.workers import Workers
 from dataset_script.by_id import IndexEntry, index_table
 from dataset_script.sources.problems import SourceError
@@ -116,7 +116,9 @@ def verify(
         return VerifyReport(0, {}, findings.listed())
     suite = suite or _suite_of(manifest)
     forbidden = Forbidden(canaries, suite.targets if suite else ())
-    allowed = trajectories_of(suite, allow_missing)
+    if allow_missing and suite is None:
+        raise ValueError("--allow-missing needs the suite of the dataset, which is unknown; add --suite")
+    allowed = named_trajectories(suite, allow_missing) if suite is not None else ()
     shards = check_files(folder, manifest, findings)
     progress(0, len(shards), "")
     checked: dict[Shard, tuple[ShardFacts, Findings]] = {}
@@ -138,25 +140,6 @@ def verify(
     check_own_texts(folder, forbidden, findings)
     accepted = findings.accept(accept)
     return VerifyReport(len(shards), dict(rows), findings.listed(), accepted)
-
-
-def trajectories_of(suite: Suite | None, ids: Sequence[str]) -> tuple[Trajectory, ...]:
-    """Return the suite's trajectories with these ids. Raises ValueError for an unknown id."""
-    if not ids:
-        return ()
-    if suite is None:
-        raise ValueError("--allow-missing needs the suite of the dataset, which is unknown; add --suite")
-    found: dict[Trajectory, None] = {}
-    unknown = []
-    for name in ids:
-        trajectory = suite.find(name)
-        if trajectory is None:
-            unknown.append(name)
-        else:
-            found[trajectory] = None
-    if unknown:
-        raise ValueError(f"{', '.join(unknown[:5])}: not in the suite {suite.name}; correct or remove them")
-    return tuple(found)
 
 
 def _suite_of(manifest: Manifest) -> Suite | None:

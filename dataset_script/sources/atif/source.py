@@ -12,15 +12,7 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, RunUsage
 from dataset_script.sources.agents import AgentFacts, settings_in
-from dataset_script.sources.atif.trajectory import (
-    RunReader,
-    files_named,
-    malformed_parts,
-    read_document,
-    references,
-    seconds_of,
-    usage_in,
-)
+from dataset_script.sources.atif import trajectory
 from dataset_script.sources.base import FoundRun, SourceFile, SourceListing, TrajectorySource
 from dataset_script.sources.files import (
     content_of,
@@ -104,7 +96,7 @@ class AtifSource(TrajectorySource):
         """List the runs, from each trial's result.json and the beginning of other files.
 
         Files that continue a run or belong to its subagents are not listed; the other files are searched for
-        references to them. Raises SourceError if there is no run.
+        trajectory.references to them. Raises SourceError if there is no run.
         """
         candidates = sorted(self.candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -135,8 +127,8 @@ class AtifSource(TrajectorySource):
             raise UnusableFileError(
                 "crashed", f"the trial left no {file.path.name} ({state or 'unfinished'})"
             )
-        document, run = read_document(file.path), RunReader(self.root)
-        if malformed := list(malformed_parts(document)):
+        document, run = trajectory.read_document(file.path), trajectory.RunReader(self.root)
+        if malformed := list(trajectory.malformed_parts(document)):
             run.notes.append(Note("malformed", f"{len(malformed)}: {', '.join(malformed[:5])}"))
         run.add(document, file.path, run.main)
         if not run.main.has_begun:
@@ -144,7 +136,7 @@ class AtifSource(TrajectorySource):
             reason = state or ", ".join(malformed[:5])
             raise UnusableFileError("crashed" if has_crashed else "no_steps", reason)
         answer = run.finish()
-        found = (usage_in(run.documents), trial and trial.usage)
+        found = (trajectory.usage_in(run.documents), trial and trial.usage)
         used = {name: each for one in found if one for name, each in asdict(one).items() if each is not None}
         model = valid_text(mapping(document.get("agent")).get("model_name")) or run.model
         recording = Recording(
@@ -197,7 +189,7 @@ class AtifSource(TrajectorySource):
             if path not in found:
                 found[path] = None
                 names = texts_in(path, _NAMED_FILE) if path.suffix == ".json" else ()
-                waiting += files_named(names, path, self.root)
+                waiting += trajectory.files_named(names, path, self.root)
         yield from (path for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
@@ -222,10 +214,10 @@ class AtifSource(TrajectorySource):
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
-                names = list(references(read_document(path)))
+                names = list(trajectory.references(trajectory.read_document(path)))
             except UnusableFileError:  # reported when the run is read
                 return
-            yield from (part for part in files_named(names, path, self.root) if part != path)
+            yield from (part for part in trajectory.files_named(names, path, self.root) if part != path)
 
 
 def _trial_folder(path: Path) -> Path:
@@ -257,9 +249,8 @@ def _head(path: Path) -> tuple[AgentFacts, float] | None:
             agent = read_json_object(path).get("agent")
     names, time = mapping(agent), _TIME.search(text)
     fields = {"file": path.stem, "folder": path.absolute().parent.name}
-    return _agent_facts(names.get("name"), names.get("model_name"), names.get("version"), fields), seconds_of(
-        time and time[1]
-    )
+    agent_facts = _agent_facts(names.get("name"), names.get("model_name"), names.get("version"), fields)
+    return agent_facts, trajectory.seconds_of(time and time[1])
 
 
 def _has_late_version(path: Path) -> bool:
@@ -317,7 +308,7 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
         usage=None if step else _usage(result),
         model=model_name or None,
         seed=seed if type(seed) is int else 0,
-        started=seconds_of(result.get("started_at")),
+        started=trajectory.seconds_of(result.get("started_at")),
         state=_state(result, step),
     )
 
@@ -325,7 +316,7 @@ def _trial_of(result: Mapping[str, Any], folder: Path, step: str | None) -> _Tri
 def _usage(result: Mapping[str, Any]) -> RunUsage | None:
     """Return what the agent of a trial used, or None if result.json has no such figures."""
     used, time = mapping(result.get("agent_result")), mapping(result.get("agent_execution"))
-    seconds = seconds_of(time.get("finished_at")) - seconds_of(time.get("started_at"))
+    seconds = trajectory.seconds_of(time.get("finished_at")) - trajectory.seconds_of(time.get("started_at"))
     figures = {
         "input_tokens": add_up([used.get("n_input_tokens")]),
         "output_tokens": add_up([used.get("n_output_tokens")]),
