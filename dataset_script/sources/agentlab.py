@@ -149,7 +149,7 @@ class AgentLabSource(TrajectorySource):
             name, task = (found["agent"], found["task"]) if found else ("unknown", run.name)
             agent = AgentFacts(name, facts)
         order = not _has_ended(run), seed if type(seed) is int else 0, run.name
-        return FoundRun(run, task.split(".")[0], agent, task, order)
+        return FoundRun(self.file(run), task.split(".")[0], agent, task, order)
 
     def _step(self, run: Path, number: int) -> Step:
         recorded = read_pickle(run / f"step_{number}.pkl.gz", self.also_allowed)

@@ -86,8 +86,8 @@ class AndroidWorldSource(TrajectorySource):
             folder = as_utf8(str(record.get("save_dir") or "")).replace("\\", "/").strip("/")
             agent = folder.partition("/")[0] or path.stem
             task = as_utf8(str(record.get("task_name") or record.get("task_template") or number))
-            name = f"{self.name_of(path)}#{number}"
-            yield FoundRun(path, self.kind, agent, task, (path, number), name, place, problem)
+            file = self.file(path, f"#{number}", place=place, problem=problem)
+            yield FoundRun(file, self.kind, agent, task, (path, number))
 
     def _step(self, num: int, written: Mapping[str, Any], path: Path) -> Step:
         name, arguments = _call(written)

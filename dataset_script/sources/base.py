@@ -64,19 +64,14 @@ class SourceFile:
 class FoundRun:
     """A run before it has an id: its file, and the parts of the id. ``order`` sorts the repeats of an id.
 
-    ``agent`` is the agent's name, or the facts by which the agents of a source are told apart. ``name`` is
-    the path inside the source if it is empty. The other fields are those of `SourceFile`.
+    ``agent`` is the agent's name, or the facts by which the agents of a source are told apart.
     """
 
-    path: Path
+    file: SourceFile
     benchmark: str
     agent: str | AgentFacts
     task: str
     order: Any = 0
-    name: str = ""
-    place: JsonPlace | None = None
-    problem: tuple[str, str] | None = None
-    details: Any = None
 
 
 Amount = Literal["none", "last", "all"]
@@ -312,6 +307,10 @@ class TrajectorySource:
     def name_of(self, path: Path) -> str:
         return path.relative_to(self.root).as_posix()
 
+    def file(self, path: Path, member: str = "", **more: Any) -> SourceFile:
+        """Return the file of a run that has no id yet; ``member`` says which run of several it is."""
+        return SourceFile(path, self.name_of(path) + member, "", **more)
+
     def listing(
         self,
         runs: Sequence[FoundRun],
@@ -336,12 +335,10 @@ class TrajectorySource:
         for run in runs:
             agent = run.agent if isinstance(run.agent, str) else next(named)
             ids.append(("/".join(map(id_part, (run.benchmark, agent, run.task))), run.order))
-        files = [
-            SourceFile(run.path, run.name or self.name_of(run.path), own, run.place, run.problem, run.details)
-            for run, own in zip(runs, numbered_ids(ids), strict=True)
-        ]
+        found = zip(runs, numbered_ids(ids), strict=True)
+        files = tuple(replace(run.file, trajectory_id=own_id) for run, own_id in found)
         known = frozenset(facts).union(*(each.known for _, each in facts_of_runs))
-        return SourceListing(tuple(files), tuple(map(self.name_of, others)), (*notes, *same), names, known)
+        return SourceListing(files, tuple(map(self.name_of, others)), (*notes, *same), names, known)
 
 
 def value_of(file: SourceFile) -> Any:

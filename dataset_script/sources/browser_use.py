@@ -86,7 +86,7 @@ class BrowserUseSource(TrajectorySource):
         goals_of(goals_file(path, self.root))  # report one that cannot be read before any run is read
         task = _task_folder(path)
         agent = AgentFacts(task.parent.name, {"folder": task.parent.parent.name})
-        yield FoundRun(path, self.kind, agent, task.name, (_ended(path), path))
+        yield FoundRun(self.file(path), self.kind, agent, task.name, (_ended(path), path))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         """Read one run. Raises UnusableFileError, or SourceError if tasks.json cannot be read."""

@@ -126,12 +126,9 @@ class InspectSource(TrajectorySource):
                 if latest[of.key, sample, epoch] is not log:
                     left += 1
                     continue
-                order, name = (
-                    (of.seed, begun[of.key], of.task_id, epoch),
-                    f"{log.name}#{sample}_epoch_{epoch}",
-                )
-                details = of.model, of.submit_tools
-                runs.append(FoundRun(log.path, of.task, agent, sample, order, name, place, None, details))
+                order, details = (of.seed, begun[of.key], of.task_id, epoch), (of.model, of.submit_tools)
+                file = self.file(log.path, f"#{sample}_epoch_{epoch}", place=place, details=details)
+                runs.append(FoundRun(file, of.task, agent, sample, order))
             if of.status != "success":
                 notes.append(Note("unfinished_log", f"{log.name}: {of.status}"))
             if left:
@@ -139,7 +136,8 @@ class InspectSource(TrajectorySource):
         for log in logs:
             if log.problem:
                 unknown = (0, "", "", 0)
-                runs.append(FoundRun(log.path, "", "", log.path.stem, unknown, problem=log.problem))
+                broken = self.file(log.path, problem=log.problem)
+                runs.append(FoundRun(broken, "", "", log.path.stem, unknown))
         facts = frozenset[str]().union(*(of.facts.known for _, of in read))
         return self.listing(runs, links, (), (*notes, *same), facts)
 

@@ -66,7 +66,7 @@ class OnlineMind2WebSource(TrajectorySource):
     def runs_in(self, path: Path) -> Iterator[FoundRun]:
         run = path.parent.resolve()  # because a folder may be given as ``.`` or ``..``
         agent = AgentFacts(run.parent.name, {"folder": run.parent.parent.name})
-        yield FoundRun(path, self.kind, agent, run.name, _by_number(self.name_of(path)))
+        yield FoundRun(self.file(path), self.kind, agent, run.name, _by_number(self.name_of(path)))
 
     def read(self, file: SourceFile) -> tuple[Recording, list[Note]]:
         content = read_json_object(file_inside(file.path.name, file.path.parent, self.root))

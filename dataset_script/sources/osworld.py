@@ -56,7 +56,7 @@ class OSWorldSource(TrajectorySource):
     def runs_in(self, path: Path) -> Iterator[FoundRun]:
         goals_of(goals_file(path, self.root))  # report one that cannot be read before any run is read
         task = path.parent.resolve()
-        yield FoundRun(path, self.kind, task.parent.parent.name, task.name, self.name_of(path))
+        yield FoundRun(self.file(path), self.kind, task.parent.parent.name, task.name, self.name_of(path))
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run. Raises UnusableFileError if it has no step, or a line that is not JSON."""

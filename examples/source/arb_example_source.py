@@ -38,7 +38,7 @@ class MarkdownSource(TrajectorySource):
 
     def runs_in(self, path: Path) -> Iterator[FoundRun]:
         benchmark, agent = path.parent.parent.name, path.parent.name
-        yield FoundRun(path, benchmark, agent, path.name.removesuffix(_ENDING), order=path.name)
+        yield FoundRun(self.file(path), benchmark, agent, path.name.removesuffix(_ENDING), order=path.name)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         goal, answer, steps = "", None, []

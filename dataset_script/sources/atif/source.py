@@ -109,15 +109,15 @@ class AtifSource(TrajectorySource):
             if trial := self._trial(path):
                 trials[path] = trial
                 order = not path.exists(), trial.seed, trial.started, path.as_posix()
-                runs.append(FoundRun(path, trial.benchmark, trial.agent, trial.task, order))
+                runs.append(FoundRun(self.file(path), trial.benchmark, trial.agent, trial.task, order))
             elif head := _head(path):
                 order = False, 0, head[1], path.as_posix()
-                runs.append(FoundRun(path, self.kind, head[0], _task_of(path), order))
+                runs.append(FoundRun(self.file(path), self.kind, head[0], _task_of(path), order))
                 parts.update(self._parts(path))
         known = frozenset[str]().union(*(trial.names for trial in trials.values()))
         again = {path for path, trial in trials.items() if known & trial.regrades - trial.names}
         notes = [Note("regraded", self.name_of(path)) for path in sorted(again)]
-        return self.listing([run for run in runs if run.path not in parts | again], outside, (), notes)
+        return self.listing([run for run in runs if run.file.path not in parts | again], outside, (), notes)
 
     def read(self, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
         """Read one run, with its continuations and the files that it refers to. Raises UnusableFileError."""

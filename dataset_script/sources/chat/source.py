@@ -60,11 +60,11 @@ class ChatSource(TrajectorySource):
                 yield file_inside(name.removeprefix("file://"), file.path.parent, self.root)
 
     def runs_in(self, path: Path) -> Iterator[FoundRun]:
-        name, values = self.name_of(path), list(json_values(path))
+        values = list(json_values(path))
         own = path.parent.resolve() / path.stem
         own = own.parent if path.stem.lower() in _OWN_FOLDER else own
         if any(is_message(value) for value, _ in values[:1]):
-            yield FoundRun(path, self.kind, own.parent.name, own.name, (path, 0))
+            yield FoundRun(self.file(path), self.kind, own.parent.name, own.name, (path, 0))
             return
         is_one = len(values) == 1 and path.suffix.lower() not in LINES
         agent, task = (own.parent.name, own.name) if is_one else (path.stem, "")
@@ -74,15 +74,13 @@ class ChatSource(TrajectorySource):
                 problem = "not_json", str(value)[:200]
             elif not has_messages(value):
                 problem = "not_a_trajectory", "has no messages with roles under messages, input or traj"
+            member = "" if is_one else f"#{number}"
             yield FoundRun(
-                path,
+                self.file(path, member, place=place, problem=problem),
                 _named(record, ("benchmark",)) or self.kind,
                 _named(record, ("agent", "agent_name")) or agent,
                 _named(record, ("task_id", "id", "custom_id")) or task or str(number),
-                order=(path, number),
-                name=name if is_one else f"{name}#{number}",
-                place=place,
-                problem=problem,
+                (path, number),
             )
 
 
