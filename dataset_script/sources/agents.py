@@ -106,14 +106,17 @@ def name_agents(
     same: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
     for name, evaluation in zip(names, evaluations, strict=True):
         same[name].append(evaluation)
-    found = ((name, _names(group) | _differing(group)) for name, group in sorted(same.items()))
-    return names, tuple(Note("same_agent", _difference(name, keys)) for name, keys in found if keys)
-
-
-def _names(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
-    """Return the usual names of the agents, if there are several."""
-    names = sorted({facts.name for _, facts in evaluations})
-    return {"agent": tuple(names)} if len(names) > 1 else {}
+    notes = []
+    for name, group in sorted(same.items()):
+        names_of_group = tuple(sorted({facts.name for _, facts in group}))
+        differ = {"agent": names_of_group} if len(names_of_group) > 1 else {}
+        texts = [
+            f"{key} is {' or '.join(value or 'not set' for value in values)}"
+            for key, values in (differ | _differing(group)).items()
+        ]
+        if texts:
+            notes.append(Note("same_agent", f"{name}: {'; '.join(texts)}"))
+    return names, tuple(notes)
 
 
 def _differing(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
@@ -140,10 +143,3 @@ def _part(key: str, facts: AgentFacts) -> str:
 def _shortened(name: str) -> str:
     name = id_part(name)
     return name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 9]}_{_short_hash(name)}"
-
-
-def _difference(name: str, differing: Mapping[str, Sequence[str]]) -> str:
-    texts = (
-        f"{key} is {' or '.join(each or 'not set' for each in values)}" for key, values in differing.items()
-    )
-    return f"{name}: {'; '.join(texts)}"

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Final
 
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource, value_of
-from dataset_script.sources.files import content_of, file_inside, json_files
+from dataset_script.sources.files import content_of, first_inside, json_files
 from dataset_script.sources.json_values import as_utf8, json_values
 from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.steps import missing_screenshots
@@ -99,11 +99,8 @@ class AndroidWorldSource(TrajectorySource):
 
     def _picture(self, name: Any, path: Path) -> Path | None:
         """Return a picture in the file's folder or in a folder above it, or None."""
-        for folder in path.parents if isinstance(name, str) and name else ():
-            if folder.is_relative_to(self.root):
-                with suppress(UnusableFileError):
-                    return file_inside(name, folder, self.root)
-        return None
+        above = (folder for folder in path.parents if folder.is_relative_to(self.root))
+        return first_inside(((folder, name) for folder in above), self.root)
 
 
 def _call(written: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:

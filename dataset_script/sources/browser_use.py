@@ -33,7 +33,14 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, RunUsage, Step
 from dataset_script.sources.agents import AgentFacts
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
-from dataset_script.sources.files import content_of, file_inside, files_in, read_json_object, texts_in
+from dataset_script.sources.files import (
+    content_of,
+    file_inside,
+    files_in,
+    first_inside,
+    read_json_object,
+    texts_in,
+)
 from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 from dataset_script.sources.steps import in_order, missing_screenshots
 from dataset_script.sources.values import add_up, call_text, data_image, mapping, sequence, valid_text
@@ -196,9 +203,8 @@ class BrowserUseSource(TrajectorySource):
         if len(names) > 1:  # the agent's folder has a unique name, so it may be anywhere above
             above = (folder for folder in path.parents if folder.is_relative_to(self.root))
             folders += [folder.joinpath(*names[-2:]) for folder in above]
-        for folder in folders:
-            with suppress(UnusableFileError):
-                return file_inside(picture, folder, self.root)
+        if found := first_inside(((folder, picture) for folder in folders), self.root):
+            return found
         agent = _temporary_folder(name)
         if agent is not None:
             with suppress(UnusableFileError, OSError):

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 from stat import S_ISREG
@@ -107,6 +107,15 @@ def file_inside(name: str, folder: Path, root: Path) -> Path:
     if not is_inside(path, root):
         raise UnusableFileError("unreadable", f"{shortened} is a link that leaves the source")
     return path
+
+
+def first_inside(places: Iterable[tuple[Path, Any]], root: Path) -> Path | None:
+    """Return the first file inside ``root`` among these names in their folders, or None."""
+    for folder, name in places:
+        if isinstance(name, str) and name:
+            with suppress(UnusableFileError):
+                return file_inside(name, folder, root)
+    return None
 
 
 def file_stamp(path: Path) -> str:

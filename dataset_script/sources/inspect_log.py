@@ -297,13 +297,14 @@ def read_sample(
     agent had no turn.
     """
     messages = objects(sample.get("messages"))
-    turns = [place for place, message in enumerate(messages) if is_turn(message)]
-    if not turns:  # a solver may set only the output
+    turn_places = [place for place, message in enumerate(messages) if is_turn(message)]
+    if not turn_places:  # a solver may set only the output
         outputs = objects(field(sample, "output", "choices"))[:1]
-        messages, turns = objects([each.get("message") for each in outputs]), [0]
+        messages, turn_places = objects([each.get("message") for each in outputs]), [0]
     if not messages:
         state = _state(sample)
         raise UnusableFileError("crashed" if state != "completed" else "no_steps", state)
+    first, last = turn_places[0], turn_places[-1]
     run = _Conversation(sample, submit_tools)
     goal, goal_images = run.goal()
     recording = Recording(
@@ -311,7 +312,7 @@ def read_sample(
         model=model,
         goal=goal,
         goal_images=goal_images,
-        answer=run.read(messages[turns[0] : turns[-1]], messages[turns[-1]], messages[turns[-1] + 1 :]),
+        answer=run.read(messages[first:last], messages[last], messages[last + 1 :]),
         steps=tuple(run.steps),
         state=_state(sample),
         usage=_usage(sample),

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Final
 from arb.core.trajectory import Recording, Step
 from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
 from dataset_script.sources.browser_use import TASKS, goals_file, goals_of
-from dataset_script.sources.files import content_of, file_inside, files_in
+from dataset_script.sources.files import content_of, file_inside, files_in, first_inside
 from dataset_script.sources.json_values import json_values, read_json_at
 from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import call_text, finite, mapping, valid_text
@@ -79,7 +79,7 @@ class OSWorldSource(TrajectorySource):
         first = next((path for path in sorted(folder.glob("step_0*.png")) if _FIRST.match(path.name)), None)
         names = [first and first.name, *(line.get("screenshot_file") for line in lines)]
         steps = [
-            replace(step, screenshot=self._picture(folder, name))
+            replace(step, screenshot=first_inside([(folder, name)], self.root))
             for step, name in zip(steps, names, strict=False)
         ]
         missing = [str(step.num) for step in steps[first is None :] if step.screenshot is None]
@@ -113,12 +113,6 @@ class OSWorldSource(TrajectorySource):
         found = _INSTRUCTION.search(log)
         own = found[1].strip() if found else ""
         return own or goals_of(goals_file(folder / TRAJECTORY, self.root)).get(folder.resolve().name, "")
-
-    def _picture(self, folder: Path, name: Any) -> Path | None:
-        try:
-            return file_inside(name, folder, self.root) if isinstance(name, str) and name else None
-        except UnusableFileError:
-            return None
 
 
 def _literal(value: Any) -> Any:

@@ -18,7 +18,14 @@ from arb.core.ids import TrajectoryId
 from arb.core.trajectory import Box, Recording, Step
 from dataset_script.sources.axtree import acted_on, box_from
 from dataset_script.sources.base import RecordedJudgment, SourceFile, SourceListing, TrajectorySource
-from dataset_script.sources.files import files_in, find_links_out, is_behind, is_inside, link_names, no_runs
+from dataset_script.sources.files import (
+    files_in,
+    find_links_out,
+    first_inside,
+    is_behind,
+    link_names,
+    no_runs,
+)
 from dataset_script.sources.problems import Note, SourceError, UnusableFileError
 from dataset_script.sources.released_files import (
     ERROR_ENDING,
@@ -181,21 +188,10 @@ def _screenshot(step: CleanedStep, source: Path, screenshots: Path, folder: Path
     """Return the picture's path inside the source: in ``folder``, or else where the file says, or None."""
     if step.screenshot_path is None or step.screenshot_path in NO_SCREENSHOT:
         return None
-    usual = folder / f"screenshot_step_{step.num}.png"
-    if _is_own(usual, source):
-        return usual
     parts = PurePosixPath(step.screenshot_path).parts
-    if "screenshots" not in parts or ".." in parts:
-        return None
-    named = screenshots.joinpath(*parts[parts.index("screenshots") + 1 :])
-    return named if _is_own(named, source) else None
-
-
-def _is_own(path: Path, source: Path) -> bool:
-    try:
-        return path.is_file() and is_inside(path, source)
-    except (OSError, ValueError):  # a name too long for the system, or with a null character
-        return False
+    named = parts[parts.index("screenshots") + 1 :] if "screenshots" in parts else ()
+    usual = f"screenshot_step_{step.num}.png"
+    return first_inside([(folder, usual), (screenshots, "/".join(named))], source)
 
 
 def _step(step: CleanedStep, screenshot: Path | None, notes: list[Note]) -> Step:
