@@ -12,7 +12,6 @@ from arb.core.cli import (
     JsonOption,
     flags,
     new_command,
-    new_folder_option,
     next_step,
     plain_console,
     print_json,
@@ -29,7 +28,6 @@ from arb.core.lazy import lazy_imports
 from arb.core.suite import load_dev_labels, load_suite, shipped_suites
 from arb.core.vocabulary import SPLITS
 from dataset_script import commands, hub, sample
-from dataset_script.options import option
 from dataset_script.rewards import rewards
 
 with lazy_imports():
@@ -98,30 +96,16 @@ def _about() -> None:
 
 
 @app.command()
+@commands.described
 def get(
-    out: Annotated[
-        Path, new_folder_option(help="Write the dataset to this folder, replacing an earlier one.")
-    ] = Path("agent-reward-bench"),
-    released: Annotated[
-        Path | None,
-        new_folder_option(help="Fetch the released files into this folder (default: in ARB_CACHE_DIR)."),
-    ] = None,
-    benchmark: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this benchmark. Repeat to add another.")
-    ] = None,
-    agent: Annotated[
-        list[str] | None, typer.Option(help="Fetch only this agent. Repeat to add another.")
-    ] = None,
-    repo: Annotated[
-        str, typer.Option(help="Fetch this repository, laid out as the release.")
-    ] = RELEASED_REPO,
-    revision: Annotated[str, typer.Option(help="Read this commit, branch or tag.")] = RELEASED_REVISION,
-    suite: Annotated[
-        str, typer.Option(help="A shipped suite's name or a suite's folder.")
-    ] = "agent-reward-bench",
-    only_sample: Annotated[
-        bool, typer.Option("--sample", help="Write the shipped sample instead, unless OUT exists.")
-    ] = False,
+    out: Path = Path("agent-reward-bench"),
+    released: Path | None = None,
+    benchmark: list[str] | None = None,
+    agent: list[str] | None = None,
+    repo: str = RELEASED_REPO,
+    revision: str = RELEASED_REVISION,
+    suite: str = "agent-reward-bench",
+    only_sample: bool = False,
 ) -> None:
     """Download, build and verify the benchmark dataset.
 
@@ -225,17 +209,13 @@ def suites(as_json: JsonOption = False) -> None:
 
 
 @app.command()
+@commands.described
 def inspect_source(
-    path: Annotated[
-        Path,
-        typer.Argument(
-            exists=True, metavar="PATH", help="A folder of runs or a log file (see README for formats)."
-        ),
-    ],
+    path: Path,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print each run as a line of JSON, and problems on stderr.")
     ] = False,
-    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
+    allow_class: list[str] | None = None,
     agent_from: AgentFromOption = None,
 ) -> None:
     """Show what can be read from recorded runs.

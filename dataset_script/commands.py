@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -25,8 +25,8 @@ from arb.core.console import printable, progress_bar
 from arb.core.files import csv_text
 from arb.core.hub import HubError, hub_of
 from arb.core.lazy import lazy_imports
+from arb.core.options import described_by
 from arb.core.suite import OFFICIAL, SuiteError, load_suite
-from dataset_script.options import option
 
 with lazy_imports():
     from arb.core.suites import privacy
@@ -42,6 +42,8 @@ with lazy_imports():
 if TYPE_CHECKING:
     from dataset_script.build.report import BuildReport
     from dataset_script.new_suite import SourceDataset
+
+described = described_by(Path(__file__).with_name("options.toml"))
 
 DAMAGED_FILES = 3
 """The exit code of a command that succeeded but left out broken files."""
@@ -62,19 +64,20 @@ def one_line_errors(interrupted: str = "interrupted") -> Iterator[None]:
         stop(interrupted, 130)
 
 
+@described
 def build(  # noqa: PLR0913 - a command's options
-    source: Annotated[Path, option("source")],
-    out: Annotated[Path, option("build_out")],
-    suite: Annotated[str | None, option("build_suite")] = None,
-    strict: Annotated[bool, option("strict")] = False,
-    blind: Annotated[bool, option("blind")] = False,
-    blind_key: Annotated[Path | None, option("blind_key")] = None,
-    workers: Annotated[int | None, option("workers")] = None,
-    rewards: Annotated[Path | None, option("rewards")] = None,
-    report: Annotated[Path | None, option("report")] = None,
-    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
-    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
-    append: Annotated[bool, option("append")] = False,
+    source: Path,
+    out: Path,
+    suite: str | None = None,
+    strict: bool = False,
+    blind: bool = False,
+    blind_key: Path | None = None,
+    workers: int | None = None,
+    rewards: Path | None = None,
+    report: Path | None = None,
+    allow_class: list[str] | None = None,
+    allow_missing: list[str] | None = None,
+    append: bool = False,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -174,16 +177,12 @@ def read_source(source: Path, agent_from: Iterable[str] | None = None) -> "Sourc
     return built
 
 
+@described
 def unblind(
-    predictions: Annotated[
-        Path,
-        typer.Argument(
-            exists=True, dir_okay=False, help="A JSON Lines or CSV prediction file with blind ids."
-        ),
-    ],
-    key: Annotated[Path, option("unblind_key")],
-    out: Annotated[Path, option("unblind_out")],
-    suite: Annotated[str | None, option("official_suite")] = None,
+    predictions: Path,
+    key: Path,
+    out: Path,
+    suite: str | None = None,
 ) -> None:
     """Replace the blind ids in a prediction file with the suite's ids."""
     with one_line_errors():
@@ -200,18 +199,17 @@ def unblind(
     typer.echo(f"wrote {out}")
 
 
+@described
 def verify(  # noqa: PLR0913 - a command's options
-    what: Annotated[
-        str, typer.Argument(metavar="FOLDER|OWNER/NAME", help="A dataset's folder or its Hub repository.")
-    ],
-    suite: Annotated[str | None, option("manifest_suite")] = None,
-    canary: Annotated[list[str] | None, option("canary")] = None,
-    accept: Annotated[list[str] | None, option("accept")] = None,
-    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
-    revision: Annotated[str | None, option("revision")] = None,
-    keep: Annotated[Path | None, option("keep")] = None,
-    workers: Annotated[int | None, option("workers")] = None,
-    full: Annotated[bool, option("full")] = False,
+    what: str,
+    suite: str | None = None,
+    canary: list[str] | None = None,
+    accept: list[str] | None = None,
+    allow_missing: list[str] | None = None,
+    revision: str | None = None,
+    keep: Path | None = None,
+    workers: int | None = None,
+    full: bool = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a dataset before or after it is published.
@@ -249,14 +247,15 @@ def verify(  # noqa: PLR0913 - a command's options
         raise typer.Exit(1)
 
 
+@described
 def sample_tasks(
-    metadata: Annotated[Path, option("metadata")],
-    per_group: Annotated[int | None, option("per_group")] = None,
-    total: Annotated[int | None, option("total")] = None,
-    seed: Annotated[int, option("seed")] = 0,
-    metadata_split: Annotated[str, option("metadata_split")] = "test",
-    level: Annotated[str | None, option("level")] = None,
-    out: Annotated[Path | None, option("csv_out")] = None,
+    metadata: Path,
+    per_group: int | None = None,
+    total: int | None = None,
+    seed: int = 0,
+    metadata_split: str = "test",
+    level: str | None = None,
+    out: Path | None = None,
 ) -> None:
     """Draw a random sample of a benchmark's tasks for a new suite.
 
@@ -275,11 +274,12 @@ def sample_tasks(
     typer.echo(f"{len(tasks)} tasks: {sizes}", err=True)
 
 
+@described
 def split(
-    ids: Annotated[Path, option("ids")],
-    dev_tasks: Annotated[int, option("dev_tasks")],
-    seed: Annotated[int, option("seed")] = 0,
-    out: Annotated[Path | None, option("csv_out")] = None,
+    ids: Path,
+    dev_tasks: int,
+    seed: int = 0,
+    out: Path | None = None,
 ) -> None:
     """Divide tasks at random into dev and test.
 
@@ -293,17 +293,18 @@ def split(
     typer.echo(f"dev {splits.count('dev')}, test {splits.count('test')}", err=True)
 
 
+@described
 def new_suite(  # noqa: PLR0913 - a command's options
-    source: Annotated[Path, option("source")],
-    out: Annotated[Path, option("new_suite_out")],
-    dev_share: Annotated[float, option("dev_share")],
-    title: Annotated[str | None, option("title")] = None,
-    seed: Annotated[int, option("seed")] = 0,
-    dev_of: Annotated[list[str] | None, option("dev_of")] = None,
-    metadata: Annotated[list[Path] | None, option("task_details")] = None,
-    steps: Annotated[bool, option("steps")] = False,
-    workers: Annotated[int | None, option("workers")] = None,
-    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
+    source: Path,
+    out: Path,
+    dev_share: float,
+    title: str | None = None,
+    seed: int = 0,
+    dev_of: list[str] | None = None,
+    metadata: list[Path] | None = None,
+    steps: bool = False,
+    workers: int | None = None,
+    allow_class: list[str] | None = None,
     agent_from: AgentFromOption = None,
     as_json: JsonOption = False,
 ) -> None:

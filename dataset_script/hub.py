@@ -16,8 +16,7 @@ from arb.core.cli import JsonOption, print_json, read_settings, read_suite, stop
 from arb.core.console import new_console, printable
 from arb.core.hub import RELEASED_REPO, RELEASED_REVISION, HubError, Publication, hub_of, is_repo_name
 from arb.core.lazy import lazy_imports
-from dataset_script.commands import one_line_errors
-from dataset_script.options import option
+from dataset_script.commands import described, one_line_errors
 
 with lazy_imports():
     from rich import progress as rich_progress
@@ -38,13 +37,20 @@ def _known_parts(parts: list[str] | None) -> list[str] | None:
     return parts
 
 
+@described
 def fetch(
-    out: Annotated[Path, option("fetch_out")],
-    repo: Annotated[str, option("released_repo")] = RELEASED_REPO,
-    revision: Annotated[str, option("revision")] = RELEASED_REVISION,
-    benchmark: Annotated[list[str] | None, option("benchmark_folder")] = None,
-    agent: Annotated[list[str] | None, option("agent")] = None,
-    part: Annotated[list[str] | None, option("part", callback=_known_parts)] = None,
+    out: Path,
+    repo: str = RELEASED_REPO,
+    revision: str = RELEASED_REVISION,
+    benchmark: list[str] | None = None,
+    agent: list[str] | None = None,
+    part: Annotated[
+        list[str] | None,
+        typer.Option(
+            callback=_known_parts,
+            help="Fetch only this part: cleaned, screenshots or judgments. Repeat to add another.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Download the files of the original release from the Hub.
@@ -72,16 +78,15 @@ def fetch(
         stop(f"{len(done.failed)} files could not be fetched; run the same command again to retry them", 1)
 
 
+@described
 def publish(
-    folder: Annotated[
-        Path, typer.Argument(exists=True, file_okay=False, help="A dataset folder that `build` wrote.")
-    ],
-    repo: Annotated[str, option("publish_repo")],
-    private_labels: Annotated[str | None, option("private_labels")] = None,
-    labels: Annotated[Path | None, option("labels")] = None,
-    suite: Annotated[str | None, option("manifest_suite")] = None,
-    accept: Annotated[list[str] | None, option("accept")] = None,
-    allow_missing: Annotated[list[str] | None, option("allow_missing")] = None,
+    folder: Path,
+    repo: str,
+    private_labels: str | None = None,
+    labels: Path | None = None,
+    suite: str | None = None,
+    accept: list[str] | None = None,
+    allow_missing: list[str] | None = None,
     as_json: JsonOption = False,
 ) -> tuple[Publication, ...]:
     """Publish a dataset on the Hub.
@@ -121,13 +126,12 @@ def publish(
     return done
 
 
+@described
 def show(
-    what: Annotated[
-        str, typer.Argument(metavar="FOLDER_OR_REPO", help="A dataset's folder or its Hub repository.")
-    ],
-    trajectory_id: Annotated[str, typer.Argument(help="The trajectory's id, as spelled in the dataset.")],
-    revision: Annotated[str | None, option("revision")] = None,
-    pictures: Annotated[Path | None, option("pictures")] = None,
+    what: str,
+    trajectory_id: str,
+    revision: str | None = None,
+    pictures: Path | None = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show one trajectory of a published dataset.

@@ -6,7 +6,7 @@ by itself: the user chooses one, and it becomes the rule-based row of a suite.
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,8 +14,7 @@ from arb.core.cli import flags, next_step, stop, write_file
 from arb.core.console import printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
-from dataset_script.commands import one_line_errors
-from dataset_script.options import option
+from dataset_script.commands import described, one_line_errors
 
 with lazy_imports():
     from dataset_script import sources
@@ -26,14 +25,12 @@ if TYPE_CHECKING:
     from dataset_script.sources.base import SourceFile, TrajectorySource
 
 
+@described
 def rewards(
-    source: Annotated[
-        Path,
-        typer.Argument(exists=True, help="A folder of runs or a log file (see README for formats)."),
-    ],
-    out: Annotated[Path, option("rewards_out")] = Path("rewards.csv"),
-    score: Annotated[str | None, option("score")] = None,
-    allow_class: Annotated[list[str] | None, option("allow_class")] = None,
+    source: Path,
+    out: Path = Path("rewards.csv"),
+    score: str | None = None,
+    allow_class: list[str] | None = None,
 ) -> None:
     """Write the rewards that recorded runs contain.
 
