@@ -221,13 +221,13 @@ def read_verdicts(
 
 def metric_columns(cell: Cell, target: Target) -> list[tuple[str, str]]:
     """Return the heading and the text of each metric of a cell, and of its counts if the target is binary."""
-    shown = dict.fromkeys(target.metrics, True)  # whether the interval has a column too
+    columns = dict.fromkeys(target.metrics, True)  # whether the interval has a column too
     if target.type == "binary":
         usual = {"precision": True, "recall": True, "f1": False, "kappa": False}
         steps = {name: True for name in target.metrics if name in suite_targets.STEP_METRICS}
-        shown = {**usual, target.main_metric: usual.get(target.main_metric, False), **steps}
+        columns = {**usual, target.main_metric: usual.get(target.main_metric, False), **steps}
     formulas, found = metrics.known_metrics(target), []
-    for name, has_interval in shown.items():
+    for name, has_interval in columns.items():
         title = metric_name(name) if name in metrics.OF_BINARY else formulas[name].title
         value, ends = metric_texts(formulas[name], metric_of(cell, name), interval_of(cell, name))
         found += [(title, value), ("95 %", ends)] if has_interval else [(title, value)]

@@ -124,8 +124,8 @@ def cross_fit(candidates: Sequence[np.ndarray], table: ValidationTable) -> Cross
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
         yes, positive = (verdicts == 1)[rows], (table.truth == 1)[rows]
         weights = table.weights[rows]
-        hits, said, labelled = (weights[mask].sum() for mask in (yes & positive, yes, positive))
-        return value_of("f1", (hits, said - hits, labelled - hits, 0.0))
+        hits, yeses, positives = (weights[mask].sum() for mask in (yes & positive, yes, positive))
+        return value_of("f1", (hits, yeses - hits, positives - hits, 0.0))
 
     def best(rows: np.ndarray) -> tuple[int, float] | None:
         found: tuple[int, float] | None = None
