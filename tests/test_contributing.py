@@ -216,9 +216,9 @@ def test_a_source_is_recognised_and_read(copy):
         "a source of trajectories",
         {"dataset_script/sources/text.py": source},
         line=(
-            "arb/core/plugins.py",
-            '        "atif": "dataset_script.sources.atif:AtifSource",\n',
-            '        "text": "dataset_script.sources.text:TextSource",\n',
+            "arb/core/plugins.toml",
+            'atif = "dataset_script.sources.atif:AtifSource"\n',
+            'text = "dataset_script.sources.text:TextSource"\n',
         ),
     )
     (copy.folder / "runs").mkdir()

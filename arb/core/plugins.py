@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import logging
+import tomllib
 from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Any, Final, Literal
 
 Group = Literal["arb.judges", "arb.sources", "arb.providers"]
 
-BUILT_IN: Final[Mapping[Group, Mapping[str, str]]] = {
-    "arb.judges": {"catalog": "arb.judges.registry:catalog_judges"},
-    "arb.providers": {"catalog": "arb.judges.endpoints.providers:catalog_providers"},
-    "arb.sources": {
-        "released": "dataset_script.sources.released:ReleasedSource",
-        "published": "dataset_script.sources.published:PublishedSource",
-        "agentlab": "dataset_script.sources.agentlab:AgentLabSource",
-        "online-mind2web": "dataset_script.sources.online_mind2web:OnlineMind2WebSource",
-        "browser-use": "dataset_script.sources.browser_use:BrowserUseSource",
-        "inspect": "dataset_script.sources.inspect_log:InspectSource",
-        "atif": "dataset_script.sources.atif:AtifSource",
-        "osworld": "dataset_script.sources.osworld:OSWorldSource",
-        "androidworld": "dataset_script.sources.androidworld:AndroidWorldSource",
-        "chat": "dataset_script.sources.chat:ChatSource",
-    },
-}
-"""The built-in entry points, in the order in which they are tried.
-
-They are not in pyproject.toml because a checkout and the Space run without being installed.
-"""
+BUILT_IN: Final[Mapping[str, Mapping[str, str]]] = tomllib.loads(
+    Path(__file__).with_name("plugins.toml").read_text(encoding="utf-8")
+)
+"""The built-in entry points, in the order in which they are tried."""
 
 _logger: Final = logging.getLogger(__name__)
 

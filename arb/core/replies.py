@@ -10,10 +10,12 @@ can be found. Every search takes linear time, because replies come from untruste
 """
 
 import re
+import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 from functools import cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, Literal, TypeVar
 
@@ -185,23 +187,13 @@ class ParsedAnswer(Enum):
     """The words do not answer the question, or only in part."""
 
 
-_YES: Final = re.compile("success|successful|successfully|succeed(?:s|ed)|yes|true|pass(?:ed)?")
-_NO: Final = re.compile("unsuccessful(?:ly)?|fail(?:s|ed|ure)?|no|false|incomplete")
-_NOT: Final = re.compile("not|never|non|without|no|(?:did|was|is|has)n't")
-_FILLER: Final = re.compile(
-    "a|an|the|its?|this|that|and|or|either|was|is|are|be|been|has|have|did|does|do|in|of|at|to|so|thus"
-    "|therefore|then|overall|my|final|answer|verdict|status|choice|option|result|outcome|task|trajectory|agent"
-    "|sequence|actions|goal|achieving|complet(?:e|ed|ing|ely)|fully|entirely|b|i|em|strong|code"
-)
-_BY_HALVES: Final = re.compile(r"\b(partial|partially|partly|mostly|largely|somewhat|nearly|almost|half)\b")
-_DECIDE: Final = r"(?:determine|tell|say|decide|verif|judge|assess|evaluate|know|confirm|conclude|answer)"
-UNDECIDED: Final = re.compile(
-    r"\b(?:unsure|uncertain|unclear|unknown|undetermined|undecided|indeterminate|inconclusive|n/a"
-    r"|not (?:sure|clear|certain|known|enough|determinable)|insufficient (?:information|evidence)"
-    rf"|(?:can ?not|can't|could not|couldn't|unable to|not possible to|impossible to)(?: be)? {_DECIDE})"
-)
-_STANDS_FIRST: Final = re.compile("(?:un)?successful|succeeded|failure|failed")
-"""Words that are an answer if a clause begins with them. Not "success", which may refer to anything."""
+_SPELLINGS: Final = tomllib.loads(Path(__file__).with_name("replies.toml").read_text(encoding="utf-8"))
+_ANY: Final = {name: "|".join(words) for name, words in _SPELLINGS["words"].items()}
+_YES, _NO, _NOT = (re.compile(_ANY[name]) for name in ("yes", "no", "not"))
+_FILLER: Final = re.compile(_ANY["filler"])
+_BY_HALVES: Final = re.compile(rf"\b({_ANY['by_halves']})\b")
+UNDECIDED: Final = re.compile(rf"\b(?:{_ANY['undecided']}|(?:{_ANY['unable']})(?: be)? (?:{_ANY['decide']}))")
+_STANDS_FIRST: Final = re.compile(_ANY["stands_first"])
 
 _WORD: Final = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 _CLAUSE: Final = re.compile(
@@ -301,19 +293,7 @@ def _are_only(words: list[str], *kinds: re.Pattern[str]) -> bool:
 
 Form = Literal["tags", "status", "rating", "judge", "verdict", "criteria"]
 
-_FORMS: Final[Mapping[str, Form]] = MappingProxyType(
-    {
-        "aer": "status",
-        "aerv": "status",
-        "nnetnav": "rating",
-        "webjudge": "status",
-        "osreward": "judge",
-        "browseruse": "verdict",
-        "rubric": "criteria",
-        "tools": "criteria",
-    }
-)
-"""The form of a judge's answers by the first word of its folder's name. Other judges use tags."""
+_FORMS: Final[Mapping[str, Form]] = _SPELLINGS["forms"]
 
 LEAST_REWARD: Final = 4
 """The lowest NNetNav reward, from 1 to 5, that counts as a success."""

@@ -16,7 +16,7 @@ def open_source(
 ) -> TrajectorySource:
     """Return the source of the runs in a folder or a log file. A folder may have runs in several formats.
 
-    The built-in kinds come in the order of `arb.core.plugins.BUILT_IN`, then those of installed packages,
+    The built-in kinds come in the order of `arb/core/plugins.toml`, then those of installed packages,
     which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``. A published
     dataset has no other formats. ``also_allowed`` are classes, each ``module.class``, that the pickles of
     AgentLab may contain. ``agent_from`` are the facts to name agents after. Raises SourceError if no kind
