@@ -78,6 +78,6 @@ def _mirror(service: SubmissionsApp, repo: str, limiter: CommitRateLimiter) -> H
     folder = f"fetched-{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     folder_there = "" if settings.main is settings else f"{FOLDER}/{service.suite.name}/"
     say = partial(logger.info, "Hub: %s")
-    here = settings.state_dir / "hub" / folder
-    repository = RecordsRepository(hub_of(settings), repo, here, say, folder_there)
+    local = settings.state_dir / "hub" / folder
+    repository = RecordsRepository(hub_of(settings), repo, local, say, folder_there)
     return HubSync(service, RecordsCopy(service, repository, limiter, stop), stop)
