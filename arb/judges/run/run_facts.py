@@ -7,11 +7,12 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any, Final
+
+import msgspec
 
 from arb.core import __version__
 from arb.judges.endpoints.providers import address_of
@@ -120,4 +121,4 @@ def source_facts_of(source: Path | None) -> dict[str, Any]:
     facts = source_facts(source)
     if facts is None:
         return {}
-    return {"source": {**asdict(facts), "left_out": len(facts.left_out)}}
+    return {"source": {**msgspec.to_builtins(facts), "left_out": len(facts.left_out)}}
