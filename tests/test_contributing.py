@@ -181,13 +181,13 @@ def test_a_source_is_recognised_and_read(copy):
     source = '''
         """Runs as text: the goal, then one action per line, in ``*.steps.txt``."""
 
+        from collections.abc import Iterator
         from dataclasses import dataclass
         from pathlib import Path
         from typing import ClassVar
 
         from arb.core.trajectory import Recording, Step
-        from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource
-        from dataset_script.sources.files import file_stamp
+        from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
 
 
         @dataclass(frozen=True, slots=True)
@@ -197,20 +197,20 @@ def test_a_source_is_recognised_and_read(copy):
             kind: ClassVar[str] = "text"
 
             @staticmethod
-            def recognises(folder: Path) -> bool:
-                return any(folder.glob("*.steps.txt"))
+            def candidates(folder: Path) -> Iterator[Path]:
+                return folder.glob("*.steps.txt")
 
-            def list_runs(self) -> SourceListing:
-                runs = {path: (f"shop/me/{path.stem}", 0) for path in sorted(self.folder.glob("*.steps.txt"))}
-                return self.listing(runs, (), "holds no run")
+            @staticmethod
+            def holds_runs(path: Path) -> bool:
+                return path.is_file()
+
+            def runs_in(self, path: Path) -> Iterator[FoundRun]:
+                yield FoundRun(self.file(path), "shop", "me", path.name.removesuffix(".steps.txt"))
 
             def read(self, file: SourceFile) -> tuple[Recording, list]:
                 goal, *actions = file.path.read_text(encoding="utf-8").splitlines()
                 steps = tuple(Step(number, action=action) for number, action in enumerate(actions, 1))
                 return Recording(file.trajectory_id, goal=goal, steps=steps), []
-
-            def identity(self, file: SourceFile) -> str:
-                return file_stamp(file.path)
     '''
     copy.change(
         "a source of trajectories",
@@ -342,9 +342,13 @@ def test_a_limit_is_read_from_the_suite_and_counted(copy):
         ),
         count=(
             "submissions/intake/accounts.py",
-            "    left_today, next_today = _left(submitted_at, DAY, rules.files_a_day, now)\n",
-            "    left_week, _ = _left(submitted_at, timedelta(days=7), rules.files_a_week, now)\n"
-            "    left_today = min(left_today, left_week)\n",
+            "    left, waits = [], []\n",
+            "    week = (timedelta(days=7), rules.files_a_week)\n",
+        ),
+        loop=(
+            "submissions/intake/accounts.py",
+            "((DAY, rules.files_a_day), (YEAR, rules.files_a_year)",
+            ", week",
         ),
     )
     code = """
@@ -374,8 +378,8 @@ def test_a_statistic_is_computed_and_ranks(copy):
         ),
         interval=(
             "leaderboard/board/ranks.py",
-            '        "fpr": (fp, tn + fp),\n',
-            '        "yes_rate": (tp + fp, tp + fp + fn + tn),\n',
+            '        "fpr": (fp, tn),\n',
+            '        "yes_rate": (tp + fp, fn + tn),\n',
         ),
         title=("arb/core/vocabulary.toml", 'kappa = "Kappa"\n', 'yes_rate = "Yes rate"\n'),
     )
