@@ -93,6 +93,7 @@ def load_labels(
     With ``version_key`` the version is an HMAC, which does not confirm guesses of the labels. Raises
     LabelsUnavailable if the source cannot be reached, and LabelsInvalid if its content is invalid.
     """
+    suite.split(split)  # raises SuiteError for an unknown name, before anything is read
     if split == "dev" and suite.dev_labels_path.is_file():
         return make_label_set(suite, split, _published(suite), "published")
     path, source = _place_of_labels(suite, settings, fetch)
