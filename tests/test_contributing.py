@@ -181,13 +181,13 @@ def test_a_source_is_recognised_and_read(copy):
     source = '''
         """Runs as text: the goal, then one action per line, in ``*.steps.txt``."""
 
+        from collections.abc import Iterator
         from dataclasses import dataclass
         from pathlib import Path
         from typing import ClassVar
 
         from arb.core.trajectory import Recording, Step
-        from dataset_script.sources.base import SourceFile, SourceListing, TrajectorySource
-        from dataset_script.sources.files import file_stamp
+        from dataset_script.sources.base import FoundRun, SourceFile, TrajectorySource
 
 
         @dataclass(frozen=True, slots=True)
@@ -195,22 +195,23 @@ def test_a_source_is_recognised_and_read(copy):
             """The runs of a folder."""
 
             kind: ClassVar[str] = "text"
+            expected: ClassVar[str] = "holds no run"
 
             @staticmethod
-            def recognises(folder: Path) -> bool:
-                return any(folder.glob("*.steps.txt"))
+            def candidates(folder: Path) -> Iterator[Path]:
+                return folder.glob("*.steps.txt")
 
-            def list_runs(self) -> SourceListing:
-                runs = {path: (f"shop/me/{path.stem}", 0) for path in sorted(self.folder.glob("*.steps.txt"))}
-                return self.listing(runs, (), "holds no run")
+            @staticmethod
+            def holds_runs(path: Path) -> bool:
+                return path.is_file()
+
+            def runs_in(self, path: Path) -> Iterator[FoundRun]:
+                yield FoundRun(self.file(path), "shop", "me", path.stem)
 
             def read(self, file: SourceFile) -> tuple[Recording, list]:
                 goal, *actions = file.path.read_text(encoding="utf-8").splitlines()
                 steps = tuple(Step(number, action=action) for number, action in enumerate(actions, 1))
                 return Recording(file.trajectory_id, goal=goal, steps=steps), []
-
-            def identity(self, file: SourceFile) -> str:
-                return file_stamp(file.path)
     '''
     copy.change(
         "a source of trajectories",
