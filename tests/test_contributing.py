@@ -195,6 +195,7 @@ def test_a_source_is_recognised_and_read(copy):
             """The runs of a folder."""
 
             kind: ClassVar[str] = "text"
+            expected: ClassVar[str] = "holds no run"
 
             @staticmethod
             def candidates(folder: Path) -> Iterator[Path]:
