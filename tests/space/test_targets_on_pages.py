@@ -184,7 +184,7 @@ def test_a_suite_about_parts_of_runs_shows_them_with_their_target(tmp_path):
     assert numbers_of(html, "Agent as a judge")[0] == f"{100 * overall['balanced_accuracy']:.1f}"
     text = shown_text(client.get(f"/judge?id={receipt.submission_id}").text)
     # 84.6 and 87.5 % are in the paper
-    assert "it is right about 85 of 100 trajectories. It finds 88 of 100 positives." in text
+    assert "it is right about 85 of 100 parts. It finds 88 of 100 positives." in text
     assert not ELSEWHERE.findall(text)
     assert service.suite.profile.serves("/errors") and not service.suite.profile.serves("/rates")
 
