@@ -12,6 +12,7 @@ binomial distributions. The ceiling of a suite is the mean tau between two halve
 """
 
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -33,6 +34,7 @@ COMMON_METRIC: Final = "balanced_accuracy"
 FEWEST_COMMON: Final = 8
 """Tau is shown from this number of common judges on."""
 N_HALVES: Final = 200
+RESAMPLES_OF_TAU: Final = 500
 REFERENCES: Final = {"Always successful": "Always yes", "Never successful": "Never yes"}
 """Names of the official suite's references, and those under which the matrix lists them."""
 SOURCES: Final = {"scored": "scored here", "self-reported": "reported"}
@@ -179,7 +181,7 @@ def _column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
     column = SuiteColumn(suite, metric, tuple(rows), {}, counts, {})
     drawn: dict[str, Ends] = {}
     if counts:
-        samples = np.stack(list(_resampled_tasks(column, seed=0).values()), axis=1)
+        samples = np.stack(list(_resampled_tasks(column).values()), axis=1)
         drawn = dict(zip(counts, percentile_intervals(samples), strict=True))
     for row in rows:
         known = _pooled(overall[row.id])
@@ -307,10 +309,11 @@ def _compared(
     sides = (a, ids_of_a), (b, ids_of_b)
     values = [np.array([column.cells[row_id].value for row_id in ids]) for column, ids in sides]
     tau = float(kendall_tau(*values))
-    drawn = [_resampled(column, ids, seed) for seed, (column, ids) in enumerate(sides)]
+    drawn = [_resampled(column, ids) for column, ids in sides]
     interval = None
     if drawn[0] is not None and drawn[1] is not None:
-        interval = percentile_intervals(kendall_tau(drawn[0], drawn[1])[:, None])[0]
+        taus = kendall_tau(drawn[0][:RESAMPLES_OF_TAU], drawn[1][:RESAMPLES_OF_TAU])
+        interval = percentile_intervals(taus[:, None])[0]
     return OrderAgreement(
         suites=(a.suite.name, b.suite.name),
         judges=len(ids_of_a),
@@ -327,21 +330,23 @@ def _metric(metric: str, counts: np.ndarray) -> np.ndarray:
     return metric_values(metric, *np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0))
 
 
+def _seed(column: SuiteColumn) -> int:
+    """Return a seed of the suite, so that its resamples serve all pairs and differ from other suites'."""
+    return zlib.crc32(column.suite.name.encode())
+
+
 @lru_cache(maxsize=32)
-def _resampled_tasks(column: SuiteColumn, seed: int) -> dict[str, np.ndarray]:
+def _resampled_tasks(column: SuiteColumn) -> dict[str, np.ndarray]:
     """Return the metric of each judge with verdicts on resamples of tasks: (resamples,)."""
     by_task = np.concatenate([*column.counts.values()], axis=1)
-    drawn = resampled_counts(by_task, RESAMPLES_OF_LARGE_BOARDS, seed)
-    return {
-        row_id: _metric(column.metric, drawn[:, 4 * place : 4 * place + 4])
-        for place, row_id in enumerate(column.counts)
-    }
+    drawn = resampled_counts(by_task, RESAMPLES_OF_LARGE_BOARDS, _seed(column))
+    return dict(zip(column.counts, _metric(column.metric, drawn.reshape(len(drawn), -1, 4)).T, strict=True))
 
 
-def _resampled(column: SuiteColumn, ids: Sequence[str], seed: int) -> np.ndarray | None:
+def _resampled(column: SuiteColumn, ids: Sequence[str]) -> np.ndarray | None:
     """Return the metric on resamples: (resamples, judges); None if the counts of a judge are not known."""
-    generator = np.random.default_rng(seed)
-    of_tasks = _resampled_tasks(column, seed) if column.counts else {}
+    generator = np.random.default_rng(_seed(column))
+    of_tasks = _resampled_tasks(column) if column.counts else {}
     found = []
     for row_id in ids:
         pooled = column.pooled.get(row_id)
@@ -362,21 +367,20 @@ def _ceiling(column: SuiteColumn, ids: tuple[str, ...]) -> float | None:
         return None
     generator = np.random.default_rng(0)
     with_verdicts = [row_id for row_id in ids if row_id in column.counts]
-    halves: dict[str, np.ndarray] = {}
+    half, whole = np.zeros((2, N_HALVES, len(ids), 4))
     if with_verdicts:
         by_task = np.concatenate([column.counts[row_id] for row_id in with_verdicts], axis=1)
         is_in_half = generator.permuted(np.tile(np.arange(len(by_task)) % 2, (N_HALVES, 1)), axis=1)
+        places = [ids.index(row_id) for row_id in with_verdicts]
         drawn = is_in_half.astype(np.float64) @ by_task  # exact, and faster than with whole numbers
-        halves = dict(zip(with_verdicts, np.split(drawn, len(with_verdicts), axis=1), strict=True))
-    of_halves = []
-    for row_id in ids:
-        if row_id in halves:
-            half, whole = halves[row_id], column.counts[row_id].sum(axis=0)
-        else:
-            whole = column.pooled[row_id]
-            half = generator.multivariate_hypergeometric(whole, whole.sum() // 2, N_HALVES)
-        of_halves.append([_metric(column.metric, counts) for counts in (half, whole - half)])
-    taus = kendall_tau(*np.moveaxis(np.array(of_halves), 0, 2))
+        half[:, places] = drawn.reshape(N_HALVES, -1, 4)
+        whole[:, places] = by_task.sum(axis=0).reshape(-1, 4)
+    for place, row_id in enumerate(ids):
+        if row_id not in column.counts:
+            pooled = column.pooled[row_id]
+            whole[:, place] = pooled
+            half[:, place] = generator.multivariate_hypergeometric(pooled, pooled.sum() // 2, N_HALVES)
+    taus = kendall_tau(_metric(column.metric, half), _metric(column.metric, whole - half))
     return None if np.isnan(taus).all() else float(np.nanmean(taus))
 
 
