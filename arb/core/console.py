@@ -1,15 +1,17 @@
-"""Tables, numbers and progress bars for a terminal. The rich library is loaded only when it is used."""
+"""Tables, numbers, templates and progress bars for a terminal. Libraries are loaded only when used."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
+    import jinja2
     from rich import console, progress, table
 
 if TYPE_CHECKING:
@@ -101,3 +103,15 @@ def progress_bar(
         finally:
             if bar.tasks[0].total is None:  # do not leave an empty bar above an error message
                 bar.remove_task(task)
+
+
+def text_environment(folder: Path) -> jinja2.Environment:
+    """Return the Jinja environment of the text templates in a folder, with filters for numbers."""
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(folder),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"interval": interval, "number": "{:,}".format, "percent": percent}
+    return environment

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.cli import plain_console
-from arb.core.console import coefficient, interval, percent, printable
+from arb.core.console import coefficient, printable, text_environment
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
 
@@ -69,19 +69,11 @@ def _table(text: str, options: dict[str, Any]) -> rich_table.Table:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = text_environment(Path(__file__).parent)
     environment.filters |= {
         "cell": lambda text: printable(str(text)).replace("|", _BAR),
         "coefficient": coefficient,
         "coefficients": lambda ends: " to ".join(map(coefficient, ends or ())),
-        "interval": interval,
-        "number": "{:,}".format,
-        "percent": percent,
     }
     environment.globals |= {"agent_titles": AGENT_TITLES, "benchmark_titles": BENCHMARK_TITLES}
     return environment

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-from arb.core.console import interval, percent, printable
+from arb.core.console import printable, text_environment
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import STATES
 
@@ -36,19 +36,11 @@ def dollars(usd: float | None) -> str:
 
 @cache
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = text_environment(Path(__file__).parent)
     environment.filters |= {
         "dollars": dollars,
         "dollars_paid": lambda usd: "an unknown amount" if usd is None else f"${usd:.4f}",
-        "interval": interval,
         "mean": lambda total, number: "unknown" if total is None else f"{total / number:,.0f}",
-        "number": "{:,}".format,
-        "percent": percent,
     }
     environment.globals["STATES"] = STATES
     return environment
