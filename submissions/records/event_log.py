@@ -195,6 +195,8 @@ def parse_event(line: bytes) -> Event:
         fields = json.loads(line)
         if not isinstance(fields, dict) or fields.keys() != _FIELDS:
             raise ValueError("fields are missing or unknown")
+        if fields["kind"] not in KINDS:
+            raise ValueError(f"its kind {fields['kind']!r} is unknown; a newer version may know it")
         nonce = fields["nonce"]
         if not isinstance(fields["body"], dict) or not isinstance(nonce, str) or not _NONCE.fullmatch(nonce):
             raise ValueError("its body or nonce is invalid")

@@ -103,6 +103,15 @@ def test_a_line_that_is_no_record_is_refused(line):
         parse_event(line)
 
 
+@pytest.mark.parametrize("kind", ["merged", "", None])
+def test_a_line_of_a_kind_that_only_a_later_version_may_know_is_refused(engine, kind):
+    (record,) = add(engine, {"submission_id": "a"})
+    later = replace(record, kind=kind)
+    later.hash = hash_of(later)
+    with pytest.raises(EventLogBroken, match=r"its kind .* is unknown"):
+        parse_event(later.line())
+
+
 def test_the_same_event_has_another_hash_under_another_nonce(monkeypatch):
     def added(nonce: bytes) -> Event:
         monkeypatch.setattr(event_log, "random_nonce", lambda: nonce)
