@@ -22,7 +22,7 @@ from packaging.specifiers import SpecifierSet
 from typer.testing import CliRunner
 
 from arb.__main__ import PACKAGES
-from arb.core import files
+from arb.core import __version__, files
 from arb.core.cli import new_command
 from tests.space.deploy.conftest import BOARD, DATA, RECORDS, SPACE, TOKEN
 from tests.space.deploy.fresh_environment import make_environment
@@ -367,7 +367,7 @@ def test_the_images_command_serves_space_and_documentation_and_its_health_check_
         documentation = httpx.get(f"{page.url.join('/docs/')}", trust_env=False, timeout=60)
         assert "mkdocs" in documentation.text and documentation.status_code == 200
         changes = httpx.get(f"{page.url.join('/docs/reference/changes.html')}", trust_env=False, timeout=60)
-        assert "Unreleased" in changes.text and "/docs/reference/changes.html" in page.text
+        assert f"{__version__} · " in changes.text and "/docs/reference/changes.html" in page.text
         check = health.partition("CMD ")[2]
         assert subprocess.run(check, shell=True, env=environment, timeout=180).returncode == 0
     finally:

@@ -1,3 +1,3 @@
 """The parts that every package uses: vocabulary, suites, prediction files and settings."""
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
