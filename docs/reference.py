@@ -412,6 +412,7 @@ EXTENSIONS: Mapping[str, Sequence[str]] = {
         "dataset_script.sources.base.SourceListing",
         "dataset_script.sources.base.SourceFile",
         "dataset_script.sources.base.FoundRun",
+        "dataset_script.sources.agents.AgentFacts",
         "dataset_script.sources.problems.UnusableFileError",
         "dataset_script.sources.problems.Note",
         "dataset_script.sources.values.id_part",
