@@ -76,6 +76,7 @@ def copy(tmp_path) -> Copy:
     return Copy(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_column_is_shown_and_sorts_the_board(copy):
     copy.change(
         "a column of the board",
@@ -112,6 +113,7 @@ def test_a_column_is_shown_and_sorts_the_board(copy):
     assert copy.python(code).split() == ["200", "True", "True"]
 
 
+@pytest.mark.slow
 def test_a_judge_is_listed_planned_and_run(copy):
     judge = '''
         """A judge that trusts runs which end with an answer."""
@@ -163,6 +165,7 @@ def test_a_judge_is_listed_planned_and_run(copy):
     assert len(rows) == 20 and {type(json.loads(row)["success"]) for row in rows} == {bool}
 
 
+@pytest.mark.slow
 def test_a_provider_takes_its_address_and_its_key(copy):
     copy.change(
         "a provider",
@@ -247,6 +250,7 @@ def test_a_finding_is_reported_by_the_check(copy):
     assert "the file has two rows." in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 def test_a_page_is_served_and_in_the_menu(copy):
     page = '''
         """``/hello``: a page."""
@@ -301,6 +305,7 @@ def test_a_page_is_served_and_in_the_menu(copy):
     assert copy.python(code).split() == ["True", "True"]
 
 
+@pytest.mark.slow
 def test_an_event_kind_changes_the_status_of_a_submission(copy):
     copy.change(
         "an event kind",

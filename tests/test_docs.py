@@ -38,6 +38,7 @@ def client(docs_site) -> TestClient:
     return TestClient(app)
 
 
+@pytest.mark.slow
 def test_every_page_of_the_folder_and_of_the_code_is_built_and_every_link_leads_somewhere(docs_site):
     pages = {path.relative_to(docs_site).as_posix() for path in docs_site.rglob("*.html")}
     names = (
@@ -104,6 +105,7 @@ def test_the_page_of_formats_names_every_field_and_every_kind_of_event():
     assert f"version {METRIC_VERSION} of these fields" in text
 
 
+@pytest.mark.slow
 def test_a_judges_page_has_its_cost_its_results_and_every_deviation_that_is_about_it(docs_site):
     pages = {path.stem: html.unescape(path.read_text()) for path in (docs_site / "judges").glob("*.html")}
     assert all('id="models-and-cost"' in text and 'id="results"' in text for text in pages.values())
@@ -117,6 +119,7 @@ def test_a_judges_page_has_its_cost_its_results_and_every_deviation_that_is_abou
     assert [cell for cell in marked if not any(f"<td>{cell}</td>" in text for text in pages.values())] == []
 
 
+@pytest.mark.slow
 def test_a_page_is_served_with_a_policy_that_allows_its_own_scripts_alone(client):
     answer = client.get("/docs/")
     hashes = script_hashes(answer.text)
@@ -130,11 +133,13 @@ def test_a_page_is_served_with_a_policy_that_allows_its_own_scripts_alone(client
     )  # nothing from elsewhere
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["../README.md", "..%2fREADME.md", "%2e%2e/pyproject.toml", "absent.html"])
 def test_nothing_outside_of_the_built_folder_is_served(client, path):
     assert client.get(f"/docs/{path}").status_code == 404
 
 
+@pytest.mark.slow
 def test_every_page_of_a_space_leads_to_it_and_an_absent_page_is_the_spaces_own(
     docs_site, tmp_path, monkeypatch
 ):
@@ -215,6 +220,7 @@ def test_executing_the_notebook_gives_the_outputs_that_it_is_stored_with(tmp_pat
                 assert expected == found
 
 
+@pytest.mark.slow
 def test_the_notebooks_page_shows_its_code_tables_and_plots(docs_site):
     text = (docs_site / "verdicts_to_estimate.html").read_text()
     assert text.count("<table>") == 4 and text.count('src="verdicts_to_estimate_') == 2
@@ -222,6 +228,7 @@ def test_the_notebooks_page_shows_its_code_tables_and_plots(docs_site):
     assert 'href="verdicts_to_estimate.ipynb"' in text and (docs_site / "verdicts_to_estimate_2.png").exists()
 
 
+@pytest.mark.slow
 def test_everything_that_the_guides_import_has_a_reference(docs_site):
     """Own judges (the README's too) and the example packages: all of arb and dataset_script."""
     places = [REPOSITORY / "README.md", DOCS / "own_judge.md", *(REPOSITORY / "examples").rglob("*.py")]

@@ -99,6 +99,7 @@ def test_the_database_has_its_tables_and_the_records_their_kinds(space):
     assert_golden("records.json", outside.canonical(found))
 
 
+@pytest.mark.slow
 def test_an_export_of_the_records_has_its_files_and_fields(space_of_four, tmp_path):
     _, settings, _ = space_of_four
     given = {
@@ -120,6 +121,7 @@ def test_the_shipped_sample_has_its_rows():
     assert_golden("sample.json", outside.canonical(outside.folder_listing(outside.SAMPLE)))
 
 
+@pytest.mark.slow
 def test_a_dataset_built_from_the_sample_has_its_rows(tmp_path):
     built = tmp_path / "built"
     outside.command("dataset_script", "build", "--source", str(outside.SAMPLE), "--out", str(built))
@@ -168,6 +170,7 @@ def test_figures_of_a_file_on_dev_are_as_before(tmp_path):
     assert_golden("figures.json", outside.canonical(found))
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.labels
 def test_the_official_board_and_the_figures_of_real_files_are_as_before(shared, official_settings, tmp_path):

@@ -136,6 +136,7 @@ def _options(part, assigned):
             yield from (each.arg for each in call.keywords if each.arg not in (None, "judge"))
 
 
+@pytest.mark.slow
 def test_every_next_step_in_the_code_is_a_command_with_options_that_it_has():
     """Also those that no other test comes by."""
     known = {

@@ -322,6 +322,7 @@ def test_every_section_says_what_the_message_is_why_it_comes_and_what_to_do():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("heading", SECTIONS)
 def test_the_message_is_what_the_code_says(heading, request):
     (quoted,) = re.findall(r"^```text\n(.*?)^```", SECTIONS[heading], flags=re.MULTILINE | re.DOTALL)

@@ -191,6 +191,7 @@ def test_a_value_that_does_not_have_its_format_is_refused_with_the_options_name(
     assert_one_message(call(words, option, "x", folder, monkeypatch), option, "no run of x")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("words", "option"), swept(reads_a_file))
 def test_a_file_with_wrong_content_is_named_with_what_is_wrong(words, option, start, tmp_path, monkeypatch):
     for name, content in CONTENTS.items():

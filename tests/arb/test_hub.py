@@ -82,6 +82,7 @@ print(json.dumps([rows, figures["precision"], figures["coverage"], metric.inputs
 """
 
 
+@pytest.mark.slow
 def test_all_is_published_and_loads_back_from_the_hub(hub, publish_all, tmp_path):
     done = publish_all()
     assert done.exit_code == 0, done.output
@@ -107,6 +108,7 @@ def test_all_is_published_and_loads_back_from_the_hub(hub, publish_all, tmp_path
     assert (on_page["precision"], on_page["n"]) == (0.5, 2)  # its page, from the files of the Space alone
 
 
+@pytest.mark.slow
 def test_published_again_nothing_is_sent(hub, publish_all):
     publish_all()
     before = written(hub)

@@ -132,6 +132,7 @@ def test_files_called_predictions_have_the_names_of_their_runs(tmp_path):
     assert (found["first"], found["second"]) == ("aer (a)", "aer (b)")
 
 
+@pytest.mark.slow
 def test_output_that_is_no_terminal_has_no_escape_codes_in_a_notebook(tmp_path, capsys, monkeypatch):
     for name in ("FORCE_COLOR", "CLICOLOR_FORCE", "CLICOLOR"):
         monkeypatch.setenv(name, "1")  # as ipykernel does
@@ -191,6 +192,7 @@ def test_it_says_to_type_checkers_that_it_is_typed():
     assert (Path(arb.__file__).parent / "py.typed").is_file()
 
 
+@pytest.mark.slow
 def test_a_judge_is_run_and_its_predictions_returned_and_a_wrong_option_is_its_message(tmp_path, capfd):
     table = arb.judge("always-successful", tmp_path / "run", split="dev", limit=3)
     assert table["success"].tolist()[:3] == [True] * 3

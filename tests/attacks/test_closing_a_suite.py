@@ -11,6 +11,7 @@ from tests.submissions.privacy.test_charges import MIA, charged, figures_of, sen
 __all__ = ["settings", "suite", "suite_folder"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strangers", [28, 200])
 def test_fresh_accounts_with_held_files_do_not_close_a_suite(suite, strangers):
     for number in range(strangers):
@@ -20,6 +21,7 @@ def test_fresh_accounts_with_held_files_do_not_close_a_suite(suite, strangers):
     assert figures_of(suite, "Ada", misses=1) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("strangers", [28, 200])
 def test_confirmed_accounts_get_figures_after_strangers_have_taken_all_they_can(suite, strangers):
     shown, refused = 0, []

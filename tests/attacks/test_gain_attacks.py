@@ -51,6 +51,7 @@ def test_exact_figures_make_a_much_better_file(worlds, attack):
     assert np.mean(_gains(worlds, attack, is_exact=True)) >= EXACT_AT_LEAST[attack]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attack", GAIN_ATTACKS, ids=lambda attack: attack.__name__)
 def test_the_figures_that_are_shown_gain_at_most_three_points(worlds, attack):
     assert np.mean(_gains(worlds, attack, is_exact=False)) <= MOST

@@ -82,6 +82,7 @@ def answer(client, service: SubmissionsApp, path: str, name: str) -> str:
     return f"{got.status_code} {text}"
 
 
+@pytest.mark.slow
 def test_no_page_of_a_private_suite_tells_opposite_labels_apart(tmp_path):
     one, other = two_servers(tmp_path, is_public=False)
     assert (one.labels.test.primary["success"] != other.labels.test.primary["success"]).all()
@@ -106,6 +107,7 @@ def public_servers(tmp_path_factory):
     return two_servers(tmp_path_factory.mktemp("public"), is_public=True)
 
 
+@pytest.mark.slow
 def test_a_public_suite_shows_the_same_labels_on_all_its_pages(public_servers):
     # By place: the test trajectory 0 is a success, 1 is none; on the other server it is the other way round.
     for service, answers in zip(public_servers, (("Yes", "No"), ("No", "Yes")), strict=True):

@@ -71,6 +71,7 @@ def figures_of(report) -> tuple:
     return report.get("label_version"), *((name, each["overall"]["tp"]) for name, each in labels if each)
 
 
+@pytest.mark.slow
 def test_twelve_rescorings_show_each_file_once(settings, folder):
     seen: dict[str, set] = {}
     rows: dict[str, set] = {}
@@ -89,6 +90,7 @@ def test_twelve_rescorings_show_each_file_once(settings, folder):
     assert [len(figures) for figures in rows.values()] == [1]
 
 
+@pytest.mark.slow
 def test_a_year_of_withdrawals_and_new_names_over_versions_gives_one_years_files(settings, folder):
     """Before each version's end: whatever can be sent, made public, taken back and named anew."""
     seen, public, sent = set(), set(), 0

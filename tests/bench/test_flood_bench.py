@@ -126,6 +126,7 @@ def test_a_flood_meets_the_targets_or_not(seconds, health, statuses, holds):
     assert print_phase("flood", phase, alone) is holds
 
 
+@pytest.mark.slow
 def test_the_junk_is_sent_by_a_process_of_low_priority_that_says_what_it_was_answered():
     """Port 9 of this machine refuses connections, so that every answer is none."""
     with flooding(9, CONNECTIONS) as answered:

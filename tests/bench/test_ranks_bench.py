@@ -28,6 +28,7 @@ def test_drawn_judges_have_their_rates_and_are_alike_as_real_ones_are(split):
     assert 0.15 < np.corrcoef(verdicts[:, labels == 1])[0, 1] < 0.4
 
 
+@pytest.mark.slow
 def test_equal_judges_are_rarely_separated_and_unequal_ones_are(split):
     # 5 % of 40 boards are 2; 7 or more would come up once in 300 runs
     assert ranks.null_share(split, 13, 40) <= 6 / 40
@@ -52,6 +53,7 @@ def test_intervals_cover_and_pairs_of_equal_judges_tie_about_as_often_as_they_sa
     assert ranks.paired_type_1_error(split, 100) <= 0.12
 
 
+@pytest.mark.slow
 def test_the_command_prints_each_share(monkeypatch, capsys, split):
     monkeypatch.setattr(ranks, "load_split", lambda _: (split, False))
     monkeypatch.setattr(ranks, "coverage", lambda *_: {"precision": 0.95})

@@ -98,6 +98,7 @@ def test_a_connection_that_the_server_closed_without_an_answer_is_no_failure():
     assert [path for path, *_ in server.asked] == ["/", "/rows", "/rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.browser
 def test_what_chromium_asks_for_is_recorded_and_asked_again(chromium):
     from playwright.async_api import async_playwright

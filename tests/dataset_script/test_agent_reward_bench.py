@@ -115,6 +115,7 @@ print(builder.as_dataset()["test"].num_rows)
 """
 
 
+@pytest.mark.slow
 def test_several_processes_share_the_work(full_source, suite_folder, tmp_path):
     # `datasets` forks, which may hang in a process with the threads of other tests.
     arguments = [sys.executable, "-c", IN_TWO_PROCESSES, full_source.path, tmp_path, suite_folder]

@@ -124,6 +124,7 @@ def test_an_interruption_is_a_line_and_leaves_nothing_half_built(run, tmp_path, 
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number_of_signal", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_of_processes_ends_in_a_moment(full_source, suite_folder, tmp_path, number_of_signal):
     options = ["--source", full_source.path, "--out", tmp_path / "out", "--suite", suite_folder]

@@ -67,6 +67,7 @@ def test_a_dataset_without_an_index_is_searched(dataset, tmp_path):
         )
 
 
+@pytest.mark.slow
 def test_an_index_that_says_something_else_is_a_finding(dataset, tmp_path):
     copy = tmp_path / "copy"
     copy.mkdir()

@@ -55,6 +55,7 @@ def page_about_rewards(shared, tmp_path):
     return source, "/".join((*path.parts[-4:-2], path.stem)), name
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_words_on_a_page_and_a_missing_run_are_published_when_both_are_allowed_by_name(
     page_about_rewards, tmp_path, monkeypatch

@@ -68,6 +68,7 @@ def test_the_sample_gets_nothing_of_a_benchmark_that_is_being_built_and_leaves_i
     assert not (tmp_path / "agent-reward-bench" / "data" / "steps.parquet").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_the_benchmark_takes_the_samples_place_whole(hub):
     CliRunner().invoke(app, ["get", "--sample"])
@@ -85,6 +86,7 @@ def test_the_benchmark_takes_the_samples_place_whole(hub):
     assert "was not changed" in CliRunner().invoke(app, ["get", "--sample"]).output
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_killed_while_it_verifies_it_does_not_build_again_and_no_sample_gets_between(hub, monkeypatch):
     def killed(*_arguments, **_options):
@@ -115,6 +117,7 @@ def test_what_a_killed_process_had_moved_aside_comes_back_if_it_is_whole(is_whol
     assert ("was not changed" in said, card == "the benchmark") == (is_whole, is_whole)
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_one_agents_runs_are_a_dataset_too(hub):
     agent = "GenericAgent-scripted-hasty"
@@ -123,6 +126,7 @@ def test_one_agents_runs_are_a_dataset_too(hub):
     assert ids() and all(f"/{agent}/" in run for run in ids())
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_what_does_not_pass_verify_or_cannot_be_had_leaves_what_was_there(hub, monkeypatch):
     CliRunner().invoke(app, ["get", "--sample"])

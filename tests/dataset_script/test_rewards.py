@@ -101,6 +101,7 @@ def test_a_source_without_rewards_writes_nothing_and_says_so(tmp_path):
     assert not (tmp_path / "rewards.csv").exists()
 
 
+@pytest.mark.slow
 def test_a_build_makes_the_rule_based_row_of_the_file(tmp_path):
     source = open_source(SAMPLE)
     own = {file.trajectory_id: source.reward(file) for file in source.list_runs().files}

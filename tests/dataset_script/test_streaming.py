@@ -132,6 +132,7 @@ def python(tmp_path):
     return run
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["streaming", "download"])
 def test_every_configuration_loads_with_the_values_that_were_published(published, python, how):
     with HubServer() as hub:
@@ -150,6 +151,7 @@ def noise(size: int) -> str:
     return os.urandom(size // 2).hex()
 
 
+@pytest.mark.slow
 def test_the_first_row_of_a_stream_takes_at_most_a_shard_and_the_process_ends(tmp_path, python):
     folder = tmp_path / "published"
     (folder / "data/trajectories").mkdir(parents=True)
@@ -186,6 +188,7 @@ os._exit(0)  # on a busy machine a thread of pyarrow 26 may still run, and abort
 """
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 def test_what_the_commands_build_and_publish_loads_from_the_hub(shared, tmp_path, python):
     out = tmp_path / "built"

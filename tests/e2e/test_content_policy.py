@@ -10,6 +10,7 @@ SMUGGLED = """<img src="/nowhere.png" onerror="window.hit = 1"><svg onload="wind
 <a id="smuggled" href="javascript:window.hit = 1">x</a>"""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [page.path for page in PAGES])
 def test_every_page_is_shown_without_a_word_in_the_console(page, space, path):
     answer = page.goto(space.url + path)
@@ -18,6 +19,7 @@ def test_every_page_is_shown_without_a_word_in_the_console(page, space, path):
     page.wait_for_load_state("networkidle")
 
 
+@pytest.mark.slow
 def test_swagger_ui_draws_the_api_without_a_word_in_the_console(page, space):
     page.goto(space.url + "/api")
     page.locator(".opblock-summary-control").first.click()

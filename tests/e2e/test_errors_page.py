@@ -14,6 +14,7 @@ def space(sample_space):
     return sample_space
 
 
+@pytest.mark.slow
 def test_a_figure_leads_to_its_errors_and_an_error_to_its_step(page, space):
     page.goto(space.url)
     row = page.locator("#board-table tr", has=page.get_by_role("link", name="Says yes")).first

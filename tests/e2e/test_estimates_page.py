@@ -105,6 +105,7 @@ def draw(page, space, verdicts: Path, n_labels: int) -> None:
     expect(page.locator(".drawn-run")).to_have_count(n_labels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_together(
     judged_space, page, tmp_path, width
@@ -152,6 +153,7 @@ def test_drawn_runs_are_labelled_by_keyboard_kept_over_a_reload_and_sent_togethe
     expect(page.locator(".labelled-count")).to_have_text("0 of 10 labelled")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", WIDTHS)
 def test_the_steps_of_a_served_run_open_below_its_choices(judged_space, page, tmp_path, width):
     page.set_viewport_size({"width": WIDTHS[width], "height": 900})

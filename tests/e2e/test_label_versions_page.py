@@ -40,6 +40,7 @@ def places(space) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 def test_a_disputed_label_is_corrected_and_every_rank_made_again_in_at_most_twelve_clicks(page, sample_space):
     space, hand = sample_space, Hand(page)
     wrong = space.ids[0]

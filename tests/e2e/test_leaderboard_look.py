@@ -96,6 +96,7 @@ def test_a_tap_shows_reasons_and_names_of_points_and_leads_to_the_judge(phone, s
     expect(phone.get_by_role("heading", level=1)).to_have_text("NNetNav (changes)")
 
 
+@pytest.mark.slow
 def test_columns_are_chosen_with_and_without_scripts_and_stay_in_the_address(page, browser, space):
     open_board(page, space)
     page.locator("[data-menu=columns] summary").click()

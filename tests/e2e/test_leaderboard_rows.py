@@ -104,6 +104,7 @@ def scroll_to_the_end(page) -> None:
             expect(rows).not_to_have_count(n)
 
 
+@pytest.mark.slow
 def test_scrolling_brings_all_rows_in_their_order_and_moves_nothing(page, long_board):
     page.add_init_script(SHIFTS)
     asked = []
@@ -124,6 +125,7 @@ def test_scrolling_brings_all_rows_in_their_order_and_moves_nothing(page, long_b
     expect(page.locator("template, tr.step")).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_a_reload_and_back_show_the_rows_that_were_there(page, long_board):
     page.goto(long_board)
     scroll_to_the_end(page)
@@ -145,6 +147,7 @@ def test_search_is_over_all_rows_and_back_undoes_it(page, long_board):
     rows_are(page, range(100))
 
 
+@pytest.mark.slow
 def test_what_was_ticked_before_stays_ticked_and_rows_that_come_can_be_ticked(page, long_board):
     page.goto(long_board)
     page.get_by_label("Compare Judge 0 (tree)", exact=True).check()

@@ -60,6 +60,7 @@ def decide(page, space, submission_id: str, decision: str, reason: str) -> None:
     page.locator(".notice.good", has_text="Done.").wait_for()
 
 
+@pytest.mark.slow
 def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, page):
     assert "Alpha" in space.judges()
     sign_in(page, space, "Grace")
@@ -132,6 +133,7 @@ def test_an_owner_saves_a_receipt_renames_and_withdraws(space, page, tmp_path):
     assert "Gamma" not in space.judges()
 
 
+@pytest.mark.slow
 def test_the_submit_page_says_what_is_left_before_submitting(space, page):
     page.goto(space.url + "/submit")
     page.get_by_label("Your name").fill("Ada")

@@ -18,7 +18,7 @@ from tests.support.browsing import WIDTHS, declare, keep_picture, sign_in, submi
 from tests.support.running_space import JudgedSpace
 from tests.support.synthetic_dataset import Shape, make_dataset
 
-pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared]
+pytestmark = [pytest.mark.browser, pytest.mark.labels, pytest.mark.shared, pytest.mark.slow]
 MOST_CLICKS = 4
 JUDGE = "WebJudge (o4-mini, all screenshots)"
 """A judge whose verdicts and costs come with the software."""

@@ -22,6 +22,7 @@ def space(tmp_path_factory):
     running.kill()
 
 
+@pytest.mark.slow
 def test_a_file_that_is_submitted_on_a_suites_page_is_on_the_board_of_that_suite(page, space, tmp_path):
     page.goto(space.url)
     expect(page.locator(".suite-menu nav")).not_to_be_visible()

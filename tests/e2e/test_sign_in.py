@@ -14,7 +14,7 @@ from tests.support.running_space import RunningSpace
 from tests.support.submissions import verdicts
 
 __all__ = ["suite_folder"]
-pytestmark = pytest.mark.browser
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 
 class SpaceOfTheHub(RunningSpace):

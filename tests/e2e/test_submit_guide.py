@@ -30,6 +30,7 @@ def test_a_findings_rows_open_and_show_what_stands_in_them(page, space, tmp_path
     expect(shown.locator("tbody th")).to_have_text("1")
 
 
+@pytest.mark.slow
 def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):
     open_form(page, space, "?split=dev")
     page.get_by_role("button", name="Dry run on dev").wait_for()
@@ -43,6 +44,7 @@ def test_the_split_lives_in_the_address_and_back_undoes_its_choice(page, space):
     expect(page.get_by_label("dev: dry run")).to_be_checked()
 
 
+@pytest.mark.slow
 def test_a_file_is_chosen_and_sent_with_the_keyboard_alone(page, space, tmp_path):
     page.on("filechooser", lambda chooser: None)  # from now on, or the key could be faster than the listener
     open_form(page, space, "?split=dev")
@@ -85,6 +87,7 @@ def test_without_scripts_the_page_says_what_to_do(browser, space):
     context.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("block", ["command-text", "curl-text"])
 def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     page.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=space.url)
@@ -105,6 +108,7 @@ def test_the_lines_to_copy_do_what_the_page_does(page, space, tmp_path, block):
     assert block in scored_rows(space)
 
 
+@pytest.mark.slow
 def test_a_space_without_labels_checks_but_takes_nothing(page, unlabelled_space, tmp_path):
     open_form(page, unlabelled_space)
     page.get_by_text("Submitting is off at the moment").wait_for()

@@ -40,6 +40,7 @@ COUNTS = {
 }  # TERMS.md
 
 
+@pytest.mark.slow
 @pytest.mark.shared
 @pytest.mark.parametrize("judge", sorted(PUBLISHED))
 def test_a_real_verdict_file_lands_as_a_row_with_the_published_figures(page, space, shared, judge):
@@ -66,6 +67,7 @@ def test_a_real_verdict_file_lands_as_a_row_with_the_published_figures(page, spa
     assert texts[1:9] == [*PUBLISHED[judge]["overall"], *benchmarks]  # overall, all three metrics agree
 
 
+@pytest.mark.slow
 def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_path):
     file = tmp_path / "bad.csv"
     file.write_text("trajectory_id,success,score\nwebarena/nobody/webarena.1,maybe,7\n")
@@ -81,6 +83,7 @@ def test_a_file_with_errors_names_them_all_and_records_nothing(page, space, tmp_
     assert space.get("/api/board.json") == before
 
 
+@pytest.mark.slow
 def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
     from arb.core.predictions.write import write_predictions
     from arb.core.suite import load_suite
@@ -103,12 +106,14 @@ def test_what_is_not_filled_in_is_said_all_at_once(page, space, tmp_path):
         expect(page.locator(f"#{field}").get_by_text(said)).to_have_count(0)
 
 
+@pytest.mark.slow
 def test_the_name_of_who_is_signed_in_is_filled_in(page, space):
     sign_in(page, space, "Ada Signed-In")
     open_form(page, space)
     expect(page.get_by_label("Your name")).to_have_value("Ada Signed-In")
 
 
+@pytest.mark.slow
 def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tmp_path):
     from arb.core.predictions.write import write_predictions
     from arb.core.suite import load_suite
@@ -131,6 +136,7 @@ def test_a_dry_run_on_dev_shows_every_metric_and_is_not_recorded(page, space, tm
     assert space.get("/api/board.json") == before
 
 
+@pytest.mark.slow
 def test_markup_in_a_judges_name_is_shown_as_text(page, space, tmp_path):
     from arb.core.predictions.write import write_predictions
     from arb.core.suite import load_suite
@@ -149,6 +155,7 @@ def test_markup_in_a_judges_name_is_shown_as_text(page, space, tmp_path):
     assert dialogs == []
 
 
+@pytest.mark.slow
 def test_after_a_power_cut_the_board_has_the_same_bytes(space):
     before = space.get("/api/board.json")
     assert b'"provenance":"scored"' in before
@@ -162,6 +169,7 @@ RECEIPT = """<div class="notice receipt" id="receipt" data-waiting="/api/submiss
 <dl><dt>Status</dt><dd data-status>waiting</dd></dl></div>"""
 
 
+@pytest.mark.slow
 def test_a_receipt_that_waits_is_followed_until_it_is_accepted(page, space):
     asked = []
 

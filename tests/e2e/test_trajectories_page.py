@@ -46,6 +46,7 @@ def step_shown(page) -> int:
     return int(page.locator(".step:visible").get_attribute("data-place"))
 
 
+@pytest.mark.slow
 def test_a_run_is_found_opened_and_left_again(page, explored):
     open_page(page, explored)
     page.get_by_label("Split").select_option("dev")
@@ -64,6 +65,7 @@ def test_a_run_is_found_opened_and_left_again(page, explored):
     page.wait_for_selector(".story .step:visible")
 
 
+@pytest.mark.slow
 def test_a_search_narrows_the_list_while_one_types_and_the_address_follows(page, explored):
     open_page(page, explored)
     before = page.locator(".run").count()
@@ -82,6 +84,7 @@ def test_a_search_narrows_the_list_while_one_types_and_the_address_follows(page,
     expect(page.get_by_label("Search")).to_have_value("")
 
 
+@pytest.mark.slow
 def test_back_undoes_a_choice_of_the_list(page, explored):
     open_page(page, explored)
     page.get_by_label("Split").select_option("dev")
@@ -93,6 +96,7 @@ def test_back_undoes_a_choice_of_the_list(page, explored):
     expect(page.get_by_label("Split")).to_have_value("dev")
 
 
+@pytest.mark.slow
 def test_a_trajectory_is_paged_through_by_keyboard(page, explored, dev_id):
     open_page(page, explored, f"?id={dev_id}")
     last = page.locator(".step").count()

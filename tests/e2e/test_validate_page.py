@@ -22,6 +22,7 @@ def page(browser):
     context.close()
 
 
+@pytest.mark.slow
 def test_files_stay_chosen_until_the_report_is_there_and_it_can_be_saved(space, page, tmp_path):
     for name, text in (("labels.csv", LABELS), ("judge.csv", VERDICTS)):
         (tmp_path / name).write_text(text)

@@ -75,6 +75,7 @@ STATISTICS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("figure", STATISTICS)
 def test_the_intervals_are_scipys_paired_bootstrap_over_tasks(compared, verdicts, truth, tasks, figure):
     from scipy.stats import bootstrap

@@ -20,6 +20,8 @@ from tests.support.postgres import PostgresServer, postgres_server
 from tests.support.submissions import declaration, settings_for, verdicts
 from tests.support.waiting import eventually
 
+pytestmark = pytest.mark.slow
+
 PAGE = {"accept": "text/html"}
 AWAY = "the database does not answer; try again in 10 seconds"
 

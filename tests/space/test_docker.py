@@ -20,6 +20,8 @@ from tests.support.ports import hold_port, port_of
 from tests.support.submissions import counts, settings_for, verdicts, write_suite
 from tests.support.waiting import until_served
 
+pytestmark = pytest.mark.slow
+
 SECONDS = 180
 NAME = "board.example.org"
 

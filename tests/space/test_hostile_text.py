@@ -65,6 +65,7 @@ def addresses(ids) -> list[str]:
     return [*pages, *judges, *(f"/compare?judges={','.join(ids[n : n + 5])}" for n in range(0, len(ids), 5))]
 
 
+@pytest.mark.slow
 def test_no_page_has_a_tag_or_an_attribute_that_somebody_wrote(clients, ids):
     hostile, harmless = clients
     for bad, good in zip(*map(addresses, ids), strict=True):

@@ -104,6 +104,7 @@ def test_every_route_is_in_the_table_and_no_other(client):
     assert sorted(TABLE.keys() - found) == [], "these are no more: take them out of the table"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", TABLE)
 def test_each_actor_gets_what_the_table_says(client, settings, line):
     method, path = line.split()

@@ -37,6 +37,7 @@ def settings_on_the_hub(folder) -> Settings:
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_a_space_reports_records_that_wait_and_stops_with_its_work_done(hub, tmp_path, monkeypatch):
     quick = SimpleNamespace(**vars(time) | {"sleep": lambda _seconds: None})
     monkeypatch.setattr("huggingface_hub.utils._http.time", quick)  # the client tries five more times
@@ -95,6 +96,7 @@ def test_a_start_does_not_wait_for_a_slow_hub_and_opens_once_it_has_answered(hub
         assert "being restored from the Hub" not in client.get("/submit").text
 
 
+@pytest.mark.slow
 def test_each_suite_has_its_folder_in_the_repository_and_is_restored_from_it(hub, tmp_path):
     settings = settings_on_the_hub(tmp_path)
     settings = settings.model_copy(update={"suites": f"{settings.suite},devai"})

@@ -451,6 +451,7 @@ BOARDS = st.tuples(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(BOARDS, st.sampled_from(tuple(METRIC_TITLES)))
 def test_every_sentence_on_the_board_about_ranks_holds(space, numbers, metric):
@@ -463,6 +464,7 @@ def test_every_sentence_on_the_board_about_ranks_holds(space, numbers, metric):
     check(world, space(drawn).get("/about").text)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(BOARDS, st.sampled_from(COMPARED_METRICS), st.randoms(use_true_random=False))
 def test_every_sentence_on_compare_holds(space, numbers, metric, random):

@@ -90,6 +90,7 @@ def serve(tmp_path) -> Iterator[Callable[..., Served]]:
             served.process.wait(timeout=120)
 
 
+@pytest.mark.slow
 def test_a_terminal_gets_readable_lines_and_the_address_once_there_is_an_answer(serve):
     served = serve(on_terminal=True)
     text = served.wait_for(ADDRESS.search)
@@ -106,6 +107,7 @@ def test_a_terminal_gets_readable_lines_and_the_address_once_there_is_an_answer(
     assert "Traceback" not in served.text
 
 
+@pytest.mark.slow
 def test_the_server_stops_at_once_although_clients_listen(serve):
     served = serve(on_terminal=True)
     address = ADDRESS.search(served.wait_for(ADDRESS.search))[1]
@@ -126,6 +128,7 @@ def test_the_server_stops_at_once_although_clients_listen(serve):
     assert "Traceback" not in served.text
 
 
+@pytest.mark.slow
 def test_json_lines_come_where_they_are_asked_for(serve):
     served = serve("--log-format", "json", on_terminal=True)
     address = ADDRESS.search(served.wait_for(ADDRESS.search))[1]
@@ -156,6 +159,7 @@ def test_connections_send_what_they_have_at_once():
     assert not asyncio.run(delays())
 
 
+@pytest.mark.slow
 def test_a_port_that_is_taken_is_one_plain_line_and_no_address(serve):
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]

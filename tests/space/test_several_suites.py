@@ -221,6 +221,7 @@ def posted(app) -> list[str]:
     return sorted(path for path in found if not path.startswith(("/mcp", "/gradio_api")))  # not under /s/
 
 
+@pytest.mark.slow
 def test_every_limit_on_bodies_holds_under_the_prefix(settings, tmp_path):
     changed = settings.model_copy(update={"max_upload_bytes": 20_000, "state_dir": tmp_path / "state"})
     form = {"content-type": "multipart/form-data; boundary=x", **signed_in(SubmissionsApp(changed), "Ada")}

@@ -98,6 +98,7 @@ def numbers_of(html: str, judge: str) -> list[str]:
     return [shown_text(cell).strip() for cell in re.findall(r'<td class="number.*?</td>', row, re.DOTALL)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("main", ["helpdesk", "graded"])
 def test_pages_name_only_the_targets_of_their_suite(main, request):
     service = request.getfixturevalue(main)

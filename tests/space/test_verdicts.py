@@ -63,6 +63,7 @@ def page(client, path: str, **query) -> str:
 @pytest.mark.labels
 @pytest.mark.shared
 class TestTheSameThreeFilesGiveTheSameFigures:
+    @pytest.mark.slow
     def test_on_the_page_of_a_judge(self, as_submissions, as_paper_verdicts):
         for place in range(3):
             submitted, known = (

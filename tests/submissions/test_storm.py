@@ -113,6 +113,7 @@ def test_processes_killed_in_a_storm_lose_no_record_and_double_none(suite_folder
     assert service.records.board().to_bytes() == before
 
 
+@pytest.mark.slow
 def test_two_processes_that_send_the_same_file_at_the_same_instant_agree(suite_folder, tmp_path):
     state = tmp_path / "state"
     both = [start("send", suite_folder, state, tmp_path / name, 1) for name in ("one", "two")]

@@ -29,6 +29,7 @@ def serve(settings, together, told) -> None:
                 told.put((account, None, False))
 
 
+@pytest.mark.slow
 def test_two_processes_never_take_more_than_the_limit_and_score_each_file_once(own_settings, tmp_path):
     context = multiprocessing.get_context("spawn")
     together, told = context.Barrier(2), context.Queue()

@@ -95,6 +95,7 @@ def test_the_counts_are_what_the_figures_above_say(planted):
         assert_nothing_exact(json.dumps(told.report), "the exact report")
 
 
+@pytest.mark.slow
 def test_no_page_and_no_response_reveals_exact_metrics(planted, caplog):
     settings, submission_id = planted
     app = create_app(settings)

@@ -32,6 +32,7 @@ def test_less_than_a_gigabyte_is_little(memory_mb, expected):
     assert Settings(memory_mb=memory_mb).has_little_memory is expected
 
 
+@pytest.mark.slow
 def test_memory_that_was_freed_goes_back():
     keep_memory_small()
     held = [bytes(4_000) for _ in range(20_000)]  # 80 MB in small pieces
@@ -52,6 +53,7 @@ def test_a_small_pool_has_one_worker_with_little_address_space_that_is_killed_fi
         assert not pool._room.acquire(blocking=False) or not pool._room.acquire(blocking=False)
 
 
+@pytest.mark.slow
 def test_a_large_file_is_read_in_a_small_pool():
     """A file of 5 MB, the default limit: 43,000 rows of 113 bytes."""
     task = "the-long-name-of-a-task-of-the-bench"

@@ -50,6 +50,7 @@ def run_check_and_score(judge, suite, out, *arguments) -> dict:
     return json.loads(invoked(leaderboard, "score", file, *whole).stdout)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", judges())
 def test_over_the_sample_every_judge_gives_a_file_that_is_accepted_and_scored(judge, server, cache, tmp_path):
     report = run_check_and_score(
@@ -66,6 +67,7 @@ def test_over_the_sample_every_judge_gives_a_file_that_is_accepted_and_scored(ju
 ONE_OF_EACH_CLASS = {type(judge): name for name, judge in judges().items() if getattr(judge, "models", {})}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ONE_OF_EACH_CLASS.values())
 def test_every_kind_of_judge_is_listed_planned_and_certified(judge, server, cache, tmp_path):
     assert judge in invoked(app, "list").output

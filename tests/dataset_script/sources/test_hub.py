@@ -296,6 +296,7 @@ def test_two_fetches_into_one_folder_do_not_get_into_each_others_way(hub, get, o
     assert data(out) == expected()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interruption_ends_within_moments_leaves_whole_files_and_can_go_on(out, number):
     with HubServer() as hub:

@@ -86,6 +86,7 @@ def test_every_file_of_a_mixed_folder_belongs_to_a_run_that_is_read_or_is_named(
     assert counts.named == len(listing.others) + of_refused
 
 
+@pytest.mark.slow
 def test_the_report_and_the_manifest_of_a_build_name_every_file_that_was_not_read(everything, tmp_path):
     made = build_source(everything, tmp_path / "cache")
     assert made.facts.files.named == made.facts.files.found - made.facts.files.read
@@ -118,6 +119,7 @@ def test_a_name_that_is_not_utf_8_does_not_spoil_the_manifest(tmp_path):
     assert source["not_read"] == {"not_json_file": ["odd-\ufffd.txt"]}
 
 
+@pytest.mark.slow
 def test_a_blind_manifest_has_the_counts_but_no_names(everything, tmp_path):
     made = build_source(everything, tmp_path / "cache")
     options = BuildOptions(blinding=Blinding(b"k" * 32))
@@ -128,6 +130,7 @@ def test_a_blind_manifest_has_the_counts_but_no_names(everything, tmp_path):
     assert "usage" not in dataset.configurations
 
 
+@pytest.mark.slow
 def test_the_command_prints_that_read_and_named_files_add_up(everything):
     done = CliRunner().invoke(app, ["inspect-source", str(everything)])
     found = sum(path.is_file() for path in everything.rglob("*"))

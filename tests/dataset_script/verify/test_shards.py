@@ -28,6 +28,7 @@ def test_processes_find_what_one_process_finds(published, own_suite, monkeypatch
     assert {finding.code for finding in alone.findings} == {"bad_image"}
 
 
+@pytest.mark.slow
 def test_a_process_that_the_system_ends_is_one_message(published, own_suite, monkeypatch):
     monkeypatch.setattr(check, "_ALONE_BYTES", 0)
     monkeypatch.setattr(check, "check_shard", _killed)

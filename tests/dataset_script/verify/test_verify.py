@@ -21,6 +21,7 @@ def test_a_clean_folder_passes_and_its_rows_are_counted(published, own_suite):
     assert report.files == 15  # 7 configurations with two splits, annotations with one
 
 
+@pytest.mark.slow
 def test_the_shipped_sample_which_was_built_before_some_columns_were_added_passes():
     assert verify(Path(sample.__file__).parent / "data").findings == ()
 

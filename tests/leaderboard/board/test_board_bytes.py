@@ -67,6 +67,7 @@ def records(judged):
     return made
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(data=st.data())
 def test_the_order_in_which_records_come_does_not_change_a_byte(records, published, data):

@@ -405,6 +405,7 @@ def test_crashed_runs_are_known_from_the_run_json_of_a_judge_that_saw_all_runs(r
     assert json.loads(done.stdout)["agents"][1]["n"] == 15
 
 
+@pytest.mark.slow
 def test_agents_of_judged_runs_are_named_after_chosen_facts(run, logs):
     named = json.loads(run(*OF_LOGS, "--source", "logs", "--agent-from", "log", "--json").stdout)
     assert [(each["agent"], each["n"]) for each in named["agents"]] == [("cold", 20), ("warm", 20)]

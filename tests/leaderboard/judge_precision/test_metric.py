@@ -163,6 +163,7 @@ print(json.dumps([compute, str(copied), sorted(p.name for p in copied.glob("*.py
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("from_root", [True, False], ids=["from the repository", "from elsewhere"])
 def test_evaluate_loads_the_folder_and_copies_all_it_needs(tmp_path, from_root):
     home, elsewhere = tmp_path / "home", tmp_path / "elsewhere"
@@ -178,6 +179,7 @@ def test_evaluate_loads_the_folder_and_copies_all_it_needs(tmp_path, from_root):
     assert {"confusion.py", "intervals.py", "judge_precision.py", "scores.py"} <= set(files)
 
 
+@pytest.mark.slow
 def test_the_example_of_the_readme_runs_as_it_stands(tmp_path):
     blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 1

@@ -168,6 +168,7 @@ def test_markdown_has_a_cell_for_every_column(number):
     assert len(lines) == len(table.rows) + 2
 
 
+@pytest.mark.slow
 def test_the_command_refuses_all_that_is_wrong_at_once(tmp_path):
     good, bad = tmp_path / "aer-c.jsonl", tmp_path / "absent.jsonl"
     good.write_text("[]\n")

@@ -308,6 +308,7 @@ def test_a_plan_says_how_many_labels_a_width_needs():
     assert abs(labels_needed(300, pilot.width / 2, 60, pilot) - 60) <= 1
 
 
+@pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say():
     generator = np.random.default_rng(3)
     truth = (generator.random(300) < 0.25).astype(int)
@@ -319,6 +320,7 @@ def test_intervals_cover_as_often_as_they_say():
     assert found.saved(simulate(judge[:, :0], truth, ALONE[:300], 400)) > 0.2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["aer-c", "nnetnav", "rule-based"])
 def test_the_real_judges_assist_with_honest_intervals(judge, shared, official_test_labels):
     folder = shared / "data" / "agent-reward-bench" / "verdicts"

@@ -26,6 +26,7 @@ def counts(verdicts, labels, groups=None, weights=None):
     )
 
 
+@pytest.mark.slow
 def test_the_figures_of_500_random_tables_are_those_of_scikit_learn():
     from sklearn import metrics
 

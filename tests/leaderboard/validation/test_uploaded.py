@@ -26,6 +26,7 @@ class InThisProcess(ParserPool):
         return parse(json.loads(json.dumps(validate_upload(content, limits))))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["jsonl", "csv", "foreign"])
 @given(data=st.data())
 def test_any_text_gets_a_report_or_a_sentence(kind, data):

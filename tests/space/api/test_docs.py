@@ -30,6 +30,7 @@ def document(client) -> dict:
     return client.get("/api/openapi.json").json()
 
 
+@pytest.mark.slow
 def test_the_document_is_valid_openapi(client):
     validate = pytest.importorskip("openapi_spec_validator").validate
     validate(document(client))

@@ -123,6 +123,7 @@ def test_an_account_sees_its_sessions_and_ends_one_or_all(pages):
     assert (is_known(client, here), is_known(client, bobs)) == (False, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"])
 def test_a_session_begun_at_one_replica_is_known_at_the_other_and_ends_at_both(
     database, service, request, tmp_path

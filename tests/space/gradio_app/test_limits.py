@@ -228,6 +228,7 @@ def call(client: TestClient, event: int, data: list, session: str = "one") -> st
     return client.get(f"/gradio_api/queue/data?session_hash={session}").text
 
 
+@pytest.mark.slow
 def test_results_that_nobody_reads_do_not_pile_up(client, caplog):
     queue, board = queue_of(client), number_of(client, "board")
     for number in range(200):
@@ -336,6 +337,7 @@ def test_few_streams_of_one_address_are_open_at_once_and_the_server_answers(spac
         eventually(lambda: '"success":true' in call(client, number_of(client, "board"), [], "other"))
 
 
+@pytest.mark.slow
 def test_a_client_of_gradio_checks_many_files_one_after_the_other(space):
     client = Client(space.url, verbose=False)
     for misses in range(1, 6):

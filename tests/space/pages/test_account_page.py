@@ -5,6 +5,8 @@ import re
 from html import unescape
 from urllib.parse import unquote
 
+import pytest
+
 from submissions.intake.accounts import Actor
 from submissions.intake.receipts import problem_of
 from tests.space.conftest import shown_text, tags_and_attributes
@@ -46,6 +48,7 @@ def test_a_submission_has_status_figures_and_a_receipt_that_can_be_checked(servi
     assert (receipt["submission_id"], receipt["record"]) == (sent, 1)
 
 
+@pytest.mark.slow
 def test_others_submissions_are_not_there(service):
     sent = send(service, verdicts(service.suite), account="Bob").submission_id
     assert sent not in mine(service)
@@ -84,6 +87,7 @@ def test_what_is_withdrawn_held_or_rejected_is_told_with_the_reason(service):
     assert "<h2>Decisions</h2>" in mine(service, path=f"/mine/{rejected}")
 
 
+@pytest.mark.slow
 def test_long_lists_come_in_pages(service):
     for misses in range(10):
         for alarms in (0, 1, 2):

@@ -22,6 +22,7 @@ def text_of(client, address: str) -> str:
     return shown_text(answer.text)
 
 
+@pytest.mark.slow
 def test_every_row_has_its_page_and_its_comparison(client):
     rows = client.get("/api/board.json").json()["rows"]
     assert len(rows) >= 27

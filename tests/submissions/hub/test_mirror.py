@@ -106,6 +106,7 @@ def test_a_change_that_is_none_of_ours_is_no_trouble(hub, opened):
     assert records_on(hub) == records_of(service)
 
 
+@pytest.mark.slow
 def test_with_a_third_of_calls_failing_everything_arrives_once(hub, opened):
     draws = random.Random(1)
     for method in ("GET", "HEAD", "POST"):
@@ -135,6 +136,7 @@ def test_records_made_before_the_repository_was_named_are_brought_there(hub, ope
     assert len(records_on(hub)) == 6
 
 
+@pytest.mark.slow
 def test_on_a_lasting_disk_nobody_waits_for_the_hub(hub, opened):
     service = opened(state_lasts=True)
     fault = hub.fail("POST", COMMIT, times=3, status=503)

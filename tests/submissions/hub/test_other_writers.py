@@ -22,6 +22,7 @@ from tests.support.waiting import eventually
 ADA = Actor("Ada")
 
 
+@pytest.mark.slow
 def test_of_two_servers_with_records_of_their_own_the_later_one_writes(hub, opened, tmp_path):
     service = opened()
     send(service, verdicts(service.suite))
@@ -156,6 +157,7 @@ def test_a_process_that_starts_does_not_undo_what_another_commits_meanwhile(hub,
     assert second[0].records.submission(receipt.submission_id, ADA).receipt.status == "accepted"
 
 
+@pytest.mark.slow
 def test_one_replica_of_a_database_commits_with_every_file_and_another_follows_it(
     hub, opened, crash, postgres_url, tmp_path
 ):

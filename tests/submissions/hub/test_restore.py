@@ -39,6 +39,7 @@ def test_a_start_from_nothing_restores_records_files_and_board(hub, opened, cras
     assert list((again.settings.state_dir / "hub").glob("fetched-*")) == []
 
 
+@pytest.mark.slow
 def test_every_accepted_receipt_survives_kills_between_commits_and_a_lost_disk_each_time(hub, opened, crash):
     accepted = []
     for n in range(3):

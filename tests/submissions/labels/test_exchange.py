@@ -316,6 +316,7 @@ json.dump(tasks, sys.stdout)
 """
 
 
+@pytest.mark.slow
 def test_label_studios_own_package_takes_configuration_and_tasks_and_its_answers_come_back(label_studio):
     path = os.environ.get("LABEL_STUDIO_PATH")
     if not path:

@@ -195,6 +195,7 @@ def release_all(settings, held, together) -> None:
             assert isinstance(problem, RateLimited) or "not held" in str(problem)
 
 
+@pytest.mark.slow
 def test_maintainers_who_release_at_once_never_pass_the_budget(own_settings):
     service = open_private(own_settings)
     held = [send_held(service, f"Stranger {number}") for number in range(12)]

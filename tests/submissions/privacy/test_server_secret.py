@@ -151,6 +151,7 @@ def test_without_one_a_file_is_made_that_only_its_owner_reads(tmp_path):
     assert ServerSecret.of(settings).key("noise") == first.key("noise")
 
 
+@pytest.mark.slow
 def test_many_that_start_at_once_agree_on_one_secret(tmp_path):
     settings = Settings(state_dir=tmp_path / "state")
     with ThreadPoolExecutor(8) as pool:

@@ -84,6 +84,7 @@ def _open_at_once(url, barrier, answers) -> None:
         answers.put(None)
 
 
+@pytest.mark.slow
 def test_processes_that_start_at_once_all_get_their_database(database_url):
     context = multiprocessing.get_context("spawn")
     barrier, answers = context.Barrier(3), context.Queue()

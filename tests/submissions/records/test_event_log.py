@@ -86,6 +86,7 @@ JSON = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"]), max_size=8), JSON, max_size=4))
 def test_a_record_comes_back_from_its_line_whatever_it_says(body):
     with transaction(open_database("sqlite://")) as session:

@@ -95,6 +95,7 @@ def test_a_right_file_with_bytes_changed(shop, kind, data):
     survives(shop, changed(WHOLE[kind], data))
 
 
+@pytest.mark.slow
 @settings(FAST, max_examples=10)  # a process each
 @given(data=st.data())
 def test_a_right_parquet_file_with_bytes_changed(shop, data):

@@ -98,6 +98,7 @@ ANY_CELL = st.one_of(
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @given(ANY_CELL)
 def test_any_cell_has_a_meaning_in_range_or_a_problem(value):
     verdict, success = target_code(value, SIDE_EFFECT), target_code(value, SUCCESS)

@@ -199,6 +199,7 @@ def test_an_answer_that_no_reader_of_ours_gives_is_a_finding(monkeypatch, answer
     assert codes(ParserPool(1).read(b"PAR1", LIMITS)) == ["invalid_parquet"]
 
 
+@pytest.mark.slow
 def test_an_answer_larger_than_a_file_can_have_is_not_taken(monkeypatch):
     with instead(monkeypatch, "answer(bytes(5_000))") as pool:
         assert codes(pool.read(b"PAR1", ReadingLimits(max_unpacked_bytes=2_000))) == ["invalid_parquet"]
@@ -217,6 +218,7 @@ def test_the_other_process_gets_no_secrets(monkeypatch):
     assert "secret" not in finding.message
 
 
+@pytest.mark.slow
 def test_a_worker_that_has_ended_is_replaced():
     with ParserPool(1) as pool:
         pool.read(GOOD, LIMITS)
@@ -226,6 +228,7 @@ def test_a_worker_that_has_ended_is_replaced():
         assert worker_of(pool) != first
 
 
+@pytest.mark.slow
 def test_a_worker_that_is_idle_ends_and_the_pool_goes_on(monkeypatch):
     program = parser_pool._PROGRAM.partition("serve(")[0]
     program += (
@@ -239,6 +242,7 @@ def test_a_worker_that_is_idle_ends_and_the_pool_goes_on(monkeypatch):
         assert pool.read(GOOD, LIMITS)[0].rows == 1
 
 
+@pytest.mark.slow
 def test_a_worker_ends_with_the_server():
     import subprocess
 

@@ -35,6 +35,7 @@ def text_of_page(folder) -> str:
     return (folder / "out" / "certificate.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.slow
 def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_says(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     source, _ = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
@@ -62,6 +63,7 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
     assert found["costs"]["paid_usd"] <= 2 and measured > 20 * 6
 
 
+@pytest.mark.slow
 def test_of_a_certificate_made_again_nothing_is_paid_and_every_byte_is_the_same(tmp_path):
     with LLMServer() as server:
         first = certify(server, tmp_path, "--limit", 6)
@@ -86,6 +88,7 @@ def test_of_a_certificate_made_again_nothing_is_paid_and_every_byte_is_the_same(
     assert "no answer has a score" in found["threshold"]
 
 
+@pytest.mark.slow
 def test_with_batches_the_calls_of_all_runs_are_submitted_together_and_say_the_same(tmp_path, monkeypatch):
     monkeypatch.setattr("arb.judges.run.batch.run_batch", partial(run_batch, poll_s=0.01))
     options = ("--limit", 6, "--price", "m=1000,2000")
@@ -159,6 +162,7 @@ def test_on_test_no_label_is_read_and_the_report_says_what_it_cannot_compute(tmp
     assert not (tmp_path / "out" / "threshold.json").exists()
 
 
+@pytest.mark.slow
 def test_the_threshold_frozen_on_dev_decides_on_test_and_is_in_both_reports(tmp_path):
     options = ("--logprobs", "--repeats", 1, "--probe", "claim")
     with LLMServer() as server:
@@ -177,6 +181,7 @@ def test_the_threshold_frozen_on_dev_decides_on_test_and_is_in_both_reports(tmp_
     assert path.is_file() and not (on_test / "out" / "threshold.json").exists()
 
 
+@pytest.mark.slow
 def test_one_budget_is_for_all_runs_and_a_higher_one_goes_on(tmp_path):
     # 1,000 dollars for a million tokens; a call takes about 2 dollars
     options = ("--price", "m=1000,1000", "--repeats", 2, "--probe", "claim")
@@ -219,6 +224,7 @@ def test_stopped_it_says_how_to_go_on_and_writes_no_report(tmp_path, monkeypatch
         assert server.counts.calls == 6
 
 
+@pytest.mark.slow
 def test_with_errors_it_ends_with_1_and_retry_asks_them_again(tmp_path):
     def script(request):
         is_changed = CLAIM in request.text

@@ -79,6 +79,7 @@ def counting_server(tokenizer, yes_share: float = YES_SHARE) -> LLMServer:
     return LLMServer(partial(reply_of_typical_length, count=count, yes_share=yes_share), tokens=rule)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("judge", "yes_share"),
     [
@@ -121,6 +122,7 @@ def test_the_estimate_is_near_too_where_there_is_no_tokenizer(tokenizer, tmp_pat
         assert "an estimate" in made["roles"][0]["text_rule"]
 
 
+@pytest.mark.slow
 def test_replies_in_the_cache_cost_nothing_and_are_used_for_what_follows(tokenizer, tmp_path):
     trained, path = tokenizer
     with counting_server(trained) as server:
@@ -172,6 +174,7 @@ def test_limits_a_minute_and_the_length_of_a_call_make_the_time(tmp_path):
     assert seconds("--seconds-per-call", "1", "--requests-per-minute", "10") == 120  # 20 / 10 min
 
 
+@pytest.mark.slow
 def test_a_plan_says_how_it_counted_and_how_it_stands_to_the_limit(tmp_path):
     def shown(max_usd):
         given = ["plan", "WebJudge (o4-mini)", "--suite", "sample", "--split", "dev", "--max-usd", max_usd]

@@ -181,6 +181,7 @@ def random_calls(drawn: random.Random) -> list[tuple[int, int, int, float, float
     return [one() for _ in range(drawn.randrange(10, 80))]
 
 
+@pytest.mark.slow
 @given(
     share=st.floats(0.0, 1.1),
     turns_hostile=st.floats(0.5, 1.1),

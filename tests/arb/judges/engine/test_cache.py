@@ -117,6 +117,7 @@ def test_no_picture_and_no_prompt_is_in_the_cache(tmp_path):
     assert b"picture" not in written and b"a prompt" not in written and b"yes" in written
 
 
+@pytest.mark.slow
 def test_a_segment_cut_at_any_byte_gives_every_answer_before_the_cut_and_can_be_gone_on_with(tmp_path):
     cache = CallCache(tmp_path)
     for number in range(3):
@@ -181,6 +182,7 @@ for number in range(int(sys.argv[2]), 10**9, 2):
 """
 
 
+@pytest.mark.slow
 def test_two_writers_killed_at_any_moment_lose_no_answer_that_was_kept(tmp_path):
     writers = [
         subprocess.Popen(

@@ -146,6 +146,7 @@ def test_a_call_that_another_process_has_is_waited_for_and_not_made(tmp_path):
     assert (mine_reply.text, len(endpoint.asked)) == ("ours", 1)
 
 
+@pytest.mark.slow
 def test_a_storm_of_every_fault_leaves_each_call_in_one_state_and_none_is_paid_twice(tmp_path):
     plan = FaultPlan.each(0.04, seed=3, retry_after_s=0.01, slow_s=0.02)
     calls = [call(f"Status: {number}?", shorter=(Message("user", f"{number}"),)) for number in range(100)]

@@ -146,6 +146,7 @@ def judges_command(server, folder, *arguments):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_command_probes_and_again_it_pays_nothing(tmp_path):
     with LLMProcess() as server:
         arguments = ("probe", "simplified-axtree", "--probe", "other-goal", "--probe", "no-last-screenshot")
@@ -166,6 +167,7 @@ def test_the_command_probes_and_again_it_pays_nothing(tmp_path):
     assert (by_probe["no-last-screenshot"]["changed"], by_probe["no-last-screenshot"]["unchanged"]) == (0, 6)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("arguments", [("rule-based",), ("simplified-axtree", "--probe", "nonsense")])
 def test_what_cannot_be_probed_ends_with_one_line(tmp_path, arguments):
     class Nowhere:
@@ -176,6 +178,7 @@ def test_what_cannot_be_probed_ends_with_one_line(tmp_path, arguments):
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.slow
 def test_the_ablation_scores_four_variants_on_the_labels_of_dev(tmp_path):
     with LLMProcess() as server:
         done = judges_command(server, tmp_path, "ablate")

@@ -47,6 +47,7 @@ def test_the_rest_is_not_asked_and_the_same_command_continues(tmp_path, death):
         assert server.counts.paid_twice() == {}
 
 
+@pytest.mark.slow
 def test_an_address_where_nothing_listens_ends_the_run_after_a_few_tries(tmp_path):
     with hold_port() as held:
         result = run(f"http://127.0.0.1:{port_of(held)}/v1", tmp_path)

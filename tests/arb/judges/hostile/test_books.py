@@ -47,6 +47,7 @@ def bill(server) -> float:
     return server.counts.usd(IN, OUT, CACHED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", JUDGES)
 def test_what_is_printed_is_what_the_endpoint_billed(judge, tmp_path):
     with LLMServer("judges", input_cache=InputCache(), reasoning_tokens=lambda request: 40) as server:
@@ -117,6 +118,7 @@ def test_json_has_the_bill_next_to_the_totals(tmp_path):
         assert 0 < printed["session_calls"] < printed["calls"]
 
 
+@pytest.mark.slow
 def test_tries_whose_tokens_the_endpoint_counted_are_on_the_bill_too(tmp_path):
     faults = FaultPlan({"choices_empty": 0.3, "content_null": 0.3}, seed=1, at_most=2)
     with LLMServer("judges", faults=faults) as server:

@@ -104,6 +104,7 @@ def test_an_endpoint_that_ignores_the_output_limit_keeps_the_cap(tmp_path):
     assert 0.5 < usd(server) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["simplified-axtree", "simplified-neither", "aer-c", "nnetnav", "webjudge"])
 @pytest.mark.parametrize("share", [0.4, 0.75])
 def test_a_capped_run_leaves_at_most_a_tenth_while_calls_remain(tmp_path, judge, share):

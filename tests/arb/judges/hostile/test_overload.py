@@ -58,6 +58,7 @@ def test_a_server_that_only_refuses_is_asked_ever_more_seldom_and_then_given_up(
     assert len(endpoint.asked_at) < 500  # in 900 s
 
 
+@pytest.mark.slow
 def test_a_run_over_held_out_trajectories_ends_with_every_verdict(tmp_path):
     drawn = random.Random(3)
     with LLMServer() as server:

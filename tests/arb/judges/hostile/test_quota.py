@@ -52,6 +52,7 @@ def judge(server, folder):
     return run(server.base_url, folder, "--limit", 8, "--max-in-flight", 4, **given)
 
 
+@pytest.mark.slow
 def test_a_quota_per_minute_loses_no_trajectory(tmp_path):
     with ProviderServer(Gemini("Minute", lambda number: number % 3 != 0)) as server:
         result = judge(server, tmp_path)

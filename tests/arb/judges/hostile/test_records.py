@@ -82,6 +82,7 @@ def test_a_limit_whose_both_names_are_refused_is_a_parameter_that_was_not_sent()
     assert omitted_params(model, {"max_tokens", "max_completion_tokens"}) == ("max_output_tokens",)
 
 
+@pytest.mark.slow
 def test_a_typed_parameter_that_the_provider_never_takes_is_refused_unless_allowed(tmp_path, monkeypatch):
     require_clients("anthropic")
     monkeypatch.setenv("ANTHROPIC_API_KEY", "key")

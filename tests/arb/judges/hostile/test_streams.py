@@ -204,6 +204,7 @@ def test_an_answer_without_an_end_ends_its_call_and_takes_bounded_memory(head, p
     assert endless.sent < MAX_REPLY_BYTES * 17 / 16 + 8_000_000
 
 
+@pytest.mark.slow
 def test_a_line_of_a_batch_without_an_end_ends_its_reading():
     endless = Endless("200 OK", spaces)
 

@@ -71,6 +71,7 @@ def by_the_prompt(request: Request) -> str:
     return judges(replace(request, key=hashlib.sha256(asked.encode()).hexdigest()))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("judge", ["simplified-both", "AER-C", "NNetNav", "WebJudge (o4-mini)"])
 def test_batches_give_the_verdicts_that_single_calls_give(judge, tmp_path):
     with LLMServer(by_the_prompt) as server:
@@ -150,6 +151,7 @@ def test_any_text_makes_a_line_of_utf_8(text):
     assert said == text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
+@pytest.mark.slow
 def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_day(tmp_path):
     """Both days in processes of their own: nothing but the folder and the cache is carried over."""
     with LLMServer("judges", api_key="k") as server:

@@ -45,6 +45,7 @@ def run(server, folder, max_usd: float, *more):
     return judge_runs.run(server.base_url, folder, *options, judge="NNetNav", split="dev")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("max_in_flight", [1, 64])
 @pytest.mark.parametrize(
     ("faults", "seed"), [({}, 0), (STORM, 1), (STORM, 2)], ids=["calm", "storm 1", "storm 2"]

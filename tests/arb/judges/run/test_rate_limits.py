@@ -2,6 +2,8 @@
 
 import signal
 
+import pytest
+
 from arb.judges.run.folder import read_judgments, read_run
 from tests.arb.judges.run.test_runner import DEV, predictions, run, start, states
 from tests.support.llm_server.chat import Scripted
@@ -10,6 +12,7 @@ from tests.support.llm_server.server import LLMServer
 from tests.support.waiting import eventually
 
 
+@pytest.mark.slow
 def test_a_run_that_only_gets_rate_limits_stops_gives_up_nothing_and_goes_on_later(tmp_path):
     with LLMServer(faults=FaultPlan({"rate_limit": 1.0})) as server:
         result = run(server, tmp_path, "--rate-limit-timeout", 1)
@@ -23,6 +26,7 @@ def test_a_run_that_only_gets_rate_limits_stops_gives_up_nothing_and_goes_on_lat
     assert states(tmp_path) == {"ok": 20}
 
 
+@pytest.mark.slow
 def test_what_was_answered_before_the_limit_is_kept(tmp_path):
     def script(request):
         text = "<success>Successful</success>"
@@ -36,6 +40,7 @@ def test_what_was_answered_before_the_limit_is_kept(tmp_path):
     assert f"{kept} of 20 trajectories judged" in result.output
 
 
+@pytest.mark.slow
 def test_a_run_with_errors_ends_with_1_and_says_how_to_go_on(tmp_path):
     def script(request):
         is_broken = server.counts.tries.total() == 1 or request.attempt
@@ -57,6 +62,7 @@ def test_a_run_with_errors_ends_with_1_and_says_how_to_go_on(tmp_path):
     assert len(list(read_judgments(tmp_path / "run"))) == len(DEV)
 
 
+@pytest.mark.slow
 def test_ctrl_c_while_the_endpoint_asks_to_wait_ends_the_run_at_once(tmp_path):
     plan = FaultPlan({"rate_limit_retry_after": 1.0}, retry_after_s=600)
     with LLMServer(faults=plan) as server:

@@ -65,6 +65,7 @@ def _key(monkeypatch, tmp_path):
     monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "private"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

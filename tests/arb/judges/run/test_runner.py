@@ -359,6 +359,7 @@ def storm(server, folder, judge):
     return records
 
 
+@pytest.mark.slow
 def test_in_a_storm_each_trajectory_ends_once_and_nothing_is_paid_twice(tmp_path):
     # Of every prompt the first try may fail, so that no wait is long.
     with LLMServer(faults=FaultPlan.each(0.05, at_most=1, seed=3, slow_s=0.05)) as server:
@@ -442,6 +443,7 @@ def test_a_second_ctrl_c_drops_the_calls_under_way(tmp_path):
         assert predictions(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_two_runs_at_once_with_one_cache_pay_for_a_call_once(tmp_path):
     with LLMServer(script="tags", latency_s=0.3) as server:
         runs = [start(server, tmp_path, "--max-in-flight", 4, "--out", tmp_path / name) for name in "ab"]

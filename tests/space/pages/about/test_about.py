@@ -23,6 +23,7 @@ def test_about_has_at_most_500_words_before_anything_is_unfolded(service, is_pub
     assert 200 < words_outside_details(page_at(service, "/about")) <= MOST_WORDS
 
 
+@pytest.mark.slow
 @pytest.mark.labels
 def test_the_official_about_page_is_as_short_and_leads_to_the_paper(official_settings, tmp_path):
     from submissions.app import SubmissionsApp

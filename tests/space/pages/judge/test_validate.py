@@ -101,6 +101,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_tables_that_cannot_be_used_are_refused_with_what_to_do(service):
     """All go to one server, which answers the last one as well as the first."""
     client = local_client(service)
@@ -110,6 +111,7 @@ def test_tables_that_cannot_be_used_are_refused_with_what_to_do(service):
         assert message in problem_in(answer.text) and "Traceback" not in answer.text
 
 
+@pytest.mark.slow
 def test_files_that_unpack_to_gigabytes_are_refused_and_the_next_table_is_read(service):
     client = local_client(service)
     for bomb in BOMBS:
@@ -119,6 +121,7 @@ def test_files_that_unpack_to_gigabytes_are_refused_and_the_next_table_is_read(s
     assert send(service, TABLE, client=client, **COLUMNS).status_code == 200
 
 
+@pytest.mark.slow
 def test_many_values_to_report_by_and_many_judges_are_refused(service):
     assert "column run: has 60 values" in problem_in(
         send(service, "run,label,verdict\n" + "".join(f"{n},{n % 2},1\n" for n in range(60)), by="run").text
@@ -127,6 +130,7 @@ def test_many_values_to_report_by_and_many_judges_are_refused(service):
     assert send(service, "label," + ",".join(names) + "\n", verdict=names).status_code == 422
 
 
+@pytest.mark.slow
 def test_markup_in_tables_is_text_and_nothing_of_them_is_logged(service, hostile, caplog):
     cell = hostile.replace("\n", " ").replace('"', "'")
     table = f'"{cell}",verdict,label\n' + "".join(f'"{cell} {n % 3}",{n % 2},{n % 2}\n' for n in range(40))
@@ -145,6 +149,7 @@ def limited(tmp_path_factory):
         yield client
 
 
+@pytest.mark.slow
 def test_a_hundred_megabytes_are_refused_and_tables_count_as_checks(limited):
     large = {"labels": ("large.csv", b"a" * 100_000_000)}
     answer = limited.post("/validate", files=large, headers={"accept": "text/html"})

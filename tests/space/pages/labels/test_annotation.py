@@ -191,6 +191,7 @@ def everything(world: World, account: str) -> dict[str, tuple[int, bytes]]:
     return found
 
 
+@pytest.mark.slow
 def test_whatever_a_blind_annotator_asks_for_is_the_same_whatever_others_said(worlds):
     answers = [everything(world, "ada") for world in worlds]
     assert answers[0].keys() == answers[1].keys()
@@ -202,6 +203,7 @@ def test_whatever_a_blind_annotator_asks_for_is_the_same_whatever_others_said(wo
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_the_two_worlds_do_differ_for_who_may_see_answers(worlds):
     answers = [everything(world, "bob") for world in worlds]
     different = {key.partition("?")[0] for key in answers[0] if answers[0][key] != answers[1][key]}
@@ -261,6 +263,7 @@ def leaks(pages: Mapping[str, str], names: Iterable[str]) -> dict[str, list[str]
     return {address: found for address, text in pages.items() if (found := wanted.findall(text))}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("account", ["ada", "grace"])
 def test_no_page_shows_an_annotator_anything_of_a_run_before_they_have_answered(tmp_path, account):
     world = World(tmp_path, True)
@@ -360,6 +363,7 @@ def test_a_run_is_shown_with_its_goal_steps_and_questions(worlds):
     assert "checked" not in page[page.index("<body") :]
 
 
+@pytest.mark.slow
 def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_path):
     world = World(tmp_path, True)
     client = world.client("ada")
@@ -388,6 +392,7 @@ def test_answers_are_saved_as_one_goes_shown_again_and_lead_to_the_next_run(tmp_
     assert "&lt;b&gt;ü&lt;/b&gt;" in client.get("/discuss").text
 
 
+@pytest.mark.slow
 def test_maintainers_see_flags_and_gold_and_annotators_see_no_difference(tmp_path):
     world = World(tmp_path, True)
     grace, actions = world.client("grace"), world.services.annotations
@@ -478,6 +483,7 @@ def test_who_is_not_invited_gets_no_page(worlds):
     assert worlds[0].client("Ada").get("/api/me").json()["is_annotator"] is True
 
 
+@pytest.mark.slow
 def test_maintainers_see_who_needs_training_and_on_what(tmp_path):
     suite = load_suite(write_suite(tmp_path))
     settings = settings_for(tmp_path, tmp_path / "state", maintainers="grace")

@@ -159,6 +159,7 @@ def test_only_maintainers_publish_the_next_version(contested):
     assert published_versions(contested.engine, "small") == []
 
 
+@pytest.mark.slow
 def test_of_corrected_hidden_labels_maintainers_see_numbers_of_disputes_and_others_nothing(contested):
     private = with_rules(again(contested), is_public=False)
     name = a_run(private)
@@ -261,6 +262,7 @@ def test_a_judge_page_tells_how_far_label_noise_moves_its_precision(doubled):
     assert page.count('<i class="noise"') == 1
 
 
+@pytest.mark.slow
 def test_without_doubles_that_differ_or_a_yes_there_is_no_band(service, doubled, released, tmp_path):
     alike = again(service, labels="records", state_dir=tmp_path / "alike")
     publish(alike, with_doubles(released), MIA, "second annotators say the same")

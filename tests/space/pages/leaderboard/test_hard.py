@@ -77,6 +77,7 @@ def test_of_other_labels_there_is_no_hard_subset(client):
     assert "invalid value for subset" in text and "Hard subset:" not in text
 
 
+@pytest.mark.slow
 def test_it_is_not_offered_with_fewer_than_three_families(official_settings, tmp_path):
     client = local_client(SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path})))
     assert 'name="subset"' not in client.get("/").text
@@ -84,6 +85,7 @@ def test_it_is_not_offered_with_fewer_than_three_families(official_settings, tmp
     assert "invalid value for subset" in text and "Hard subset:" not in text
 
 
+@pytest.mark.slow
 def test_submissions_vote_only_after_a_maintainer_verified_them(official_settings, files, tmp_path):
     """Nobody can change the subset by sending a file named after a known judge."""
     settings = official_settings.model_copy(update={"state_dir": tmp_path})

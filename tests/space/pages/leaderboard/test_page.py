@@ -253,6 +253,7 @@ def test_the_rows_that_follow_come_alone_with_the_new_count():
     assert "/board/rows" not in last
 
 
+@pytest.mark.slow
 def test_every_row_of_a_large_board_is_reached_by_scrolling_and_once():
     large = rows_of(1_250)
     html, found = table_html(large, LeaderboardQuery()), []

@@ -41,6 +41,7 @@ def test_costs_stand_in_the_table_only_where_a_file_gives_them(service):
     assert cells(board_html(service, chosen), "Cost, $ per 1,000") == ["", "2.50"]
 
 
+@pytest.mark.slow
 def test_judges_that_used_test_labels_are_marked(service):
     send(service, verdicts(service.suite), judge="Honest")
     send(service, verdicts(service.suite, misses=1), judge="Open", test_labels_used=True)

@@ -57,6 +57,7 @@ def test_nobody_else_reads(service, sent, path):
     assert client.get(path, headers=signed_in(service, "Grace")).status_code == 200
 
 
+@pytest.mark.slow
 def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent):
     assert decide(service, sent, "hidden").json() == {
         "submission_id": sent, "decision": "hidden", "lasts": True,
@@ -73,6 +74,7 @@ def test_a_row_is_hidden_shown_and_marked_with_reasons_and_a_name(service, sent)
     assert (newest["actor"], newest["body"]["reason"]) == ("Grace", "because")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("decision", "reason", "status"),
     [("hidden", "", 409), ("hidden", "x" * 501, 409), ("hidden", "x" * 5000, 422), ("deleted", "why", 422)],

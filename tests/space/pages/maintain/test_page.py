@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
 from submissions.scoring.rescore import rescore
@@ -70,6 +72,7 @@ def test_figures_are_exact_in_a_private_suite_too(service):
     assert "on the board" not in text  # it is not public
 
 
+@pytest.mark.slow
 def test_submissions_are_found_by_words_and_come_in_pages(service):
     for misses in range(9):
         for alarms in range(3):
@@ -95,6 +98,7 @@ def test_the_log_is_paged_by_kind_and_holds_nothing_of_labels(service):
     assert "a reason of ours" not in section(maintain(service, "?before=3"), "log")
 
 
+@pytest.mark.slow
 def test_places_before_and_after_a_rescoring_and_the_old_boards(service, suite_folder, tmp_path):
     send(service, verdicts(service.suite), judge="Right")
     send(service, verdicts(service.suite, false_alarms=5), judge="Noisy")
@@ -143,6 +147,7 @@ def test_the_leak_budget_has_the_highest_first(service):
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_hostile_names_and_reasons_come_back_as_text(service, hostile):
     first = send(service, verdicts(service.suite), judge="plain").submission_id
     service.moderation.decide("hidden", first, GRACE, "plain")

@@ -189,6 +189,7 @@ def planted(tmp_path_factory):
     return folder
 
 
+@pytest.mark.slow
 def test_labels_that_a_damaged_build_holds_of_test_reach_no_page(planted, tmp_path):
     explorer = explorer_over(planted, tmp_path)
     of_test = [entry for entry in explorer.of_suite().index.entries if entry.split == "test"]
