@@ -221,8 +221,13 @@ def make_label_set(
     source: str = "annotations",
     version_key: bytes | None = None,
 ) -> LabelSet:
-    """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
+    """Make the labels of a split from annotations.
+
+    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to it.
+    """
     trajectories = suite.items(split)
+    if not trajectories:
+        raise LabelsUnavailable(f"the suite {suite.name} has no {split} split")
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
         raise LabelsInvalid(
