@@ -5,6 +5,7 @@ is made from an event, in the same transaction (`event_log`), and is never edite
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from submissions.errors import DatabaseAway, RecordsUnavailable
 
+logger = logging.getLogger(__name__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
 _POSTGRESQL_ARGUMENTS = {
@@ -114,11 +116,17 @@ def transaction(engine: sa.Engine) -> Iterator[Session]:
     except DBAPIError as error:
         is_away = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
         if isinstance(error.orig, sqlite3.Error):
-            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended error code
-            is_away = code in _SQLITE_AWAY
+            is_away = _sqlite_code(error.orig) in _SQLITE_AWAY
+            if is_away:  # such as a full disk, which only the operator can mend
+                logger.warning("the database cannot be used: %s", error.orig.sqlite_errorname)
         if is_away:
             raise DatabaseAway from error
         raise
+
+
+def _sqlite_code(error: BaseException) -> int:
+    """Return the primary error code, or 0 if SQLite did not raise the error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
@@ -217,7 +225,7 @@ def _use_immediate_transactions(engine: sa.Engine) -> None:
 
 
 def _is_busy(error: BaseException) -> bool:
-    return isinstance(error, sqlite3.OperationalError) and error.sqlite_errorcode & 0xFF in _SQLITE_BUSY
+    return _sqlite_code(error) in _SQLITE_BUSY
 
 
 @retry(

@@ -208,6 +208,15 @@ def test_a_disk_that_cannot_be_written_is_said_at_once(url, tmp_path, monkeypatc
         open_database(url)
 
 
+def test_a_disk_that_is_full_while_records_are_written_is_named_in_the_log(url, caplog):
+    engine = open_database(url)
+    with pytest.raises(DatabaseAway), transaction(engine) as session:
+        pages = session.connection().exec_driver_sql("PRAGMA page_count").scalar()
+        session.connection().exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        session.add_all(Account(name=f"{place} {'x' * 500}", created_at=NOON) for place in range(100))
+    assert "the database cannot be used: SQLITE_FULL" in caplog.text
+
+
 def test_a_server_that_refuses_the_connection_is_said_in_one_line():
     with pytest.raises(DatabaseUnavailable, match="the records cannot be opened") as raised:
         open_database("postgresql://ada:hunter2@127.0.0.1:1/records")
