@@ -173,7 +173,11 @@ def read_annotation_file(
         return _in_suite(suite, parse_released(_text_of(path), suite.targets, is_strict), 2, name)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
-    except (OSError, KeyError, zipfile.BadZipFile):
+    except OSError as error:
+        raise LabelsUnavailable(
+            f"{path.name}: cannot be read ({error.strerror}); check that this user may read it"
+        ) from None
+    except (KeyError, zipfile.BadZipFile):
         raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
     except AnnotationsInvalid as problems:
         raise LabelsInvalid(f"{name}: {problems}") from None
