@@ -81,8 +81,9 @@ def serve(
     if source is None:
         try:
             served_suites.served_suites(settings)
-        except suites.SuiteError as problem:
+        except (suites.SuiteError, errors.RecordsUnavailable) as problem:
             stop(str(problem))
+    _check_sign_in(settings)
     host, port = (host or settings.host).strip("[]"), settings.port if port is None else port
     settings = settings.model_copy(update={"host": host})
     listener = _bind(host, port)  # before the slow imports, to report a port in use at once
@@ -102,6 +103,16 @@ def serve(
         typer.echo(PUBLISHED, err=True)
     path = "" if source is None else "/trajectories"
     _serve(auth.with_checked_host(built, settings), listener, host, path, built.state.end_streams)
+
+
+def _check_sign_in(settings: "Settings") -> None:
+    """Stop the command if the settings for signing in with Hugging Face are incomplete."""
+    values = (settings.oauth_client_id, settings.oauth_client_secret)
+    if settings.space_id is None and any(values) and not (all(values) and settings.allowed_host_names):
+        stop(
+            "to sign in with Hugging Face, set all of OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and "
+            "ARB_ALLOWED_HOSTS (the Space's host name); without it, set none of the first two"
+        )
 
 
 def _settings_of_source(

@@ -361,10 +361,8 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
 
 def settings_of_records() -> Settings:
     """Return the settings for the records of the suite in ARB_SUITE, or end the command if it has none."""
-    try:
+    with ends_on(suites.SuiteError, RecordsUnavailable, code=2):
         return served_suites.settings_of_chosen(read_settings())
-    except suites.SuiteError as problem:
-        stop(str(problem))
 
 
 def open_records() -> services.SubmissionsApp:

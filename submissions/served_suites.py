@@ -6,17 +6,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sqlalchemy import URL, make_url
+from sqlalchemy import URL
 
 from arb.core.settings import Settings
 from arb.core.suite import EXAMPLES, Suite, SuiteError, load_suite, shipped_suites
 from dataset_script.sources.published import MANIFEST
+from submissions.records.database import parse_url
 
 FOLDER: Final = "suites"
 """The folder in ARB_STATE_DIR, in ARB_DATA_DIR and on the Hub that has a folder per further suite."""
 _WITH_TRAJECTORIES: Final = frozenset(("trajectories", "errors", "disputes"))
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}")
 _SOURCE: Final = re.compile(r"none|wheel|csv:.+|hub:[^/]+/.+|records(:.+)?")
+_SOURCES: Final = "csv:PATH, hub:OWNER/REPO[/FILE], records[:VERSION] or none"
 
 
 class ServedSuite(NamedTuple):
@@ -30,7 +32,8 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
     """Return the suites that a Space with these settings serves, by name; the first is the default suite.
 
     These are the suites in ARB_SUITES, or the one in ARB_SUITE. If neither is set, they are the default suite
-    and the other shipped suites with public labels. Raises SuiteError with every problem.
+    and the other shipped suites with public labels. Raises SuiteError with every problem, and
+    DatabaseUnavailable if DATABASE_URL is no address.
     """
     places = settings.suite_places or (settings.suite,)
     are_chosen = bool(settings.suite_places or "suite" in settings.model_fields_set)
@@ -63,28 +66,31 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
 
 
 def source_problems(settings: Settings, further: Sequence[str]) -> list[str]:
-    """Return what is wrong with ARB_SUITE_LABELS; ``further`` are the suites except the default one."""
+    """Return what is wrong with the sources of labels; ``further`` are the suites except the default one."""
     problems = []
+    if not _SOURCE.fullmatch(settings.labels):
+        problems.append(f"ARB_LABELS is {settings.labels!r}; use wheel, {_SOURCES}")
     for name, source in settings.labels_by_suite.items():
         if name not in further:
             known = f"; use one of {', '.join(further)}" if further else ""
-            problems.append(f"ARB_SUITE_LABELS: {name} is not one of the other suites in ARB_SUITES{known}")
-        elif not _SOURCE.fullmatch(source):
             problems.append(
-                f"ARB_SUITE_LABELS: {name} has the source {source!r}; use csv:PATH, hub:OWNER/REPO[/FILE], "
-                "records[:VERSION] or none"
+                f"ARB_SUITE_LABELS: {name} is not one of the other suites in ARB_SUITES{known} (ARB_LABELS "
+                "is the source of the default suite's labels)"
             )
+        elif not _SOURCE.fullmatch(source):
+            problems.append(f"ARB_SUITE_LABELS: {name} has the source {source!r}; use {_SOURCES}")
     return problems
 
 
 def settings_of_chosen(settings: Settings) -> Settings:
     """Return the settings for the records of the suite in ARB_SUITE, as a Space with ARB_SUITES keeps them.
 
-    Raises SuiteError if ARB_SUITES is set and does not have the suite.
+    Raises SuiteError if the suite cannot be loaded, or if ARB_SUITES is set and does not have it.
     """
+    name = load_suite(settings.suite).name
     if not settings.suite_places:
         return settings
-    served, name = served_suites(settings), load_suite(settings.suite).name
+    served = served_suites(settings)
     if name not in served:
         raise SuiteError(f"ARB_SUITE: ARB_SUITES has no suite {name}; use one of {', '.join(served)}")
     return served[name].settings
@@ -100,7 +106,7 @@ def _further(main: Settings, place: str, suite: Suite) -> ServedSuite:
         "suite": place,
         "state_dir": main.state_dir / FOLDER / suite.name,
         "data_dir": main.data_dir / FOLDER / suite.name,
-        "database_url": main.database_url and _database_of(make_url(main.database_url), suite.name),
+        "database_url": main.database_url and _database_of(parse_url(main.database_url), suite.name),
         "labels": main.labels_by_suite.get(suite.name) or ("wheel" if suite.labels_are_public else "records"),
         "paper_verdicts": None,
         "board_repo": None,

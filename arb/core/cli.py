@@ -266,7 +266,9 @@ def read_settings() -> Settings:
     try:
         return environment.Settings()
     except ValidationError as problem:
-        problems = "; ".join(f"{each['loc'][0]}: {each['msg']}" for each in problem.errors())
+        problems = "; ".join(
+            f"{each['loc'][0]}: {each['msg'].removeprefix('Value error, ')}" for each in problem.errors()
+        )
         stop(f"a setting in the environment is invalid: {problems}")
 
 

@@ -1,15 +1,17 @@
 """The settings of the project, read from the environment or a ``.env`` file."""
 
 import ipaddress
+import re
 from pathlib import Path
 
-from pydantic import Field, PrivateAttr, SecretStr, model_validator
+from pydantic import Field, PrivateAttr, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
 """Prefixes of fields whose environment variables are named by the Hub or other programs."""
+_HOST_NAME = re.compile(r"[^\s/:]*")
 
 
 def variable_of(field: str) -> str:
@@ -93,6 +95,14 @@ class Settings(BaseSettings):
     )
 
     _main: "Settings | None" = PrivateAttr(None)
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _are_host_names(cls, names: str) -> str:
+        for name in names.split(","):
+            if not _HOST_NAME.fullmatch(name.strip()):
+                raise ValueError(f"write host names such as board.example.org, not {name.strip()!r}")
+        return names
 
     @model_validator(mode="after")
     def _take_first_suite(self) -> "Settings":

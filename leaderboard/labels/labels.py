@@ -173,7 +173,11 @@ def read_annotation_file(
         return _in_suite(suite, parse_released(_text_of(path), suite.targets, is_strict), 2, name)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
-    except (OSError, KeyError, zipfile.BadZipFile):
+    except OSError as error:
+        raise LabelsUnavailable(
+            f"{path.name}: cannot be read ({error.strerror}); check that this user may read it"
+        ) from None
+    except (KeyError, zipfile.BadZipFile):
         raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
     except AnnotationsInvalid as problems:
         raise LabelsInvalid(f"{name}: {problems}") from None
@@ -221,8 +225,13 @@ def make_label_set(
     source: str = "annotations",
     version_key: bytes | None = None,
 ) -> LabelSet:
-    """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
+    """Make the labels of a split from annotations.
+
+    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to it.
+    """
     trajectories = suite.items(split)
+    if not trajectories:
+        raise LabelsUnavailable(f"the suite {suite.name} has no {split} split")
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
         raise LabelsInvalid(

@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from arb.core.settings import Settings
@@ -34,12 +35,15 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
     With ``fetch``, a file that is not on this machine is downloaded. Raises LabelsUnavailable.
     """
     kind, _, place = settings.labels.partition(":")
+    if kind == "csv" and place:
+        path = Path(place).expanduser()
+        with suppress(PermissionError):  # of a folder above it
+            if path.is_file():
+                return path
+        raise LabelsUnavailable(
+            f"ARB_LABELS names {path.name}, which is not a file that this user can reach; check the path"
+        )
     try:
-        if kind == "csv" and place:
-            path = Path(place).expanduser()
-            if not path.is_file():
-                raise LabelsUnavailable(f"ARB_LABELS names {path.name}, which is not a file; check the path")
-            return path
         if kind == "wheel":
             return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
         if kind == "hub" and place.count("/") >= 1:

@@ -25,10 +25,13 @@ from space.auth.tokens import ConfirmedTokens, bearer_token, sent_token
 from space.web.http_errors import AccessRefused, InvalidToken, NotAMaintainer, NotSignedIn
 from submissions.intake.accounts import Actor, is_same_name
 
-NO_ACCESS_TOKEN: Final = (
-    "you are not signed in; use an access token of this Space on the page, or send it (Authorization: Bearer "
-    "arb_…). The operator of the Space makes one with `arb space token NAME`"
-)
+NOT_SIGNED_IN: Final[Mapping[Mode, str]] = {
+    "hub": "you are not signed in; sign in on the page with Hugging Face, or send an access token: "
+    "Authorization: Bearer hf_…, made at https://huggingface.co/settings/tokens",
+    "tokens": "you are not signed in; use an access token of this Space on the page, or send it "
+    "(Authorization: Bearer arb_…). The operator of the Space makes one with `arb space token NAME`",
+    "local": "you are not signed in; enter a name on the page /sign-in",
+}
 
 _LOCAL = re.compile(r"/(?![/\\])[^\x00-\x20\x7f\\]*")
 """Matches a path of this site without tabs, line breaks and ``\\``, which browsers drop or replace."""
@@ -146,7 +149,7 @@ class Auth:
         """Return the account that makes the request. Raises NotSignedIn, or what `actor_of` raises."""
         actor = self.actor_of(request)
         if actor is None:
-            raise NotSignedIn(NO_ACCESS_TOKEN) if self.mode == "tokens" else NotSignedIn()
+            raise NotSignedIn(NOT_SIGNED_IN[self.mode])
         return actor
 
     def require_maintainer(self, request: Request) -> Actor:

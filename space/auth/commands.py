@@ -9,6 +9,7 @@ from arb.core.lazy import lazy_imports
 
 with lazy_imports():
     from arb.core import judge_info
+    from arb.core.predictions import findings
     from space.auth import access_tokens
     from submissions.records import database
 
@@ -32,8 +33,8 @@ def token(
     tokens = access_tokens.AccessTokens(engine)
     found: dict[str, str | int] = {"account": name}
     if revoke:
-        found["revoked"] = tokens.revoke(name)
-        line = f"Revoked {found['revoked']} tokens of {name}."
+        found["revoked"] = number = tokens.revoke(name)
+        line = f"Revoked {findings.counted(number, 'token')} of {name}."
     else:
         found["token"] = line = tokens.make(name)
     if as_json:

@@ -48,7 +48,9 @@ def deploy(  # noqa: PLR0913  # typer takes one argument per option
     ] = None,
     labels: Annotated[
         str | None,
-        typer.Option(help="Set ARB_LABELS to wheel (default, official suite only), hub:OWNER/REPO or none."),
+        typer.Option(
+            help="Set ARB_LABELS to wheel (default, official suite only), hub:OWNER/REPO, records or none."
+        ),
     ] = None,
     maintainer: Annotated[
         list[str] | None,

@@ -114,11 +114,14 @@ class Deployment:
         if self.labels == "wheel" and self.suite != OFFICIAL:
             problems.append(
                 f"--labels: the suite {self.suite} has no published labels; give the private repository "
-                "that has its labels (--labels hub:OWNER/REPO), or --labels none"
+                "that has its labels (--labels hub:OWNER/REPO), or --labels records to publish them on the "
+                "Space, or --labels none"
             )
         for place, source in self._sources().items():
             if source.startswith("csv:"):
-                problems.append(f"{place}: the Space cannot read a local file; use hub:OWNER/REPO, or none")
+                problems.append(
+                    f"{place}: the Space cannot read a local file; use hub:OWNER/REPO, records or none"
+                )
         return problems
 
     def _sources(self) -> dict[str, str]:

@@ -1,11 +1,13 @@
 """Logs as one JSON object per line, or as text on a terminal, without tokens, labels or contents of files.
 
 All loggers of the standard library are formatted here, including those of uvicorn. An exception is logged
-with its type and the places that it passed, but without its message, because libraries put values into
-messages, such as whole database rows.
+with its type, the places that it passed and what the system says of its own errors, but without its
+message, because libraries put values into messages, such as whole database rows.
 """
 
+import errno
 import logging
+import os
 import re
 import secrets
 import sys
@@ -123,10 +125,16 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
         return event
     lines: list[str] = []
     while error is not None and len(lines) < _MOST_FRAMES:
-        lines.append(f"{type(error).__module__}.{type(error).__qualname__}")
+        lines.append(f"{type(error).__module__}.{type(error).__qualname__}{_code_of(error)}")
         lines += _places(error.__traceback__)
         error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     return {**event, "exception": lines}
+
+
+def _code_of(error: BaseException) -> str:
+    """Return what the system says of its error, such as "No space left on device". It contains no values."""
+    code = error.errno if isinstance(error, OSError) else None
+    return f": {os.strerror(code)}" if code is not None and code in errno.errorcode else ""
 
 
 def _places(raised_through: TracebackType | None) -> list[str]:

@@ -37,10 +37,6 @@ NO_FILE: Final = "there is no file; send it as the form's part `{part}` (curl -F
 NOT_JSON: Final = "the body is not JSON; send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
 """The route whose error messages are under ``error`` instead of ``detail``, as in the API's first version."""
-HOW_TO_SIGN_IN: Final = (
-    "sign in on the page with Hugging Face, or send an access token: Authorization: Bearer hf_…, made at "
-    "https://huggingface.co/settings/tokens"
-)
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 
 
@@ -146,7 +142,7 @@ class AccessRefused(HTTPException):
 class NotSignedIn(AccessRefused):
     """Raised when nobody is signed in (401)."""
 
-    def __init__(self, detail: str = f"you are not signed in; {HOW_TO_SIGN_IN}") -> None:
+    def __init__(self, detail: str) -> None:
         super().__init__(401, detail, headers={"WWW-Authenticate": "Bearer"})
 
 

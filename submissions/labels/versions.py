@@ -278,7 +278,8 @@ class LabelStore:
             key = self.version_key(split)
             return load_labels(self._suite, split, self.origin.settings, version_key=key)
         except UNREADABLE as reason:
-            level = logging.INFO if isinstance(reason, NotPublishedYet) else logging.WARNING
+            is_expected = isinstance(reason, NotPublishedYet) or not self._suite.items(split)
+            level = logging.INFO if is_expected else logging.WARNING
             logger.log(level, "%s labels of %s cannot be used: %s", split, self._suite.name, reason)
             return reason
 

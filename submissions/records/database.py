@@ -5,12 +5,12 @@ is made from an event, in the same transaction (`event_log`), and is never edite
 """
 
 import json
+import logging
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from sqlite3 import OperationalError as SQLiteBusy
 from typing import Any, ClassVar
 
 import sqlalchemy as sa
@@ -22,10 +22,11 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, InterfaceError, Operationa
 from sqlalchemy.exc import TimeoutError as NoFreeConnection
 from sqlalchemy.orm import DeclarativeBase, Mapped, MappedAsDataclass, Session, mapped_column, relationship
 from sqlalchemy.pool import PoolProxiedConnection
-from tenacity import retry, retry_if_exception_type, stop_after_delay, wait_fixed
+from tenacity import retry, retry_if_exception, stop_after_delay, wait_fixed
 
 from submissions.errors import DatabaseAway, RecordsUnavailable
 
+logger = logging.getLogger(__name__)
 MIGRATIONS = Path(__file__).parent / "migrations"
 BUSY_TIMEOUT_SECONDS = 30
 _POSTGRESQL_ARGUMENTS = {
@@ -38,6 +39,8 @@ _SQLITE_AWAY = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 )
 """Error codes for a file that cannot be used at the moment; other operational errors are our bugs."""
+_SQLITE_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
+"""Error codes for a file that another process has locked."""
 _READS_ONLY = "reads_only"
 
 
@@ -55,13 +58,10 @@ def open_database(url: str) -> sa.Engine:
     Raises DatabaseUnavailable if the records cannot be opened.
     """
     try:
-        engine = _engine(_parsed(url))
+        engine = _engine(parse_url(url))
         migrate(engine)
     except (ArgumentError, ImportError) as error:
-        raise DatabaseUnavailable(
-            f"DATABASE_URL cannot be used ({type(error).__name__}): write sqlite:///FILE or "
-            "postgresql+psycopg://USER@HOST/NAME, and install the driver that it names"
-        ) from error
+        raise _unusable_url(error) from error
     except CommandError as error:
         raise DatabaseUnavailable(
             f"the records were made by another version of this program ({error}); use a newer version, "
@@ -73,9 +73,10 @@ def open_database(url: str) -> sa.Engine:
             "DATABASE_URL to a place where this user may write"
         ) from error
     except DBAPIError as error:
+        reason = " ".join(str(error.orig).split())  # of PostgreSQL, several lines
         raise DatabaseUnavailable(
-            f"the records cannot be opened ({str(error.orig).strip()}); check DATABASE_URL, or that this "
-            "user may write to ARB_STATE_DIR"
+            f"the records cannot be opened ({reason}); check DATABASE_URL, or that this user may write to "
+            "ARB_STATE_DIR and its disk is not full"
         ) from error
     return engine
 
@@ -115,11 +116,17 @@ def transaction(engine: sa.Engine) -> Iterator[Session]:
     except DBAPIError as error:
         is_away = error.connection_invalidated or isinstance(error, OperationalError | InterfaceError)
         if isinstance(error.orig, sqlite3.Error):
-            code = getattr(error.orig, "sqlite_errorcode", 0) & 0xFF  # without the extended error code
-            is_away = code in _SQLITE_AWAY
+            is_away = _sqlite_code(error.orig) in _SQLITE_AWAY
+            if is_away:  # such as a full disk, which only the operator can mend
+                logger.warning("the database cannot be used: %s", error.orig.sqlite_errorname)
         if is_away:
             raise DatabaseAway from error
         raise
+
+
+def _sqlite_code(error: BaseException) -> int:
+    """Return the primary error code, or 0 if SQLite did not raise the error."""
+    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 @contextmanager
@@ -169,8 +176,19 @@ class Changes:
         return version
 
 
-def _parsed(url: str) -> URL:
-    parsed = make_url(url)
+def _unusable_url(error: Exception) -> DatabaseUnavailable:
+    return DatabaseUnavailable(
+        f"DATABASE_URL cannot be used ({type(error).__name__}): write sqlite:///FILE or "
+        "postgresql+psycopg://USER@HOST/NAME, and install the driver that it names"
+    )
+
+
+def parse_url(url: str) -> URL:
+    """Return the address of a database with a driver that SQLAlchemy knows. Raises DatabaseUnavailable."""
+    try:
+        parsed = make_url(url)
+    except ArgumentError as error:
+        raise _unusable_url(error) from error
     # Hosting services give out postgres:// and postgresql:// addresses. SQLAlchemy does not know the first,
     # and before 2.1 it looks for another driver for the second.
     is_short = parsed.drivername in ("postgres", "postgresql")
@@ -206,8 +224,12 @@ def _use_immediate_transactions(engine: sa.Engine) -> None:
         connection.exec_driver_sql("BEGIN" if reads_only else "BEGIN IMMEDIATE")
 
 
+def _is_busy(error: BaseException) -> bool:
+    return _sqlite_code(error) in _SQLITE_BUSY
+
+
 @retry(
-    retry=retry_if_exception_type(SQLiteBusy),
+    retry=retry_if_exception(_is_busy),
     stop=stop_after_delay(BUSY_TIMEOUT_SECONDS),
     wait=wait_fixed(0.02),
     reraise=True,

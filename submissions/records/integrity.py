@@ -92,8 +92,8 @@ def _label_sets(
         except (SecretUnavailable, OSError) as problem:
             problems.append(f"{counted(number, 'score')} could not be checked: {problem}")
             continue
-        if found is None and version in retired and served is not None:
-            found = replace(served, version=version)  # its name was derived from the replaced secret
+        if version in retired and (found := found or served) is not None:
+            found = replace(found, version=version)  # its name was derived from the replaced secret
         if found is None:
             why = service.labels.why_none("test") or "ARB_LABELS names other labels"
             problems.append(

@@ -134,7 +134,7 @@ def test_an_account_submits_with_its_access_token_until_that_is_revoked(containe
         assert browser.get("/api/me").json()["name"] == "ada"
         assert sent.json()["submission_id"] in browser.get("/mine").text
         assert browser.get("/maintain").status_code == 403
-        assert container.arb("space", "token", "Ada", "--revoke") == "Revoked 1 tokens of Ada."
+        assert container.arb("space", "token", "Ada", "--revoke") == "Revoked 1 token of Ada."
         assert browser.get("/api/me").json()["name"] is None
     assert container.submit(**bearer).status_code == 401
 

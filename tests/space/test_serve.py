@@ -18,7 +18,7 @@ import pytest
 import typer
 
 from arb.core.settings import Settings
-from space.__main__ import LAST_ANSWERS_SECONDS, _bind, _settings_of_source
+from space.__main__ import LAST_ANSWERS_SECONDS, _bind, _check_sign_in, _settings_of_source
 from space.web.frame import PAGES
 from submissions.app import SubmissionsApp
 from tests.conftest import REPOSITORY
@@ -169,6 +169,32 @@ def test_a_port_that_is_taken_is_one_plain_line_and_no_address(serve):
     assert text == (
         f"error: port {port} on 127.0.0.1 is in use; stop the program that uses it, or choose another port "
         "with --port\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"OAUTH_CLIENT_ID": "id", "ARB_ALLOWED_HOSTS": "board.example.org"},
+        {"OAUTH_CLIENT_SECRET": "planted", "ARB_ALLOWED_HOSTS": "board.example.org"},
+        {"OAUTH_CLIENT_ID": "id", "OAUTH_CLIENT_SECRET": "planted"},
+    ],
+)
+def test_half_of_the_settings_for_signing_in_is_refused_before_anything_starts(given, monkeypatch, capsys):
+    for name, value in given.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(typer.Exit):
+        _check_sign_in(Settings())
+    said = capsys.readouterr().err
+    assert "set all of OAUTH_CLIENT_ID, OAUTH_CLIENT_SECRET and ARB_ALLOWED_HOSTS" in said
+    assert "planted" not in said
+
+
+def test_all_or_none_of_the_settings_for_signing_in_are_accepted():
+    _check_sign_in(Settings())
+    _check_sign_in(Settings(space_id="ada/board", oauth_client_id="id", oauth_client_secret="secret"))
+    _check_sign_in(
+        Settings(oauth_client_id="id", oauth_client_secret="secret", allowed_hosts="board.example.org")
     )
 
 

@@ -212,6 +212,13 @@ def test_without_labels_nothing_is_scored_again_and_a_bad_file_is_told_in_a_line
     assert code == 1 and "the columns" in said and len(said.splitlines()) == 1
 
 
+def test_a_suite_that_is_not_there_ends_every_command_with_a_line(run):
+    for command in (["verify"], ["rescore"], ["export", "--out", "x"], ["restore", "."], ["label-versions"]):
+        code, said = run(*command, ARB_SUITE="nowhere")
+        assert code == 2 and said.startswith("error: no suite 'nowhere'; use a shipped one")
+        assert len(said.splitlines()) == 1
+
+
 def test_a_database_that_cannot_be_opened_ends_every_command_with_a_line(run):
     for command in (["verify"], ["rescore"], ["export", "--out", "x"], ["label-versions"]):
         code, said = run(*command, DATABASE_URL="nonsense://")

@@ -1,12 +1,14 @@
 """Tests of the suites that a Space serves, and of the places of their records."""
 
 import pytest
+import typer
 from sqlalchemy import make_url
 
 from arb.core.settings import Settings
 from arb.core.suite import SuiteError, load_suite
 from submissions.app import SubmissionsApp
 from submissions.cli import settings_of_records
+from submissions.records.database import DatabaseUnavailable
 from submissions.served_suites import served_suites, settings_of_chosen
 from tests.support.submissions import counts, send, settings_for, verdicts, write_suite
 
@@ -60,10 +62,13 @@ def test_another_suite_takes_its_labels_from_the_source_that_is_set_for_it(tmp_p
     [
         ("sqlite:////srv/records.sqlite", "sqlite:////srv/records-devai.sqlite"),
         ("sqlite://", "sqlite://"),
-        ("postgresql://ada:pw@host/db", 'postgresql://ada:pw@host/db?options=-csearch_path="suite-devai"'),
+        (
+            "postgresql://ada:pw@host/db",
+            'postgresql+psycopg://ada:pw@host/db?options=-csearch_path="suite-devai"',
+        ),
         (
             "postgresql://host/db?options=-cstatement_timeout%3D9",
-            'postgresql://host/db?options=-cstatement_timeout=9 -csearch_path="suite-devai"',
+            'postgresql+psycopg://host/db?options=-cstatement_timeout=9 -csearch_path="suite-devai"',
         ),
     ],
 )
@@ -71,6 +76,23 @@ def test_a_further_suite_has_a_database_of_its_own(url, expected):
     served = served_suites(Settings(suites="online-mind2web,devai", database_url=url))
     assert served["online-mind2web"].settings.database_url == url
     assert make_url(served["devai"].settings.database_url) == make_url(expected)
+
+
+def test_an_address_that_is_no_database_is_said_for_several_suites_too(monkeypatch, capsys):
+    monkeypatch.setenv("DATABASE_URL", "nonsense")
+    monkeypatch.setenv("ARB_SUITES", "online-mind2web,devai")
+    with pytest.raises(DatabaseUnavailable, match="DATABASE_URL cannot be used"):
+        served_suites(Settings())
+    with pytest.raises(typer.Exit):
+        settings_of_records()
+    assert capsys.readouterr().err.startswith("error: DATABASE_URL cannot be used")
+
+
+def test_a_source_of_the_default_suite_is_sent_to_arb_labels(tmp_path):
+    with pytest.raises(SuiteError, match="ARB_LABELS is the source of the default suite"):
+        served_suites(Settings(suites="devai,sample", suite_labels="devai=none", labels="none"))
+    with pytest.raises(SuiteError, match=r"ARB_LABELS is 'labels.csv'; use wheel, csv:PATH"):
+        served_suites(Settings(labels="labels.csv"))
 
 
 def test_every_problem_of_the_list_is_named_at_once(tmp_path):

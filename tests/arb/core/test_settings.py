@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+import typer
 from pydantic import ValidationError
 
 from arb.core import settings as module
+from arb.core.cli import read_settings
 from arb.core.settings import Settings
 
 
@@ -53,6 +55,21 @@ def test_a_variable_without_the_prefix_is_another_programs(monkeypatch):
     for name in ("HOST", "PORT", "LABELS"):
         monkeypatch.setenv(name, "99")
     assert (Settings().host, Settings().port, Settings().labels) == ("127.0.0.1", 7860, "wheel")
+
+
+@pytest.mark.parametrize("wrong", ["https://board.example.org/", "board.example.org:8080", "one two"])
+def test_a_host_name_with_more_than_the_name_is_refused_in_a_line(wrong, monkeypatch, capsys):
+    # Requests have only the name, so none would ever match, and all would be refused.
+    monkeypatch.setenv("ARB_ALLOWED_HOSTS", f"other.example.org, {wrong}")
+    with pytest.raises(typer.Exit):
+        read_settings()
+    said = capsys.readouterr().err
+    assert said.startswith(
+        "error: a setting in the environment is invalid: ARB_ALLOWED_HOSTS: write host names"
+    )
+    assert wrong in said and len(said.splitlines()) == 1
+    monkeypatch.setenv("ARB_ALLOWED_HOSTS", " board.example.org, *.example.com,")
+    assert read_settings().allowed_host_names == ("board.example.org", "*.example.com")
 
 
 def test_a_dotenv_file_sets_them(tmp_path):

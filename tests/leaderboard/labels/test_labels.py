@@ -3,6 +3,7 @@ import random
 import traceback
 import zipfile
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -196,6 +197,19 @@ def test_a_file_that_is_no_csv_is_refused_without_its_content(small_suite, write
         load_labels(small_suite, "test", csv_settings(path))
     assert "cannot be read as CSV" in str(refusal.value)
     assert CANARY not in "".join(traceback.format_exception(refusal.value))
+
+
+def test_a_file_that_this_user_may_not_read_is_said_so(small_suite, write_annotations, monkeypatch):
+    path = write_annotations(ROWS)
+
+    def read_bytes(path: Path) -> bytes:  # as for any user but root
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    with pytest.raises(LabelsUnavailable) as refusal:
+        load_labels(small_suite, "test", csv_settings(path))
+    said = f"{path.name}: cannot be read (Permission denied); check that this user may read it"
+    assert str(refusal.value) == said
 
 
 def test_a_wheel_that_is_broken_or_lacks_the_annotations_is_unavailable(small_suite, tmp_path):

@@ -193,7 +193,21 @@ def test_a_csv_is_taken_where_it_lies(tmp_path):
 
 def test_a_csv_that_is_not_there_is_named_without_its_folder(tmp_path, unavailable):
     message = unavailable(Settings(labels=f"csv:{tmp_path}/absent.csv"))
-    assert message == "ARB_LABELS names absent.csv, which is not a file; check the path"
+    expected = "ARB_LABELS names absent.csv, which is not a file that this user can reach; check the path"
+    assert message == expected
+
+
+def test_a_csv_in_a_folder_that_is_closed_to_this_user_is_no_problem_of_the_cache(
+    tmp_path, unavailable, monkeypatch
+):
+    settings = Settings(labels=f"csv:{tmp_path}/labels.csv")
+
+    def is_file(path: Path) -> bool:  # as stat fails for any user but root
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "is_file", is_file)
+    message = unavailable(settings)
+    assert message.startswith("ARB_LABELS names labels.csv, which is not a file that this user can reach")
 
 
 def test_none_means_that_scoring_test_files_is_off(unavailable):

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from arb.core.settings import Settings, is_loopback
 from space.auth.auth import Auth, is_same_origin, local_path, with_checked_host
+from space.web.http_errors import NotSignedIn
 from tests.space.auth.conftest import OWN_HEADERS, SPACE, client_of, session_cookie
 
 
@@ -54,6 +55,20 @@ def test_a_token_or_oauth_is_needed_on_other_addresses(host):
     oauth = {"oauth_client_id": "id", "oauth_client_secret": "secret"}
     assert Auth(Settings(host=host, **oauth)).mode == "hub"
     assert Auth(Settings(host=host, space_id="ada/board")).mode == "hub"
+
+
+@pytest.mark.parametrize(
+    ("changes", "advice"),
+    [
+        ({}, "enter a name on the page /sign-in"),
+        ({"host": "0.0.0.0"}, "arb space token NAME"),
+        ({"space_id": "ada/board"}, "sign in on the page with Hugging Face"),
+    ],
+)
+def test_a_caller_who_is_not_signed_in_is_told_how_to_on_this_space(changes, advice):
+    with pytest.raises(NotSignedIn) as refused:
+        Auth(Settings(**changes)).require_actor(request_of())
+    assert advice in refused.value.detail
 
 
 def test_a_token_is_needed_behind_a_proxy_of_this_machine():

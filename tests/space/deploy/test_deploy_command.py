@@ -100,6 +100,7 @@ def test_labels_have_to_be_where_the_space_finds_them():
     assert problems() == problems(labels="hub:a/labels") == ""
     assert problems(suite="agent-reward-bench", labels="wheel") == ""
     assert "has no published labels" in problems(labels="wheel")
+    assert "--labels records" in problems(labels="wheel")
     assert "cannot read a local file" in problems(labels="csv:labels.csv")
     local = problems(further=("other",), suite_labels={"other": "csv:labels.csv"})
     assert local.startswith("ARB_SUITE_LABELS: other: the Space cannot read a local file")

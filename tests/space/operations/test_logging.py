@@ -1,5 +1,6 @@
 """Tests of logs: request ids, log lines, uncaught exceptions, and what a log never contains."""
 
+import errno
 import io
 import json
 import logging
@@ -193,6 +194,17 @@ def test_an_exception_is_logged_by_type_and_place_without_what_it_says(logged):
     assert "builtins.KeyError" in line["exception"]
     assert any("test_logging.py" in place and place.endswith(" score") for place in line["exception"])
     assert "Successful" not in json.dumps(line) and "label true" not in json.dumps(line)
+
+
+def test_a_full_disk_is_named_in_the_log_without_the_file(logged):
+    logged()
+    try:
+        raise OSError(errno.ENOSPC, "label true", "/srv/state/files/ab")
+    except OSError:
+        logging.getLogger("x").exception("submitting failed")
+    (line,) = logged()
+    assert line["exception"][0] == "builtins.OSError: No space left on device"
+    assert "label true" not in json.dumps(line) and "/srv" not in json.dumps(line)
 
 
 def test_the_servers_own_log_goes_the_same_way(logged):

@@ -2,9 +2,12 @@
 
 import csv
 import io
+import logging
 
 import pytest
 
+from arb.core.settings import Settings
+from submissions.app import SubmissionsApp
 from submissions.errors import PermissionDenied, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.labels.versions import published_versions
@@ -90,3 +93,10 @@ def test_the_version_of_hidden_labels_is_keyed(service, released, tmp_path):
     elsewhere = with_rules(elsewhere, is_public=False)
     versions = {publish(each, released, MIA, "first").version for each in (hidden, elsewhere)}
     assert len(versions) == 2  # the same labels, two secrets
+
+
+def test_a_suite_without_a_dev_split_is_no_reason_for_a_warning(tmp_path, caplog):
+    service = SubmissionsApp(Settings(suite="devai", state_dir=tmp_path))
+    assert service.labels.dev is None and service.labels.test is not None
+    assert service.labels.why_none("dev") == "the suite devai has no dev split"
+    assert not [record for record in caplog.records if record.levelno >= logging.WARNING]

@@ -201,6 +201,30 @@ def test_a_file_that_is_no_database_is_said_so(url, tmp_path):
         open_database(url)
 
 
+def test_a_disk_that_cannot_be_written_is_said_at_once(url, tmp_path, monkeypatch):
+    # Only a file that another process has locked is worth waiting for.
+    (tmp_path / "records.sqlite-wal").mkdir()
+    monkeypatch.setattr(database._use_write_ahead_log.retry, "sleep", lambda _: pytest.fail("it waits"))
+    with pytest.raises(DatabaseUnavailable, match=r"disk I/O error.* its disk is not full"):
+        open_database(url)
+
+
+def test_a_disk_that_is_full_while_records_are_written_is_named_in_the_log(url, caplog):
+    engine = open_database(url)
+    with pytest.raises(DatabaseAway), transaction(engine) as session:
+        pages = session.connection().exec_driver_sql("PRAGMA page_count").scalar()
+        session.connection().exec_driver_sql(f"PRAGMA max_page_count={pages}")
+        session.add_all(Account(name=f"{place} {'x' * 500}", created_at=NOON) for place in range(100))
+    assert "the database cannot be used: SQLITE_FULL" in caplog.text
+
+
+def test_a_server_that_refuses_the_connection_is_said_in_one_line():
+    with pytest.raises(DatabaseUnavailable, match="the records cannot be opened") as raised:
+        open_database("postgresql://ada:hunter2@127.0.0.1:1/records")
+    assert str(raised.value).isprintable()
+    assert "hunter2" not in str(raised.value)
+
+
 def test_a_folder_that_cannot_be_made_is_said_so(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DatabaseUnavailable, match="ARB_STATE_DIR"):

@@ -16,6 +16,7 @@ from space.web.submission_text import FIGURES_WITHDRAWN
 from submissions.app import SubmissionsApp
 from submissions.errors import SubmissionError
 from submissions.intake.accounts import Actor
+from submissions.labels.versions import published_versions
 from submissions.privacy.leak_budget import charges_in, file_cost, row_cost
 from submissions.privacy.secret_change import accept_charge
 from submissions.privacy.server_secret import SecretChanged, SecretTooWeak, ServerSecret
@@ -157,6 +158,22 @@ def test_a_new_secret_withdraws_private_figures_until_the_charge_is_accepted(pri
     assert code == 0 and "(2 of them only in part" in said, said
     code, said = command("accept-charge", ARB_STATE_DIR="restored")
     assert code == 1 and "nothing to accept" in said
+
+
+def test_scores_of_published_label_sets_verify_after_a_new_secret(private, command, tmp_path):
+    labels = (tmp_path / "suite" / "labels.csv").read_bytes()
+    mia = Actor("Mia", is_maintainer=True)
+    serving = open_service(private.settings.model_copy(update={"labels": "records"}))
+    publish(serving, labels, mia, "the first")
+    publish(serving, labels.replace(b",Successful,", b",Unsuccessful,", 1), mia, "one was wrong")
+    assert len({each.version for each in published_versions(serving.engine, "small")}) == 2
+    command("export", "--out", "backup")
+    after = {"ARB_STATE_DIR": "restored", "ARB_LABELS": "records"}
+    for arguments in (["restore", "backup", "--new-secret"], ["accept-charge"], ["verify"]):
+        code, said = command(*arguments, **after)
+        assert code == 0, said
+    # Two files under the first set with the old secret, and under the second with the new one: 2 + 2 = 4.
+    assert "recomputed scores: 4 (2 of them only in part" in said
 
 
 def test_a_file_that_a_maintainer_hid_is_not_charged_and_not_shown(private, command, tmp_path):
