@@ -266,7 +266,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     if has_labels and not configuration["labels_are_public"]:
         raise SuiteError(
             f"{TEST_LABELS}: the suite's labels are private; move the file out of its folder, and name it in "
-            "ARB_LABELS (csv:PATH)"
+            "ARB_LABELS (csv:PATH), or in ARB_SUITE_LABELS if it is not the first suite"
         )
     return Suite(
         name=name,

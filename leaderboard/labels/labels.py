@@ -95,9 +95,10 @@ def load_labels(
     """
     suite.split(split)  # raises SuiteError for an unknown name, before anything is read
     if split == "dev" and suite.dev_labels_path.is_file():
-        return make_label_set(suite, split, _published(suite), "published")
+        return make_label_set(suite, split, _published(suite), "published", check=settings.suite_and_labels)
     path, source = _place_of_labels(suite, settings, fetch)
-    return make_label_set(suite, split, read_annotation_file(path, suite), source, version_key)
+    annotations = read_annotation_file(path, suite, check=settings.suite_and_labels)
+    return make_label_set(suite, split, annotations, source, version_key, settings.suite_and_labels)
 
 
 def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Path, str]:
@@ -128,7 +129,8 @@ def load_annotations(
     elif split == "dev" and suite.dev_labels_path.is_file():
         annotations = _published(suite)
     else:
-        annotations = read_annotation_file(_place_of_labels(suite, settings, fetch=True)[0], suite)
+        path, _ = _place_of_labels(suite, settings, fetch=True)
+        annotations = read_annotation_file(path, suite, check=settings.suite_and_labels)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
     return tuple(a for a in annotations if a.trajectory_id in wanted)
 
@@ -161,16 +163,19 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def read_annotation_file(
-    path: Path, suite: Suite, name: str = "labels", is_strict: bool = False
+    path: Path, suite: Suite, name: str = "labels", is_strict: bool = False, check: str = "ARB_SUITE"
 ) -> tuple[Annotation, ...]:
     """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
 
-    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``.
+    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``. If no row is on a trajectory of
+    the suite, it asks the reader to check the variables ``check``.
     """
     try:
         if path.suffix == PARQUET:
-            return _in_suite(suite, parse_parquet(path.read_bytes(), suite.targets, is_strict), 1, name)
-        return _in_suite(suite, parse_released(_text_of(path), suite.targets, is_strict), 2, name)
+            found, first_row = parse_parquet(path.read_bytes(), suite.targets, is_strict), 1
+        else:
+            found, first_row = parse_released(_text_of(path), suite.targets, is_strict), 2
+        return _in_suite(suite, found, first_row, name, check)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except (OSError, KeyError, zipfile.BadZipFile):
@@ -192,7 +197,7 @@ def _text_of(path: Path) -> str:
 
 
 def _in_suite(
-    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, name: str = "labels"
+    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, name: str = "labels", check: str = ""
 ) -> tuple[Annotation, ...]:
     """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids.
 
@@ -207,8 +212,7 @@ def _in_suite(
         else:
             found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
     if unknown and not found:
-        hint = "check ARB_SUITE and ARB_LABELS" if name == "labels" else "check ARB_SUITE"
-        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; {hint}")
+        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check {check}")
     if unknown:
         raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
     return tuple(found)
@@ -220,14 +224,18 @@ def make_label_set(
     rows: Sequence[Annotation],
     source: str = "annotations",
     version_key: bytes | None = None,
+    check: str = "ARB_SUITE and ARB_LABELS",
 ) -> LabelSet:
-    """Make the labels of a split from annotations. Raises LabelsInvalid if none belongs to the split."""
+    """Make the labels of a split from annotations.
+
+    Raises LabelsInvalid if none belongs to the split; the message asks to check the variables ``check``.
+    """
     trajectories = suite.items(split)
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
         raise LabelsInvalid(
-            f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; check "
-            "ARB_SUITE and ARB_LABELS"
+            f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; "
+            f"check {check}"
         )
     annotations = _by_trajectory(suite, trajectories, rows)
     answers = [answered(found) for found in annotations]
