@@ -440,6 +440,8 @@ def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, 
             problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: not in trajectories.csv")
         elif (step is None) == (part is None):
             problems.append(f"row {number}: write either a step or a part")
+        elif step is not None and not (step.isascii() and step.isdecimal()):
+            problems.append(f"row {number}, step {step[:80]!r}: write the step's number")
         else:
             item = replace(run, step=step, part=part)
             if found.setdefault(item.key, item) is not item:

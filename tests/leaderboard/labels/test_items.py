@@ -1,5 +1,6 @@
 """Labels of steps and parts: read from plain files, scored by level, and ranked by nothing else."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -124,13 +125,14 @@ def test_plain_labels_are_read_back_as_written(suite, labels, tmp_path):
     [
         ("qa/a/9,1\n", "row 2, trajectory_id 'qa/a/9': not in trajectories.csv"),
         ("qa/a/1,\n", "row 2: write either a step or a part"),
+        ("qa/a/1,last\n", "row 2, step 'last': write the step's number"),
         ("qa/a/1,1\nqa/a/1,1\n", "row 3: an earlier row has the same step or part"),
     ],
 )
 def test_a_wrong_row_of_items_is_named(suite, tmp_path, rows, problem):
     folder: Path = tmp_path / "qa"
     (folder / "items.csv").write_text("trajectory_id,step\n" + rows)
-    with pytest.raises(SuiteError, match=problem.split("'")[0]):
+    with pytest.raises(SuiteError, match=re.escape(problem)):
         load_suite(folder)
 
 
