@@ -170,18 +170,25 @@ def read_annotation_file(
     Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``. If no row is on a trajectory of
     the suite, it asks the reader to check the variables ``check``.
     """
+    first_row = 1 if path.suffix == PARQUET else 2
+    problems: tuple[str, ...] = ()
     try:
         if path.suffix == PARQUET:
-            found, first_row = parse_parquet(path.read_bytes(), suite.targets, is_strict), 1
+            rows = parse_parquet(path.read_bytes(), suite.targets, is_strict)
         else:
-            found, first_row = parse_released(_text_of(path), suite.targets, is_strict), 2
-        return _in_suite(suite, found, first_row, name, check)
+            rows = parse_released(_text_of(path), suite.targets, is_strict)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except (OSError, KeyError, zipfile.BadZipFile):
         raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
-    except AnnotationsInvalid as problems:
-        raise LabelsInvalid(f"{name}: {problems}") from None
+    except AnnotationsInvalid as invalid:
+        rows, problems = invalid.rows, invalid.problems
+    found, unknown = _in_suite(suite, rows, first_row, is_strict)
+    if unknown and not found:
+        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check {check}")
+    if problems or unknown:
+        raise LabelsInvalid(f"{name}: {'; '.join((*problems, *unknown))}")
+    return found
 
 
 def _text_of(path: Path) -> str:
@@ -197,11 +204,12 @@ def _text_of(path: Path) -> str:
 
 
 def _in_suite(
-    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, name: str = "labels", check: str = ""
-) -> tuple[Annotation, ...]:
-    """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids.
+    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, is_strict: bool = False
+) -> tuple[tuple[Annotation, ...], list[str]]:
+    """Return the annotations with the suite's spelling of ids, and a message for each unknown id.
 
-    ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header.
+    ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header. With
+    ``is_strict``, a step or part that the suite does not ask about is unknown too.
     """
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
@@ -209,13 +217,13 @@ def _in_suite(
         if trajectory is None:
             spelled = annotation.trajectory_id[:200]
             unknown.append(f"row {number}: {spelled!r} is not in the suite {suite.name}")
-        else:
-            found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
-    if unknown and not found:
-        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check {check}")
-    if unknown:
-        raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
-    return tuple(found)
+            continue
+        found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
+        steps, parts = suite.asked_in(trajectory.trajectory_id)
+        for level, item, asked in ("step", annotation.of_step, steps), ("part", annotation.of_part, parts):
+            if is_strict and item is not None and item not in asked:
+                unknown.append(f"row {number}, {level} {item[:80]!r}: the suite does not ask about it")
+    return tuple(found), unknown
 
 
 def make_label_set(
@@ -260,7 +268,10 @@ def _by_trajectory(
 ) -> list[list[Annotation]]:
     """Return the annotations of each trajectory in file order; the first one is primary."""
     by_item: dict[ItemKey, list[Annotation]] = {}
-    for annotation in _in_suite(suite, rows):
+    known, unknown = _in_suite(suite, rows)
+    if unknown:
+        raise LabelsInvalid(f"labels: {'; '.join(unknown)}")
+    for annotation in known:
         key = reading_key(annotation.trajectory_id), annotation.of_step, annotation.of_part
         by_item.setdefault(key, []).append(annotation)
     return [by_item.get(item.key, []) for item in trajectories]
