@@ -24,12 +24,25 @@ if sys.version_info < (3, 11):  # noqa: UP036 - in a checkout, no installer has 
         f"AgentRewardBench needs Python 3.11 or newer; {sys.executable} is Python {sys.version.split()[0]}."
     )
 
+from arb.core import __version__
+
 if TYPE_CHECKING:
     from arb import inspect, scout
     from arb.notebook import board, compare, estimate, judge, score, validate
     from arb.rewards import JudgeReward as reward
 
-__all__ = ["board", "compare", "estimate", "inspect", "judge", "reward", "score", "scout", "validate"]
+__all__ = [
+    "__version__",
+    "board",
+    "compare",
+    "estimate",
+    "inspect",
+    "judge",
+    "reward",
+    "score",
+    "scout",
+    "validate",
+]
 
 
 def __getattr__(name: str) -> Any:

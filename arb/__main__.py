@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from typer.main import get_command
 
 import leaderboard
 from arb import hub
+from arb.core import __version__
 from arb.core.cli import Application, CommandGroup
 from leaderboard.cli.score import compare, score
 from leaderboard.cli.validate import validate
@@ -55,8 +56,19 @@ for command in (validate, score, compare):
     app.command()(command)
 
 
+def _print_version(is_asked: bool) -> None:
+    if is_asked:
+        typer.echo(f"AgentRewardBench {__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def about() -> None:
+def about(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
     """AgentRewardBench: evaluate the judges of agents.
 
     Run `arb COMMAND --help` for help on a command. Exit codes: 0 done; 1 the input has problems, which are

@@ -118,7 +118,8 @@ def _macro_f1(sums: np.ndarray) -> np.ndarray:
     table = _as_table(sums)
     right = np.diagonal(table[..., :-1], axis1=-2, axis2=-1)
     both = table.sum(axis=-1) + table[..., :-1].sum(axis=-2)  # 2 TP + FP + FN of each class
-    return np.nanmean(np.where(both > 0, 2 * right / both, np.nan), axis=-1)
+    occurs = both > 0
+    return (2 * right / np.where(occurs, both, 1)).sum(axis=-1) / occurs.sum(axis=-1)
 
 
 def _kappa(sums: np.ndarray) -> np.ndarray:

@@ -179,7 +179,8 @@ def print_published(
         return
     print_version(version)
     if scored is None:
-        next_step("set ARB_LABELS=records, then score all submissions", "submissions", "rescore")
+        setting = settings_of_records().labels_from("records")
+        next_step(f"set {setting}, then score all submissions", "submissions", "rescore")
     else:
         print_rescoring(scored)
         next_step(*following)

@@ -231,7 +231,7 @@ def _(request):
 def _(request):
     Path("cache").mkdir()
     with pytest.raises(source.LabelsUnavailable) as found:
-        source._cached_wheel(Path("cache"), fetch=False)
+        source._cached_wheel(Settings(cache_dir=Path("cache")), fetch=False)
     return str(found.value)
 
 

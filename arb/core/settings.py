@@ -123,6 +123,21 @@ class Settings(BaseSettings):
         return {name.strip(): source.strip() for name, _, source in entries}
 
     @property
+    def labels_variable(self) -> str:
+        """The variable that names the source of the labels."""
+        return "ARB_LABELS" if self._main is None else "ARB_SUITE_LABELS"
+
+    @property
+    def suite_and_labels(self) -> str:
+        """The variables that name the suite and the source of its labels."""
+        return f"{'ARB_SUITE' if self._main is None else 'ARB_SUITES'} and {self.labels_variable}"
+
+    def labels_from(self, source: str) -> str:
+        """Return the assignment that makes ``source`` the source of the labels."""
+        suite = "" if self._main is None else f"{Path(self.suite).resolve().name}="
+        return f"{self.labels_variable}={suite}{source}"
+
+    @property
     def main(self) -> "Settings":
         """The settings of the Space's default suite, which has the secret and the accounts."""
         return self._main or self

@@ -266,7 +266,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
     if has_labels and not configuration["labels_are_public"]:
         raise SuiteError(
             f"{TEST_LABELS}: the suite's labels are private; move the file out of its folder, and name it in "
-            "ARB_LABELS (csv:PATH)"
+            "ARB_LABELS (csv:PATH), or in ARB_SUITE_LABELS if it is not the first suite"
         )
     return Suite(
         name=name,
@@ -440,6 +440,8 @@ def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, 
             problems.append(f"row {number}, trajectory_id {spelled[:80]!r}: not in trajectories.csv")
         elif (step is None) == (part is None):
             problems.append(f"row {number}: write either a step or a part")
+        elif step is not None and not (step.isascii() and step.isdecimal()):
+            problems.append(f"row {number}, step {step[:80]!r}: write the step's number")
         else:
             item = replace(run, step=step, part=part)
             if found.setdefault(item.key, item) is not item:

@@ -16,16 +16,20 @@ def read_rewards(path: Path) -> dict[str, float]:
     """Return the rewards in a CSV file by the reading key of the run's id.
 
     A row without a ``reward`` counts by its ``success`` (true or false); a row without either has none.
-    Raises ValueError, with the row's number, for anything else.
+    Raises ValueError with the line of every other row.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise ValueError(f"{path.name} is not UTF-8 text; save it as CSV in UTF-8") from None
-    return dict(_read_rows(path.name, text))
+    problems: list[str] = []
+    rewards = dict(_read_rows(path.name, text, problems))
+    if problems:
+        raise ValueError(f"{path.name}, {'; '.join(problems)}")
+    return rewards
 
 
-def _read_rows(name: str, text: str) -> Iterator[tuple[str, float]]:
+def _read_rows(name: str, text: str, problems: list[str]) -> Iterator[tuple[str, float]]:
     reader = csv.DictReader(io.StringIO(text, newline=""))
     columns = reader.fieldnames or ()
     if "trajectory_id" not in columns or not {"reward", "success"} & {*columns}:
@@ -38,17 +42,13 @@ def _read_rows(name: str, text: str) -> Iterator[tuple[str, float]]:
         written = (row.get("reward") or row.get("success") or "").strip()
         key = reading_key(row["trajectory_id"] or "")
         if key in seen:
-            raise ValueError(
-                f"{name}, line {reader.line_num}: the run is also in line {seen[key]}; remove one"
-            )
+            problems.append(f"line {reader.line_num}: the run is also in line {seen[key]}; remove one")
         seen[key] = reader.line_num
         try:
             value = float(words.get(written.lower(), written)) if written else None
         except ValueError:
             value = math.nan
         if value is not None and not math.isfinite(value):
-            raise ValueError(
-                f"{name}, line {reader.line_num}: reward {written[:40]!r} is not a number; correct it"
-            )
-        if value is not None:
+            problems.append(f"line {reader.line_num}: reward {written[:40]!r} is not a number; correct it")
+        elif value is not None:
             yield key, value

@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from multiprocessing import connection
 from multiprocessing.process import BaseProcess
 from typing import Any, Final, Self, TypeVar
@@ -69,7 +70,8 @@ class Workers:
         try:
             while following is not None or running:
                 while following is not None and self._has_room(following[1], running.values()):
-                    running[self._processes().submit(function, following[0])] = following
+                    with _interrupts_blocked():
+                        running[self._processes().submit(function, following[0])] = following
                     following = next(waiting, None)
                 finished, _ = wait(running, return_when=FIRST_COMPLETED)
                 for future in finished:
@@ -93,6 +95,16 @@ class Workers:
         return self._pool
 
 
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Block Ctrl-C, so that processes that start here leave it to their parent, even while they import."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 class _WithoutPandas:
     """An import finder that hides pandas, so that pyarrow does not import it (0.5 s and 50 MB per worker)."""
 
@@ -102,9 +114,8 @@ class _WithoutPandas:
 
 
 def _begin_worker() -> None:
-    """Set up a worker process, which leaves Ctrl-C to its parent and ends if the parent is killed."""
+    """Set up a worker process, which ends if the parent is killed."""
     sys.meta_path.insert(0, _WithoutPandas())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

@@ -68,7 +68,8 @@ def agreement(
         return
     measured = [target for target in chosen.targets if target.name in report.questions]
     title = f"{chosen.name} · {split or 'dev and test'}"
-    values = {"report": report, "targets": measured, "title": title, "items": items}
+    nouns = "trajectories, steps and parts" if chosen.parts else "trajectories"
+    values = {"report": report, "targets": measured, "title": title, "items": items, "nouns": nouns}
     print_template("agreement.txt.j2", **values, half_width=coefficients.HALF_WIDTH)
     for target in chosen.targets:
         if target not in measured:

@@ -46,10 +46,13 @@ MOST_ANNOTATIONS: Final = 9
 
 
 class AnnotationsInvalid(ValueError):
-    """Raised if annotations are invalid. ``problems`` name rows and fields, but never an answer."""
+    """Raised if annotations are invalid. ``problems`` name rows and fields, but never an answer.
 
-    def __init__(self, problems: Sequence[str]) -> None:
-        self.problems = tuple(problems)
+    ``rows`` are those that were read, with and without problems.
+    """
+
+    def __init__(self, problems: Sequence[str], rows: Sequence[Annotation] = ()) -> None:
+        self.problems, self.rows = tuple(problems), tuple(rows)
         super().__init__("; ".join(problems))
 
 
@@ -177,18 +180,21 @@ def parse_released(
         words = {column: _answers_by_word(question) for column, question in asked.items()}
         for number, row in enumerate(reader, start=2):
             answers = {}
+            step, part = ((row.get(name) or "").strip() or None for name in ("step", "part"))
+            level = "step" if step else "part" if part else "run"
             for column, question in asked.items():
                 cell = row[column]
                 answer = _answer_in(cell or "", words[column], question)
                 if answer is not None:
                     answers[question.name] = answer
+                    if is_strict and plain and question.level != level:
+                        problem = f"asks about a {question.level}, and the row is about a {level}"
+                        problems.append(f"row {number}, {column}: {problem}; leave the cell empty")
                 elif plain and not (cell or "").strip():
                     continue  # a target of another level
                 elif is_strict or not question.is_own or cell is None:  # None if the row is too short
-                    what = "answers to this question" if question.is_own else "words of the released format"
-                    problems.append(f"row {number}, {column}: not one of the {what}")
+                    problems.append(f"row {number}, {column}: not {_known_words(question)}")
             if plain:
-                step, part = (row.get("step") or "").strip() or None, (row.get("part") or "").strip() or None
                 spelled, who = (row["trajectory_id"] or "").strip(), row.get("annotator") or None
                 found.append(Annotation(spelled, who, answers, of_step=step, of_part=part))
                 continue
@@ -198,8 +204,15 @@ def parse_released(
     except csv.Error:
         raise AnnotationsInvalid([f"line {reader.line_num} cannot be read as CSV"]) from None
     if problems:
-        raise AnnotationsInvalid(problems)
+        raise AnnotationsInvalid(problems, found)
     return tuple(found)
+
+
+def _known_words(question: Target) -> str:
+    if question.type == "score":
+        return f"a number or {UNSURE}"
+    words = (*question.values, UNSURE) if question.is_own else RELEASED_WORDS[question.name].values()
+    return f"one of {', '.join(words)}"
 
 
 def _needed(questions: Sequence[Target], is_strict: bool) -> list[str]:

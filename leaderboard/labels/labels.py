@@ -95,9 +95,10 @@ def load_labels(
     """
     suite.split(split)  # raises SuiteError for an unknown name, before anything is read
     if split == "dev" and suite.dev_labels_path.is_file():
-        return make_label_set(suite, split, _published(suite), "published")
+        return make_label_set(suite, split, _published(suite), "published", check=settings.suite_and_labels)
     path, source = _place_of_labels(suite, settings, fetch)
-    return make_label_set(suite, split, read_annotation_file(path, suite), source, version_key)
+    annotations = read_annotation_file(path, suite, check=settings.suite_and_labels)
+    return make_label_set(suite, split, annotations, source, version_key, settings.suite_and_labels)
 
 
 def _place_of_labels(suite: Suite, settings: Settings, fetch: bool) -> tuple[Path, str]:
@@ -128,7 +129,8 @@ def load_annotations(
     elif split == "dev" and suite.dev_labels_path.is_file():
         annotations = _published(suite)
     else:
-        annotations = read_annotation_file(_place_of_labels(suite, settings, fetch=True)[0], suite)
+        path, _ = _place_of_labels(suite, settings, fetch=True)
+        annotations = read_annotation_file(path, suite, check=settings.suite_and_labels)
     wanted = {t.trajectory_id for t in (suite.trajectories if split is None else suite.split(split))}
     return tuple(a for a in annotations if a.trajectory_id in wanted)
 
@@ -161,16 +163,20 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 
 
 def read_annotation_file(
-    path: Path, suite: Suite, name: str = "labels", is_strict: bool = False
+    path: Path, suite: Suite, name: str = "labels", is_strict: bool = False, check: str = "ARB_SUITE"
 ) -> tuple[Annotation, ...]:
     """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
 
-    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``.
+    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``. If no row is on a trajectory of
+    the suite, it asks the reader to check the variables ``check``.
     """
+    first_row = 1 if path.suffix == PARQUET else 2
+    problems: tuple[str, ...] = ()
     try:
         if path.suffix == PARQUET:
-            return _in_suite(suite, parse_parquet(path.read_bytes(), suite.targets, is_strict), 1, name)
-        return _in_suite(suite, parse_released(_text_of(path), suite.targets, is_strict), 2, name)
+            rows = parse_parquet(path.read_bytes(), suite.targets, is_strict)
+        else:
+            rows = parse_released(_text_of(path), suite.targets, is_strict)
     except UnicodeDecodeError:
         raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
     except OSError as error:
@@ -179,8 +185,14 @@ def read_annotation_file(
         ) from None
     except (KeyError, zipfile.BadZipFile):
         raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
-    except AnnotationsInvalid as problems:
-        raise LabelsInvalid(f"{name}: {problems}") from None
+    except AnnotationsInvalid as invalid:
+        rows, problems = invalid.rows, invalid.problems
+    found, unknown = _in_suite(suite, rows, first_row, is_strict)
+    if unknown and not found:
+        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; check {check}")
+    if problems or unknown:
+        raise LabelsInvalid(f"{name}: {'; '.join((*problems, *unknown))}")
+    return found
 
 
 def _text_of(path: Path) -> str:
@@ -196,11 +208,12 @@ def _text_of(path: Path) -> str:
 
 
 def _in_suite(
-    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, name: str = "labels"
-) -> tuple[Annotation, ...]:
-    """Return the annotations with the suite's spelling of ids. Raises LabelsInvalid for unknown ids.
+    suite: Suite, annotations: Sequence[Annotation], first_row: int = 1, is_strict: bool = False
+) -> tuple[tuple[Annotation, ...], list[str]]:
+    """Return the annotations with the suite's spelling of ids, and a message for each unknown id.
 
-    ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header.
+    ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header. With
+    ``is_strict``, a step or part that the suite does not ask about is unknown too.
     """
     found, unknown = [], []
     for number, annotation in enumerate(annotations, start=first_row):
@@ -208,14 +221,13 @@ def _in_suite(
         if trajectory is None:
             spelled = annotation.trajectory_id[:200]
             unknown.append(f"row {number}: {spelled!r} is not in the suite {suite.name}")
-        else:
-            found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
-    if unknown and not found:
-        hint = "check ARB_SUITE and ARB_LABELS" if name == "labels" else "check ARB_SUITE"
-        raise LabelsInvalid(f"{name}: no row is on a trajectory of the suite {suite.name}; {hint}")
-    if unknown:
-        raise LabelsInvalid(f"{name}: " + "; ".join(unknown))
-    return tuple(found)
+            continue
+        found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
+        steps, parts = suite.asked_in(trajectory.trajectory_id)
+        for level, item, asked in ("step", annotation.of_step, steps), ("part", annotation.of_part, parts):
+            if is_strict and item is not None and item not in asked:
+                unknown.append(f"row {number}, {level} {item[:80]!r}: the suite does not ask about it")
+    return tuple(found), unknown
 
 
 def make_label_set(
@@ -224,10 +236,12 @@ def make_label_set(
     rows: Sequence[Annotation],
     source: str = "annotations",
     version_key: bytes | None = None,
+    check: str = "ARB_SUITE and ARB_LABELS",
 ) -> LabelSet:
     """Make the labels of a split from annotations.
 
-    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to it.
+    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to it. The
+    message of the latter asks to check the variables ``check``.
     """
     trajectories = suite.items(split)
     if not trajectories:
@@ -235,8 +249,8 @@ def make_label_set(
     named = {t.trajectory_id for t in map(suite.find, (row.trajectory_id for row in rows)) if t is not None}
     if not any(t.trajectory_id in named for t in trajectories):
         raise LabelsInvalid(
-            f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; check "
-            "ARB_SUITE and ARB_LABELS"
+            f"labels ({source}): there is no label of the {split} split of the suite {suite.name}; "
+            f"check {check}"
         )
     annotations = _by_trajectory(suite, trajectories, rows)
     answers = [answered(found) for found in annotations]
@@ -261,7 +275,10 @@ def _by_trajectory(
 ) -> list[list[Annotation]]:
     """Return the annotations of each trajectory in file order; the first one is primary."""
     by_item: dict[ItemKey, list[Annotation]] = {}
-    for annotation in _in_suite(suite, rows):
+    known, unknown = _in_suite(suite, rows)
+    if unknown:
+        raise LabelsInvalid(f"labels: {'; '.join(unknown)}")
+    for annotation in known:
         key = reading_key(annotation.trajectory_id), annotation.of_step, annotation.of_part
         by_item.setdefault(key, []).append(annotation)
     return [by_item.get(item.key, []) for item in trajectories]

@@ -35,17 +35,18 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
     With ``fetch``, a file that is not on this machine is downloaded. Raises LabelsUnavailable.
     """
     kind, _, place = settings.labels.partition(":")
+    variable = settings.labels_variable
     if kind == "csv" and place:
         path = Path(place).expanduser()
         with suppress(PermissionError):  # of a folder above it
             if path.is_file():
                 return path
         raise LabelsUnavailable(
-            f"ARB_LABELS names {path.name}, which is not a file that this user can reach; check the path"
+            f"{variable} names {path.name}, which is not a file that this user can reach; check the path"
         )
     try:
         if kind == "wheel":
-            return _installed_annotations() or _cached_wheel(private_folder(settings.cache_dir), fetch)
+            return _installed_annotations() or _cached_wheel(settings, fetch)
         if kind == "hub" and place.count("/") >= 1:
             return _from_hub(place, settings, fetch)
     except OSError as error:
@@ -54,9 +55,9 @@ def locate_labels(settings: Settings, fetch: bool = True) -> Path:
             "ARB_CACHE_DIR to a folder that you may write to"
         ) from error
     if kind == "none":
-        raise LabelsUnavailable("no labels are configured (ARB_LABELS is 'none'), so test cannot be scored")
+        raise LabelsUnavailable(f"no labels are configured ({variable} is 'none'), so test cannot be scored")
     raise LabelsUnavailable(
-        f"ARB_LABELS is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none (the Space "
+        f"{variable} is {settings.labels!r}; use wheel, csv:PATH, hub:OWNER/REPO[/FILE] or none (the Space "
         "and `arb submissions` also accept records[:VERSION])"
     )
 
@@ -84,7 +85,8 @@ def _installed_annotations() -> Path | None:
     return path if path.is_file() and _sha256(path) == ANNOTATIONS_SHA256 else None
 
 
-def _cached_wheel(cache: Path, fetch: bool) -> Path:
+def _cached_wheel(settings: Settings, fetch: bool) -> Path:
+    cache = private_folder(settings.cache_dir)
     wheel = cache / WHEEL_NAME
     if wheel.is_file() and _sha256(wheel) == WHEEL_SHA256:
         return wheel
@@ -93,7 +95,7 @@ def _cached_wheel(cache: Path, fetch: bool) -> Path:
             "the official labels are not on this machine; run `arb leaderboard labels` while online"
         )
     with tempfile.TemporaryDirectory(dir=cache, prefix="fetching-") as folder:
-        fetched = _pip_download(Path(folder))
+        fetched = _pip_download(Path(folder), settings)
         if _sha256(fetched) != WHEEL_SHA256:
             raise LabelsUnavailable(
                 f"the wheel downloaded for {WHEEL_REQUIREMENT} is not the released one (its SHA-256 "
@@ -103,8 +105,9 @@ def _cached_wheel(cache: Path, fetch: bool) -> Path:
     return wheel
 
 
-def _pip_download(folder: Path) -> Path:
-    how = "connect to the package index once, or set ARB_LABELS=csv:PATH to a copy of its annotations.csv"
+def _pip_download(folder: Path, settings: Settings) -> Path:
+    copy = f"set {settings.labels_from('csv:PATH')} to a copy of its annotations.csv"
+    how = f"connect to the package index once, or {copy}"
     elsewhere = shutil.which("pip")
     if importlib.util.find_spec("pip") is None and elsewhere is None:
         raise LabelsUnavailable(
@@ -151,7 +154,8 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
     except errors.HTTPError:  # type: ignore[attr-defined] # the library imports it for its callers
         reason = "the connection to the Hub was interrupted; try again"
     except errors.HFValidationError:
-        reason = "not a valid name of a dataset repository; write ARB_LABELS=hub:OWNER/REPO[/FILE]"
+        how = settings.labels_from("hub:OWNER/REPO[/FILE]")
+        reason = f"not a valid name of a dataset repository; write {how}"
     else:
         return Path(path)
     raise LabelsUnavailable(f"labels from {owner}/{repo}, file {file_name}: {reason}")

@@ -308,12 +308,13 @@ def read_draw(
     except ValidationError as invalid:
         problems = invalid.errors()
     if problems[0]["type"] == "json_invalid":
-        problem = "cannot be read as the record of a draw, because it is not JSON"
+        problem = "is not JSON"
     elif problems[0]["loc"] in ((), ("format",)):
-        problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
+        problem = "is not the record of a draw"
     else:
         fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:10])
-        problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
+        problem = f"cannot be read as the record of a draw ({'; '.join(fields)})"
+    problem += ". Use the file that annotation-template --for-estimate wrote, unchanged."
     return Draw(strata=()), [error("not_a_draw", problem, file=name)]
 
 

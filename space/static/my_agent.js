@@ -116,8 +116,9 @@
     URL.revokeObjectURL(link.href);
   });
 
-  form.addEventListener("keydown", (event) => {
-    const run = event.target.closest(".drawn-run");
+  document.addEventListener("keydown", (event) => { // outside of all runs, a key labels the first one without a label
+    const first = event.target.closest("input, select, textarea") ? null : runs().find((each) => !chosen(each));
+    const run = event.target.closest(".drawn-run") ?? first;
     const field = run?.querySelector(`input[data-key="${CSS.escape(event.key)}"]`);
     if (!field || event.metaKey || event.ctrlKey || event.altKey) return;
     event.preventDefault();

@@ -116,8 +116,8 @@ def publish_corrections(
     require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:
         raise SubmissionError(
-            f"ARB_LABELS={service.settings.labels} always serves that version, so a new one would not be "
-            "used; set ARB_LABELS=records first"
+            f"{service.settings.labels_from(service.settings.labels)} always serves that version, so a new "
+            f"one would not be used; set {service.settings.labels_from('records')} first"
         )
     found = next_labels(service)
     if expected and expected != found.digest:

@@ -95,7 +95,7 @@ def _label_sets(
         if version in retired and (found := found or served) is not None:
             found = replace(found, version=version)  # its name was derived from the replaced secret
         if found is None:
-            why = service.labels.why_none("test") or "ARB_LABELS names other labels"
+            why = service.labels.why_none("test") or f"{service.settings.labels_variable} names other labels"
             problems.append(
                 f"{counted(number, 'score')} could not be checked: the labels of version {version} "
                 f"are missing ({why})"

@@ -131,7 +131,11 @@ def test_a_build_makes_the_rule_based_row_of_the_file(tmp_path):
         ("id,reward\na,1\n", "rewards.csv needs the columns trajectory_id and reward"),
         ("trajectory_id,reward\na/b/c,1\na/b/c,0\n", "line 3: the run is also in line 2; remove one"),
         ("trajectory_id,reward\na/b/c,high\n", "line 2: reward 'high' is not a number; correct it"),
-        ("trajectory_id,reward\na/b/c,nan\n", "line 2: reward 'nan' is not a number"),
+        (
+            "trajectory_id,reward\na/b/c,nan\na/b/c,high\n",
+            "rewards.csv, line 2: reward 'nan' is not a number; correct it; line 3: the run is also in "
+            "line 2; remove one; line 3: reward 'high' is not a number",
+        ),
     ],
 )
 def test_a_file_of_rewards_that_cannot_be_used_is_refused_with_its_line(tmp_path, text, says):

@@ -73,6 +73,13 @@ def test_items_without_a_label_count_nowhere():
     assert found["accuracy"] == pytest.approx(1 / 2)
 
 
+@pytest.mark.filterwarnings("error")
+def test_resamples_of_tasks_without_a_label_print_no_warning():
+    # the first task has no label; a quarter of the resamples of two tasks take it twice
+    found = measured(STEPS, [-1, 0, 2], [1, 0, 2], clusters=[0, 1, 1], n_resamples=100)
+    assert (found["macro_f1"], found["macro_f1_ci"]) == (1, pytest.approx((1, 1)))
+
+
 def test_without_items_or_answers_a_metric_is_undefined():
     assert measured(STEPS, [-1], [0]) == {
         f"{name}{end}": None for name in STEPS["metrics"] for end in ("", "_ci")

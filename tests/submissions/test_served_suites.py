@@ -1,13 +1,20 @@
 """Tests of the suites that a Space serves, and of the places of their records."""
 
+from pathlib import Path
+
 import pytest
 import typer
 from sqlalchemy import make_url
 
 from arb.core.settings import Settings
 from arb.core.suite import SuiteError, load_suite
+from leaderboard.labels.labels import LabelsInvalid, load_labels
+from leaderboard.labels.source import LabelsUnavailable
 from submissions.app import SubmissionsApp
 from submissions.cli import settings_of_records
+from submissions.errors import SubmissionError
+from submissions.intake.accounts import Actor
+from submissions.labels.corrections import publish_corrections
 from submissions.records.database import DatabaseUnavailable
 from submissions.served_suites import served_suites, settings_of_chosen
 from tests.support.submissions import counts, send, settings_for, verdicts, write_suite
@@ -55,6 +62,40 @@ def test_another_suite_takes_its_labels_from_the_source_that_is_set_for_it(tmp_p
     for name in ("devai", "nope"):
         assert f"{name} is not one of the other suites in ARB_SUITES; use one of small, online" in message
     assert "small has the source 'labels.csv'; use csv:PATH" in message
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("csv:absent.csv", "ARB_SUITE_LABELS names absent.csv, which is not a file"),
+        ("none", "(ARB_SUITE_LABELS is 'none')"),
+        ("hub:a b/c", "write ARB_SUITE_LABELS=small=hub:OWNER/REPO[/FILE]"),
+        ("csv:other/labels.csv", "a trajectory of the suite small; check ARB_SUITES and ARB_SUITE_LABELS"),
+        ("csv:dev/labels.csv", "split of the suite small; check ARB_SUITES and ARB_SUITE_LABELS"),
+    ],
+)
+def test_errors_of_a_further_suites_labels_name_their_variable(tmp_path, monkeypatch, source, expected):
+    monkeypatch.chdir(tmp_path)
+    write_suite(tmp_path)
+    header, *rows = (tmp_path / "labels.csv").read_text().splitlines()
+    tests = {each.trajectory_id.split("/")[2] for each in load_suite("small").split("test")}
+    dev = [row for row in rows if not tests & set(row.split(","))]
+    for folder, found in (("dev", dev), ("other", [dev[0].replace("webarena", "elsewhere")])):
+        Path(folder).mkdir()
+        Path(folder, "labels.csv").write_text("\n".join((header, *found)))
+    settings = Settings(suites="devai,small", suite_labels=f"small={source}", cache_dir=tmp_path / "cache")
+    served = served_suites(settings)["small"]
+    with pytest.raises((LabelsUnavailable, LabelsInvalid)) as problem:
+        load_labels(served.suite, "test", served.settings)
+    assert expected in str(problem.value)
+
+
+def test_publishing_for_a_further_suite_that_serves_one_version_names_the_variable_to_change(tmp_path):
+    write_suite(tmp_path)
+    small = str(tmp_path / "small")
+    served = served_suites(Settings(suites=f"devai,{small}", suite_labels="small=records:v1"))["small"]
+    with pytest.raises(SubmissionError, match="set ARB_SUITE_LABELS=small=records first"):
+        publish_corrections(SubmissionsApp(served.settings), Actor("ada", is_maintainer=True))
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,10 @@ def die(_number):
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def blocks_interrupts(_number):
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ())
+
+
 def run_all(workers, function, tasks):
     return [result for _, result in workers.run_each(function, [(task, 0) for task in tasks])]
 
@@ -42,6 +46,12 @@ def test_one_worker_is_this_process_and_several_are_others():
         assert set(run_all(workers, where, [1, 2])) == {os.getpid()}
     with Workers(2) as workers:
         assert os.getpid() not in run_all(workers, where, [1, 2])
+
+
+def test_workers_leave_ctrl_c_to_their_parent_from_the_start_also_while_they_import():
+    with Workers(2) as workers:
+        assert run_all(workers, blocks_interrupts, [1, 2]) == [True, True]  # as inherited from the parent
+    assert not blocks_interrupts(0)
 
 
 def test_no_more_is_read_at_once_than_the_memory_allows_but_always_one(monkeypatch):

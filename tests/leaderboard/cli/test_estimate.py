@@ -151,7 +151,7 @@ def test_everything_that_is_wrong_with_the_files_is_said_at_once(run, tmp_path):
         (("--verdicts", "right.jsonl", "--plan", "--agent", "c"), "there is no run of c; use one of a, b"),
         (
             ("--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "right.jsonl"),
-            "record of a draw",
+            "is not JSON. Use the file that annotation-template --for-estimate wrote",
         ),
     ],
 )

@@ -87,7 +87,7 @@ def test_a_template_that_is_not_filled_in_is_refused_cell_by_cell(run, tmp_path)
     done = run("annotations", "ada.csv", "--out", "all.csv")
     assert done.exit_code == 1 and not (tmp_path / "all.csv").exists()
     for number in range(2, 10):  # a header and eight trajectories
-        assert f"row {number}, trajectory_looping: not one of the words" in done.stderr
+        assert f"row {number}, trajectory_looping: not one of Yes, No, Unsure" in done.stderr
 
 
 def test_files_are_joined_and_the_first_one_gives_the_primary_annotation(run, tmp_path):

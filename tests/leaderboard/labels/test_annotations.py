@@ -274,8 +274,8 @@ def test_what_people_write_has_every_question_known_words_and_no_other_column():
     )
     assert refusal.value.problems == (
         f"the column 'politness' is unknown; use {columns} for answers",
-        "row 2, tone: not one of the answers to this question",
-        "row 2, safe: not one of the answers to this question",
+        "row 2, tone: not one of polite, cold, rude, unsure",
+        "row 2, safe: not one of no, yes, unsure",
     )
     with pytest.raises(AnnotationsInvalid, match="the columns safe are missing"):
         parse_released(text.replace("safe,", ""), OWN_QUESTIONS, is_strict=True)
@@ -298,7 +298,7 @@ def test_files_from_before_the_questions_changed_are_still_read():
 
 
 def test_a_row_that_is_cut_short_in_its_own_answers_is_named():
-    with pytest.raises(AnnotationsInvalid, match=r"^row 2, safe: not one of the answers"):
+    with pytest.raises(AnnotationsInvalid, match=r"^row 2, safe: not one of no, yes, unsure"):
         parse_released(f"{OWN_HEADER}\n{OWN_ROW},rude\n", OWN_QUESTIONS)
 
 

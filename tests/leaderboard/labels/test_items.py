@@ -1,5 +1,6 @@
 """Labels of steps and parts: read from plain files, scored by level, and ranked by nothing else."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +13,7 @@ from arb.core.predictions.write import template
 from arb.core.settings import Settings
 from arb.core.suite import SuiteError, load_suite
 from leaderboard.labels.annotations import AnnotationsInvalid, parse_released, write_released
-from leaderboard.labels.labels import load_labels
+from leaderboard.labels.labels import LabelsInvalid, load_annotations, load_labels
 from leaderboard.report import score_report
 
 SUITE = """
@@ -115,7 +116,7 @@ def test_plain_labels_are_read_back_as_written(suite, labels, tmp_path):
     text = (tmp_path / "labels.csv").read_text()
     read = parse_released(text, suite.targets)
     assert parse_released(write_released(read, questions=suite.targets), suite.targets) == read
-    with pytest.raises(AnnotationsInvalid, match="row 2, final: not one of the answers"):
+    with pytest.raises(AnnotationsInvalid, match="row 2, final: not one of 1, 0, -1, unsure"):
         parse_released(text.replace("qa/a/1,,1", "qa/a/1,,2"), suite.targets, is_strict=True)
 
 
@@ -124,14 +125,32 @@ def test_plain_labels_are_read_back_as_written(suite, labels, tmp_path):
     [
         ("qa/a/9,1\n", "row 2, trajectory_id 'qa/a/9': not in trajectories.csv"),
         ("qa/a/1,\n", "row 2: write either a step or a part"),
+        ("qa/a/1,last\n", "row 2, step 'last': write the step's number"),
         ("qa/a/1,1\nqa/a/1,1\n", "row 3: an earlier row has the same step or part"),
     ],
 )
 def test_a_wrong_row_of_items_is_named(suite, tmp_path, rows, problem):
     folder: Path = tmp_path / "qa"
     (folder / "items.csv").write_text("trajectory_id,step\n" + rows)
-    with pytest.raises(SuiteError, match=problem.split("'")[0]):
+    with pytest.raises(SuiteError, match=re.escape(problem)):
         load_suite(folder)
+
+
+def test_every_problem_of_what_a_person_wrote_about_steps_is_named_at_once(suite, tmp_path):
+    (tmp_path / "ada.csv").write_text(
+        "trajectory_id,step,part,annotator,final,verdict\n"
+        "qa/a/1,,,ada,9,\n"  # 9 is not an answer
+        "qa/a/1,1,,ada,1,1\n"  # final is about runs
+        "qa/a/1,7,,ada,,1\n"  # the run has the steps 1 and 2
+        "qa/z/1,1,,ada,,1\n"
+    )
+    with pytest.raises(LabelsInvalid) as refused:
+        load_annotations(suite, Settings(), file=tmp_path / "ada.csv", is_strict=True)
+    assert str(refused.value) == (
+        "ada.csv: row 2, final: not one of 1, 0, -1, unsure; "
+        "row 3, final: asks about a run, and the row is about a step; leave the cell empty; "
+        "row 4, step '7': the suite does not ask about it; row 5: 'qa/z/1' is not in the suite qa"
+    )
 
 
 def test_a_suite_with_private_labels_scores_only_targets_that_noise_protects(tmp_path):

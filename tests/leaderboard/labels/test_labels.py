@@ -133,10 +133,11 @@ def test_every_bad_cell_is_named_by_row_and_column_and_no_value_is_shown(load, c
     with pytest.raises(LabelsInvalid) as refusal:
         load(rows)
     assert str(refusal.value) == (
-        "labels: row 2, trajectory_success: not one of the words of the released format; "
-        "row 2, trajectory_optimality: not one of the words of the released format; "
-        "row 4, trajectory_side_effect: not one of the words of the released format; "
-        "row 4, trajectory_looping: not one of the words of the released format"
+        "labels: row 2, trajectory_success: not one of Successful, Unsuccessful, Unsure; "
+        "row 2, trajectory_optimality: not one of 1. Complete Failure, 2. Suboptimal, "
+        "3. Somewhat Optimal, 4. Completely Optimal, Unsure; "
+        "row 4, trajectory_side_effect: not one of Yes, No, Unsure; "
+        "row 4, trajectory_looping: not one of Yes, No, Unsure"
     )
     shown = "".join(traceback.format_exception(refusal.value)) + repr(refusal.value) + caplog.text
     assert CANARY not in shown

@@ -86,7 +86,7 @@ def test_wrong_words_of_annotations_are_named_by_column_and_row():
     assert table is None
     assert (finding.level, finding.column, finding.rows) == ("error", "trajectory_success", (4, 5))
     assert (
-        "2 rows have an invalid value (not one of the words of the released format) (row 4; row 5)"
+        "2 rows have an invalid value (not one of Successful, Unsuccessful, Unsure) (row 4; row 5)"
         in finding.message
     )
 
