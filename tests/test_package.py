@@ -21,7 +21,6 @@ from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from typer.testing import CliRunner
 
-import arb
 from arb.__main__ import PACKAGES
 from arb.core import __version__, files
 from arb.core.cli import new_command
@@ -46,10 +45,10 @@ def test_help_names_every_package_and_imports_the_commands_of_none():
     assert not {f"{package}.__main__" for package, _ in PACKAGES.values()} & set(modules.split())
 
 
-def test_the_command_and_the_package_say_their_version():
+def test_the_command_says_its_version():
     command = [sys.executable, "-m", "arb", "--version"]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=True)
-    assert done.stdout == f"AgentRewardBench {arb.__version__}\n"
+    assert done.stdout == f"AgentRewardBench {__version__}\n"
 
 
 def test_a_command_that_does_not_exist_is_a_usage_error():
