@@ -12,7 +12,7 @@ suites of the Space: address, title, and whether it is the current one) and ``su
 Templates write addresses without the prefix of a suite (``/judge``); `render` adds it.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -177,6 +177,7 @@ class PageFrame:
         path: str,
         values: Callable[[], Mapping[str, Any]],
         evaluates: bool = False,
+        unknown: Sequence[str] = (),
     ) -> Response:
         """Return a page that is the same for every reader, from the cache if it is there.
 
@@ -185,13 +186,16 @@ class PageFrame:
         ``key`` has to differ whenever the content does, for example the board's digest and the query.
         ``values`` returns the template's values, and is called only if the page is not in the cache.
         ``evaluates`` allows what Gradio's form needs; see `content_policy`. See `html` for the rest.
+        ``unknown`` are the names of parameters with invalid values. They go to the template, and the page
+        has the status 422.
         """
 
         def make() -> CachedResponse:
-            html = self.html(template, title, path, **values())
+            html = self.html(template, title, path, **values(), unknown=unknown)
             return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, path, evaluates)})
 
-        return self._cache.get((template, title, path, key), make).answer(request)
+        page = self._cache.get((template, title, path, key, *unknown), make)
+        return page.answer(request, status=422 if unknown else 200)
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """Return a page that says why the reader may not see a page, and how to sign in."""

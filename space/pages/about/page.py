@@ -88,7 +88,7 @@ def trust_of(service: SubmissionsApp) -> dict[str, Any]:
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     router, service = APIRouter(), services.submissions
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def about(request: Request) -> Response:
         suite = service.suite
         if suite.published_path is not None:
