@@ -2,8 +2,9 @@
 
 Every value in a template is escaped. All templates have the function ``link_to("/judge", id=row.id)`` and
 the filters ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
-``{{ n | thousands }}``, ``{{ row.date | day }}``, ``{{ suite.guidelines | markdown }}``,
-``{{ answer | outcome(target) }}`` and ``{{ row.benchmark | benchmark_title }}``.
+``{{ n | thousands }}``, ``{{ n | counted("judge") }}``, ``{{ row.date | day }}``,
+``{{ suite.guidelines | markdown }}``, ``{{ answer | outcome(target) }}`` and
+``{{ row.benchmark | benchmark_title }}``.
 
 Templates of whole pages also have the suite's ``profile``, the function ``serves("/paper")``, which returns
 whether that page exists, ``has_docs``, which says whether ``/docs`` serves the documentation, ``suites`` (the
@@ -27,6 +28,7 @@ from markupsafe import Markup
 
 from arb.core.cache import ByteCache
 from arb.core.console import NOT_DEFINED, interval, percent
+from arb.core.predictions.findings import counted
 from arb.core.suites.profile import SuiteProfile
 from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
@@ -53,6 +55,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "interval": interval,
+        "counted": counted,
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
         "markdown": markdown,
