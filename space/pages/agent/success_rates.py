@@ -40,8 +40,8 @@ PATH: Final = "/rates"
 TEMPLATE = "agent/success_rates.html"
 EXPERTS = "Experts"
 PRINTED = (
-    (LLM_JUDGE, "llm_judge", "GPT-4o (tree), paper"),
-    (RULE_BASED, "rule_based", "Rule-based (reward), paper"),
+    (LLM_JUDGE, "llm_judge", "GPT-4o (tree, paper)"),
+    (RULE_BASED, "rule_based", "Rule-based (reward, paper)"),
 )
 NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5

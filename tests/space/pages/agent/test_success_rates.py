@@ -54,7 +54,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
     text = shown_text(page_at(service, "/rates", benchmark="webarena"))
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
-    assert "Rule-based (reward), paper gives higher rates than the experts to no agent on WebArena" in text
+    assert "Rule-based (reward, paper) gives higher rates than the experts to no agent on WebArena" in text
     assert "ranks agents differently from the experts: Qwen2.5-VL above GPT-4o" in text
     _, kept = view_training(service.records.board().ranking("success"), "success")
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
