@@ -11,6 +11,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import RedirectResponse, Response
 from starlette.concurrency import run_in_threadpool
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from arb.core import __version__
 from arb.core.files import project_file
@@ -194,12 +195,30 @@ def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> Fast
     if services.auth.mode == "hub":
         app.mount("/login", build_login(services.auth, pages))
     _add_middleware(app, settings, services, serves, problem, counts, streams)
+    app.add_middleware(HeadLikeGet)
     app.add_middleware(SuitePath, default=default, further=frozenset(further))
     app.add_middleware(RequestLog, metrics=metrics, render_error=pages.problem)  # the outermost middleware
     gradio_app = mount_gradio(app, services, settings, pages)
     add_error_handlers(gradio_app, service, pages.problem)  # Gradio answers every address that is not ours
     sweeps.append(UnreadResults(gradio_app.get_blocks()._queue, counts.sender).sweep)
     return app
+
+
+class HeadLikeGet:
+    """Middleware that answers every HEAD like a GET. The server leaves out the body."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["method"] != "HEAD":
+            await self._app(scope, receive, send)
+            return
+        as_get = {**scope, "method": "GET"}
+        try:
+            await self._app(as_get, receive, send)
+        finally:
+            scope.update(as_get, method="HEAD")  # `RequestLog` reads which route has answered
 
 
 class RequestCounts:

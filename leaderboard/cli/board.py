@@ -114,6 +114,7 @@ def print_board(board: Board, label: str, metric: str, console: Console) -> None
         console,
         title=printable(f"{target.title} on {board.suite}{version}"),
         box=box.SIMPLE_HEAD,
+        version=board.label_version,
         rows=rows,
         label=label,
         metric=metric,

@@ -193,7 +193,7 @@ def _after(board: Board, cursor: str) -> int:
 
 
 def build_board_router(service: SubmissionsApp) -> APIRouter:
-    """Return the routes of the board and its judges. Most also answer HEAD, which monitors often use."""
+    """Return the routes of the board and its judges."""
     router = APIRouter()
     cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda response: response.size)
 
@@ -209,7 +209,6 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
             return found  # without a thread, which would take longer than the response
         return await run_in_threadpool(make, media_type, encode)
 
-    @router.head("/api/board.json", include_in_schema=False)
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     async def board_json(request: Request) -> Response:
         """The response has everything that the leaderboard shows, with a SHA-256 digest.
@@ -234,14 +233,12 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
             raise HTTPException(422, str(problem)) from None
         return CachedResponse.of(content, JSON).answer(request)
 
-    @router.head("/api/board.csv", include_in_schema=False)
     @router.get("/api/board.csv", summary="The board as CSV, one line per row and label")
     async def board_csv(request: Request) -> Response:
         name = re.sub(r"[^A-Za-z0-9._-]", "-", service.suite.name)
         disposition = {"Content-Disposition": f'attachment; filename="{name}-board.csv"'}
         return (await current(CSV, _csv)).answer(request, disposition)
 
-    @router.head("/api/judges", include_in_schema=False)
     @router.get("/api/judges", summary="The judges: who submitted them, their best row, its metrics")
     async def judges(request: Request) -> Response:
         """The judges are in the order of the leaderboard.

@@ -26,7 +26,6 @@ def add_api_page(app: FastAPI, on_space: bool) -> None:
     """Serve Swagger UI at ``/api`` and its files at ``/swagger``."""
     app.mount(ASSETS_PATH, StaticFiles(directory=ASSETS))
 
-    @app.head(PATH, include_in_schema=False)
     @app.get(PATH, include_in_schema=False)
     def describe() -> Response:
         page = get_swagger_ui_html(

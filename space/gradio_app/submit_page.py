@@ -55,7 +55,6 @@ def build_submit_router(services: Services, pages: PageFrame) -> APIRouter:
     values = page_values(service)
     key = hashlib.sha256(repr(values).encode()).hexdigest()
 
-    @router.head(PATH, include_in_schema=False)
     @router.get(PATH, include_in_schema=False)
     def submit(request: Request) -> Response:
         reason = service.intake.read_only_reason

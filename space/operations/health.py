@@ -40,18 +40,16 @@ def readiness(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
-    """Return the two routes. They also answer HEAD, which monitors often use."""
+    """Return the two routes."""
     router = APIRouter()
     # With its own thread, `ready` does not wait for uploads, pages or a board that is being computed.
     thread = CapacityLimiter(1)
 
-    @router.head("/healthz", include_in_schema=False)
     @router.get("/healthz", summary="Liveness: the process answers")
     async def live() -> JSONResponse:
         """This route does not use the database. Restart the process if it does not answer."""
         return JSONResponse({"status": "ok"}, headers=NO_STORE)
 
-    @router.head("/readyz", include_in_schema=False)
     @router.get(
         "/readyz",
         summary="Readiness: whether the database answers, and whether submissions are open",

@@ -2,8 +2,9 @@
 
 Every value in a template is escaped. All templates have the function ``link_to("/judge", id=row.id)`` and
 the filters ``{{ cell.precision | percent }}``, ``{{ cell.precision_ci | interval }}``,
-``{{ n | thousands }}``, ``{{ row.date | day }}``, ``{{ suite.guidelines | markdown }}``,
-``{{ answer | outcome(target) }}`` and ``{{ row.benchmark | benchmark_title }}``.
+``{{ n | thousands }}``, ``{{ n | counted("judge") }}``, ``{{ row.date | day }}``,
+``{{ suite.guidelines | markdown }}``, ``{{ answer | outcome(target) }}`` and
+``{{ row.benchmark | benchmark_title }}``.
 
 Templates of whole pages also have the suite's ``profile``, the function ``serves("/paper")``, which returns
 whether that page exists, ``has_docs``, which says whether ``/docs`` serves the documentation, ``suites`` (the
@@ -12,7 +13,7 @@ suites of the Space: address, title, and whether it is the current one) and ``su
 Templates write addresses without the prefix of a suite (``/judge``); `render` adds it.
 """
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from markupsafe import Markup
 
 from arb.core.cache import ByteCache
 from arb.core.console import NOT_DEFINED, interval, percent
+from arb.core.predictions.findings import counted
 from arb.core.suites.profile import SuiteProfile
 from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
@@ -53,6 +55,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "percent": percent,
         "interval": interval,
+        "counted": counted,
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
         "markdown": markdown,
@@ -177,6 +180,7 @@ class PageFrame:
         path: str,
         values: Callable[[], Mapping[str, Any]],
         evaluates: bool = False,
+        unknown: Sequence[str] = (),
     ) -> Response:
         """Return a page that is the same for every reader, from the cache if it is there.
 
@@ -185,13 +189,16 @@ class PageFrame:
         ``key`` has to differ whenever the content does, for example the board's digest and the query.
         ``values`` returns the template's values, and is called only if the page is not in the cache.
         ``evaluates`` allows what Gradio's form needs; see `content_policy`. See `html` for the rest.
+        ``unknown`` are the names of parameters with invalid values. They go to the template, and the page
+        has the status 422.
         """
 
         def make() -> CachedResponse:
-            html = self.html(template, title, path, **values())
+            html = self.html(template, title, path, **values(), unknown=unknown)
             return CachedResponse.of(html.encode(), HTML, {POLICY: self._policy(html, path, evaluates)})
 
-        return self._cache.get((template, title, path, key), make).answer(request)
+        page = self._cache.get((template, title, path, key, *unknown), make)
+        return page.answer(request, status=422 if unknown else 200)
 
     def refusal(self, heading: str, message: str, path: str, status: int) -> HTMLResponse:
         """Return a page that says why the reader may not see a page, and how to sign in."""

@@ -118,7 +118,8 @@ def error_response(
     """
     if render_error is None or not wants_page(request.url.path, request.headers):
         return JSONResponse(content or {"detail": message}, status, headers)
-    page = render_error(HTTPStatus(status).phrase.capitalize(), sentence(message), status)
+    heading = "Invalid request" if status == 422 else HTTPStatus(status).phrase.capitalize()
+    page = render_error(heading, sentence(message), status)
     page.headers.update(headers or {})
     return page
 
@@ -229,7 +230,12 @@ def _invalid_field(error: Mapping[str, Any]) -> str:
         case "missing":
             return f"{name}: fill it in"
         case "literal_error":
-            return f"{name}: must be {error['ctx']['expected']}"
+            expected = error["ctx"]["expected"].removeprefix("'', ")  # an empty value means the default
+            return f"{name}: must be {expected}"
+        case "int_parsing":
+            return f"{name}: must be a whole number"
+        case "greater_than_equal":
+            return f"{name}: must be at least {error['ctx']['ge']}"
         case "extra_forbidden":
             return f"{name[:40]!r}: there is no such field"
         case "string_too_long":

@@ -48,7 +48,7 @@ class CachedResponse:
         packed = gzip.compress(body, 6, mtime=0) if len(body) >= SMALLEST_WORTH_PACKING else None
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
-    def answer(self, request: Request, headers: dict[str, str] | None = None) -> Response:
+    def answer(self, request: Request, headers: dict[str, str] | None = None, status: int = 200) -> Response:
         """Return 304 if the client has this content, or else the body, as gzip if the client accepts it."""
         packed = self.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
         common = {
@@ -65,7 +65,7 @@ class CachedResponse:
             return Response(status_code=304, headers=common)
         if packed is not None:
             common["Content-Encoding"] = "gzip"
-        return Response(packed or self.body, media_type=self.media_type, headers=common)
+        return Response(packed or self.body, status, media_type=self.media_type, headers=common)
 
 
 def takes_gzip(accept_encoding: str) -> bool:

@@ -69,3 +69,28 @@ def test_where_only_the_sample_is_built_the_page_says_what_is_missing(page, judg
     assert page.locator("article.error").count() == 0
     assert page.locator("table.bare-errors tbody tr").count() == 10
     keep_picture(page, "errors-without-trajectories")
+
+
+BROKEN_WORDS = """() => [...document.querySelectorAll(".bare-errors td")].flatMap((cell) => {
+  const words = [];
+  for (const part of [...cell.childNodes].map((node) => (node.nodeType === 3 ? node : node.firstChild)))
+    for (const word of part.data.matchAll(/[^\\s]+/g)) {
+      const range = document.createRange();
+      range.setStart(part, word.index);
+      range.setEnd(part, word.index + word[0].length);
+      if (range.getClientRects().length > 1) words.push(word[0]);
+    }
+  return words;
+})"""
+"""The words of the table that are on two lines."""
+
+
+@pytest.mark.labels
+@pytest.mark.shared
+def test_on_a_phone_no_word_of_the_errors_is_broken_and_the_form_looks_like_others(page, judged_space):
+    page.set_viewport_size({"width": 390, "height": 900})
+    page.goto(f"{judged_space.url}/errors?judge={judged_space.ids['Scored']}&split=test")
+    expect(page.locator(".bare-errors td").first).to_be_visible()
+    assert page.evaluate(BROKEN_WORDS) == []
+    expect(page.locator("[name=tag]")).to_have_css("border-radius", "8px")
+    assert page.evaluate("() => document.documentElement.scrollWidth") == 390

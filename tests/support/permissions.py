@@ -8,25 +8,25 @@ ACTORS = ("anonymous", "submitter", "another", "maintainer", "expired")
 ROUTES = """
 # method path                                          anonymous submitter another maintainer expired
 # The board and what is read beside it: anyone, and a bad token changes nothing
-READ /                                                 200 =
-READ /compare                                          200 =
-READ /suites                                           200 =
-READ /judge                                            200 =
-READ /my-agent                                         200 =
-READ /rates                                            200 =
-READ /validate                                         200 =
-READ /trajectories                                     200 =
-READ /paper                                            404 =
+GET  /                                                 200 =
+GET  /compare                                          200 =
+GET  /suites                                           200 =
+GET  /judge                                            200 =
+GET  /my-agent                                         200 =
+GET  /rates                                            200 =
+GET  /validate                                         200 =
+GET  /trajectories                                     200 =
+GET  /paper                                            404 =
 GET  /board/rows                                       200 =
-READ /about                                            200 =
-READ /submit                                           200 =
+GET  /about                                            200 =
+GET  /submit                                           200 =
 GET  /gradio.js                                        200 =
-READ /api                                              200 =
+GET  /api                                              200 =
 GET  /api/openapi.json                                 200 =
-READ /api/board.json                                   200 =
+GET  /api/board.json                                   200 =
 GET  /api/board                                        200 =
-READ /api/board.csv                                    200 =
-READ /api/judges                                       200 =
+GET  /api/board.csv                                    200 =
+GET  /api/judges                                       200 =
 GET  /api/suites                                       200 =
 GET  /api/parts                                        422 =
 GET  /api/boards                                       200 =
@@ -42,8 +42,8 @@ GET  /api/tree                                         422 =
 GET  /trajectories/reasoning                           422 =
 GET  /trajectories/steps                               422 =
 GET  /bundles/{name}                                      404 =
-READ /healthz                                          200 =
-READ /readyz                                           200 =
+GET  /healthz                                          200 =
+GET  /readyz                                           200 =
 POST /api/check                                        422 =
 
 # Who one is (no sign-in is set up here, so that it answers 503: its ways are tested in `auth/`)
@@ -152,8 +152,8 @@ GET  /gradio_api/deep_link                             404 =
 GET  /gradio_api/dev/reload                            404 =
 GET  /gradio_api/runs                                  404 =
 GET  /gradio_api/custom_component/{id}/{environment}/{type}/{file_name} 404 =
-READ /gradio_api/proxy={url_path:path}                 404 =
-READ /gradio_api/file={path_or_url:path}               404 =
+GET  /gradio_api/proxy={url_path:path}                 404 =
+GET  /gradio_api/file={path_or_url:path}               404 =
 GET  /gradio_api/file/{path:path}                      404 =
 POST /gradio_api/stream/{event_id}                     404 =
 POST /gradio_api/stream/{event_id}/close               404 =
@@ -174,7 +174,7 @@ GET  /gradio_api/vibe-code                             404 =
 POST /gradio_api/vibe-code                             404 =
 POST /gradio_api/vibe-starter-queries                  404 =
 """
-"""``=``: the same for all. ``READ``: GET, and HEAD alike.
+"""``=``: the same for all.
 Paths with a slash at their end are those without, again."""
 
 QUERIES = {"GET /api/template": {"split": "dev"}}
@@ -213,7 +213,6 @@ def expected() -> dict[str, tuple[str, ...]]:
         method, path, *statuses = words
         same = len(statuses) == 1 or statuses[1] == "="
         assert same or len(statuses) == len(ACTORS), line
-        for each in ("GET", "HEAD") if method == "READ" else (method,):
-            assert f"{each} {path}" not in found, line
-            found[f"{each} {path}"] = (statuses[0],) * len(ACTORS) if same else tuple(statuses)
+        assert f"{method} {path}" not in found, line
+        found[f"{method} {path}"] = (statuses[0],) * len(ACTORS) if same else tuple(statuses)
     return found

@@ -35,7 +35,7 @@ PACKAGES: Final = (
 
 
 def facts_of(service: SubmissionsApp) -> dict[str, Any]:
-    suite, test = service.suite, service.suite.split("test")
+    suite, test, board = service.suite, service.suite.split("test"), service.records.board()
     return {
         "suite": suite.name,
         "is_official": suite.name == OFFICIAL,
@@ -52,7 +52,8 @@ def facts_of(service: SubmissionsApp) -> dict[str, Any]:
         "tested_together": TESTED_TOGETHER,
         "design_effects": {metric_name(name): effect for name, effect in DESIGN_EFFECTS.items()},
         "max_upload_bytes": service.settings.max_upload_bytes,
-        "board_digest": service.records.board().digest,
+        "board_digest": board.digest,
+        "provenances": sorted({row.provenance for row in board.rows}),
         "versions": tuple((package, version(package)) for package in PACKAGES),
     }
 
@@ -88,7 +89,7 @@ def trust_of(service: SubmissionsApp) -> dict[str, Any]:
 def build_about_router(services: Services, pages: PageFrame) -> APIRouter:
     router, service = APIRouter(), services.submissions
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def about(request: Request) -> Response:
         suite = service.suite
         if suite.published_path is not None:

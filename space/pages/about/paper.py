@@ -47,7 +47,7 @@ class PaperTables:
 def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
     router, tables = APIRouter(), PaperTables(services.submissions, services.verdicts)
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def paper_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), CONTROLS)
         table = tables.get(int(chosen["table"]))
@@ -57,10 +57,8 @@ def build_paper_router(services: Services, pages: PageFrame) -> APIRouter:
             "first": int(FIRST),
             "derived": DERIVED,
             "is_official": services.submissions.suite.name == OFFICIAL,
-            "unknown": unknown,
         }
-        return pages.cached(
-            request, (table, *unknown), "about/paper.html", f"Table {table.number}", PATH, lambda: values
-        )
+        title = f"Table {table.number}"
+        return pages.cached(request, table, "about/paper.html", title, PATH, lambda: values, unknown=unknown)
 
     return router

@@ -113,7 +113,7 @@ def build_own_agent_router(services: Services, pages: PageFrame) -> APIRouter:
     }
     empty = {**fixed, "n_labels": N_LABELS, "count_crashed": "failures", "sheet": None, "own": None}
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def own_agent_page(request: Request) -> Response:
         return pages.cached(request, "", TEMPLATE, TITLE, PATH, lambda: empty)
 

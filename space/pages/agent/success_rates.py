@@ -40,8 +40,8 @@ PATH: Final = "/rates"
 TEMPLATE = "agent/success_rates.html"
 EXPERTS = "Experts"
 PRINTED = (
-    (LLM_JUDGE, "llm_judge", "GPT-4o (tree), paper"),
-    (RULE_BASED, "rule_based", "Rule-based (reward), paper"),
+    (LLM_JUDGE, "llm_judge", "GPT-4o (tree, paper)"),
+    (RULE_BASED, "rule_based", "Rule-based (reward, paper)"),
 )
 NO_JUDGE: Final = "There is no evaluator with the id {!r}. Choose one from the list."
 MOST_EVALUATORS = 5
@@ -375,7 +375,7 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         return chosen | {"by": chosen["by"] or sources.default()}, unknown
 
-    def values(query: Mapping[str, Any], unknown: Sequence[str]) -> Mapping[str, Any]:
+    def values(query: Mapping[str, Any]) -> Mapping[str, Any]:
         evaluators, problems = sources.find(query["by"])
         choices = sources.choices()
         known = {row_id for _, row_id in choices}
@@ -387,7 +387,6 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "view": view_rates(evaluators, query["benchmark"]) if evaluators else None,
             "problems": [*problems, *found["problems"]],
             "query": query,
-            "unknown": unknown,
             "labels_are_public": service.labels_for_public_figures() is not None,
             "benchmarks": [(benchmark_title(name), name) for name in benchmarks],
             "chosen": [row_id for row_id in query["by"] if row_id in known][:MOST_EVALUATORS],
@@ -398,11 +397,11 @@ def build_rates_router(services: Services, pages: PageFrame) -> APIRouter:
             "training": training,
         }
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def rates_page(request: Request) -> Response:
         board, (query, unknown) = service.records.board(), choices_of(request)
         labels = [found.version if found else None for found in map(services.verdicts.labels, SPLITS)]
-        key = (board.key, services.verdicts.version, *labels, *unknown, "", json.dumps(query))
-        return pages.cached(request, key, TEMPLATE, title, PATH, lambda: values(query, unknown))
+        key = (board.key, services.verdicts.version, *labels, json.dumps(query))
+        return pages.cached(request, key, TEMPLATE, title, PATH, lambda: values(query), unknown=unknown)
 
     return router

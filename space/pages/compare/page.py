@@ -62,7 +62,7 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
         QueryParam("subset", "one", "", ("", *subset_titles(suite))),
     )
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def compare_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         board = services.submissions.records.board()
@@ -84,12 +84,11 @@ def build_compare_router(services: Services, pages: PageFrame) -> APIRouter:
                 "subset": subset,
                 "subsets": [("All", ""), *((title, name) for name, title in subset_titles(suite).items())],
                 "judges": choices_of(board),
-                "unknown": unknown,
             }
 
         version = services.verdicts.version
-        key = (board.key, version, label, metric, subset, n_absent, *(row.id for row in rows), *unknown)
-        return pages.cached(request, key, "compare/page.html", "Compare", PATH, values)
+        key = (board.key, version, label, metric, subset, n_absent, *(row.id for row in rows))
+        return pages.cached(request, key, "compare/page.html", "Compare", PATH, values, unknown=unknown)
 
     return router
 

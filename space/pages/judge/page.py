@@ -44,7 +44,7 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
     titles, main = {each.name: each.title for each in service.suite.scored_targets}, verdicts.target
     controls = (QueryParam("id", "one", ""), QueryParam("label", "one", main.name, tuple(titles)))
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def judge_page(request: Request) -> Response:
         chosen, unknown = choices_in(request.scope["query_string"].decode("latin-1"), controls)
         board = service.records.board()
@@ -54,12 +54,11 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
             "judges": choices_of(board),
             "labels": [(title, key) for key, title in titles.items()],
             "main": main,
-            "unknown": unknown,
             "origin": origin,
         }
         if row is None and (chosen["id"] or "id" in unknown):
             title = "There is no such judge"
-            more = {"row": None, "heading": title, "rows": board.rows}
+            more = {"row": None, "heading": title, "rows": board.rows, "unknown": unknown}
             return pages.answer("judge/page.html", title, PATH, 404, **common, **more)
 
         def values() -> Mapping[str, Any]:
@@ -74,8 +73,8 @@ def build_judge_router(services: Services, pages: PageFrame) -> APIRouter:
             }
 
         title = short_name(row) if row else "Judges"
-        key = (board.key, verdicts.version, row and row.id, label, *unknown)
-        return pages.cached(request, key, "judge/page.html", title, PATH, values)
+        key = (board.key, verdicts.version, row and row.id, label)
+        return pages.cached(request, key, "judge/page.html", title, PATH, values, unknown=unknown)
 
     return router
 

@@ -156,15 +156,14 @@ def judge_bibtex(row: BoardRow, suite: Suite) -> str:
         return PAPER_BIBTEX  # its metrics are those of the paper
     source = f"submission {row.id}" if row.provenance == "scored" else row.source
     place = f"{suite.profile.title} leaderboard, {source}"
-    lines = [
-        f"  title        = {{{{{_latex(short_name(row))}, a judge of {_latex(suite.profile.noun)}}}}},",
-        f"  author       = {{{_authors(row.authors or row.account)}}},",
-        f"  year         = {{{row.date[:4]}}},",
-        f"  howpublished = {{{_latex(place)}}},",
-    ]
-    if row.link:
-        link = row.link.replace("{", "%7B").replace("}", "%7D")
-        lines.append(f"  url          = {{{link}}},")
+    fields = {
+        "title": f"{{{_latex(short_name(row))}, a judge of {_latex(suite.profile.noun)}}}",
+        "author": _authors(row.authors or row.account),
+        "year": row.date[:4],
+        "howpublished": _latex(place),
+        "url": row.link.replace("{", "%7B").replace("}", "%7D"),
+    }
+    lines = [f"  {name:12} = {{{value}}}," for name, value in fields.items() if value]
     word = re.sub(r"[^a-z0-9]", "", row.judge.lower())[:24] or "judge"
     entry = "\n".join([f"@misc{{{word}{row.date[:4]},", *lines, "}"])
     return "\n\n".join(filter(None, (entry, PAPER_BIBTEX if is_official else suite.profile.citation)))

@@ -119,7 +119,7 @@ def build_validate_router(services: Services, pages: PageFrame) -> APIRouter:
         "most_mb": limits.max_bytes / 1e6,
     }
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def validate_page(request: Request) -> Response:
         return pages.cached(request, "", TEMPLATE, TITLE, PATH, lambda: empty)
 

@@ -68,22 +68,23 @@ def build_leaderboard_router(services: Services, pages: PageFrame) -> APIRouter:
             return {"hard": view_hard(board, choice, verdicts, labels), **address_values(choice)}
         return {"hard": None, **choice_values(board, choice, _errors_behind(choice, verdicts))}
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def leaderboard(request: Request) -> Response:
-        board, options, choice, refused = choice_of(request)
+        board, options, choice, unknown = choice_of(request)
         profile = service.suite.profile
-        key = (board.key, verdicts.version, choice, tuple(refused), service.intake.read_only_reason)
+        key = (board.key, verdicts.version, choice, service.intake.read_only_reason)
 
         def values() -> dict[str, Any]:
             return {
                 "description": profile.description or DESCRIPTION.format(noun=profile.noun),
                 "facts": facts_of(service, board),
                 "options": options,
-                "refused": refused,
                 **_values(board, choice),
             }
 
-        return pages.cached(request, key, "leaderboard/page.html", "Leaderboard", PATH, values)
+        return pages.cached(
+            request, key, "leaderboard/page.html", "Leaderboard", PATH, values, unknown=unknown
+        )
 
     @router.get(ROWS_PATH, include_in_schema=False)
     def rows(request: Request) -> Response:

@@ -21,6 +21,13 @@ PROVENANCES: Final[Mapping[str, str]] = {
     "self-reported": "self-reported",
     "reference": "labels",
 }
+NO_HARD_SUBSET: Final = (
+    "The Hard subset is ignored, because it exists only for {target}. Choose {target} to see it."
+)
+NO_SUBSET_OF_AGENT: Final = (
+    "The agent is ignored, because no metrics of one agent on a subset are known. To see the agent, choose "
+    "all {nouns} instead of the subset."
+)
 LONGEST_SEARCH: Final = 80
 PAGE_ROWS: Final = 100
 """The number of rows that the page shows at first and that each further step adds."""
@@ -50,6 +57,8 @@ class LeaderboardQuery:
     """The numbers of the first and the last row to show."""
     columns: tuple[str, ...] = ()
     """The columns to show; empty: those that appear on their own (`usual_columns`)."""
+    note: str = ""
+    """A sentence that says which choice is ignored, because it does not go with another one."""
     targets: tuple[Target, ...] = field(default_factory=lambda: scored(default_targets()), repr=False)
     """The targets that judges are scored on."""
 
@@ -140,12 +149,13 @@ def choice_in(
     label = "" if values["label"] == main_target(known).name else values["label"]
     target = LeaderboardQuery(label, targets=known).target
     has_metric = values["figure"] in target.metrics and values["figure"] != target.main_metric
+    note = ""
     if values["subset"] == "hard" and label:  # of other targets, no families are known
         values["subset"] = ""
-        refused.append("subset")
+        note = NO_HARD_SUBSET.format(target=main_target(known).title)
     if values["subset"] not in ("", "hard") and values["agent"]:  # no figures of both are known
         values["agent"] = ""
-        refused.append("agent")
+        note = NO_SUBSET_OF_AGENT.format(nouns=target.nouns)
     columns = tuple(name for name in options["columns"] if name in values["columns"])
     values |= {name: tuple(sorted(values[name])) for name in ("kind", "inputs", "from")}
     values |= {
@@ -153,6 +163,7 @@ def choice_in(
         "figure": values["figure"] if has_metric else "",
         "rows": widen(values["rows"], n_rows),
         "columns": () if columns == tuple(options["usual_columns"]) else columns,
+        "note": note,
     }
     chosen = {PARAMETERS.get(name, name): value for name, value in values.items()}
     return LeaderboardQuery(**chosen, targets=known), refused

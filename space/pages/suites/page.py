@@ -46,11 +46,11 @@ def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRoute
     page, rest = APIRouter(), APIRouter()
     by_name = services.suites or {services.submissions.suite.name: services}
 
-    @page.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @page.get(PATH, include_in_schema=False)
     def suites(request: Request) -> Response:
         boards, closed = boards_of(by_name)
         metrics = common_metrics(boards)
-        choice, refused = choices_in(request.url.query, [QueryParam("metric", "one", COMMON_METRIC, metrics)])
+        choice, unknown = choices_in(request.url.query, [QueryParam("metric", "one", COMMON_METRIC, metrics)])
         metric = choice["metric"]
 
         def values() -> dict[str, Any]:
@@ -60,15 +60,14 @@ def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRoute
                 "metrics": [(METRIC_TITLES[name], name) for name in metrics],
                 "metric_name": metric_name(metric),
                 "closed": closed,
-                "unknown": refused,
                 "fewest": FEWEST_COMMON,
                 "inputs": INPUTS,
                 "judge_page": lambda suite, row_id: link_to(f"{root_of(suite)}/judge", id=row_id),
                 "common": COMMON_METRIC,
             }
 
-        key = (metric, tuple(refused), tuple(closed), *(each.digest for each in boards))
-        return pages.cached(request, key, "suites/page.html", "All suites", PATH, values)
+        key = (metric, tuple(closed), *(each.digest for each in boards))
+        return pages.cached(request, key, "suites/page.html", "All suites", PATH, values, unknown=unknown)
 
     @rest.get("/api/suites", summary="The judges of all suites side by side, in one metric")
     def matrix_json(

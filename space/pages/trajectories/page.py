@@ -103,7 +103,7 @@ def _list(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
     choice, refused = _choice(explorer, opened, query)
     values = browse_values(_visible(opened, blind), choice, explorer.vote_counts(opened), suites)
     html = render("trajectories/browse.html", **values, unknown=refused, is_blind=bool(blind))
-    return Fragment(Markup(html))
+    return Fragment(Markup(html), 422 if refused else 200)
 
 
 def _story(explorer: Explorer, query: str, blind: BlindItems) -> Fragment:
@@ -215,7 +215,7 @@ def build_trajectories_router(
     """Return the route of the list and of single trajectories."""
     router = APIRouter()
 
-    @router.api_route(PATH, methods=["GET", "HEAD"], include_in_schema=False)
+    @router.get(PATH, include_in_schema=False)
     def trajectories(request: Request) -> Response:
         blind = blind_items(request)
         part = trajectories_fragment(explorer, request.url.query, blind)

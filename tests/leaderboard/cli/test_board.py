@@ -54,6 +54,12 @@ def test_a_row_without_a_rank_says_so_and_one_that_cannot_be_compared_has_no_int
     assert tuned.startswith(" not ranked") and " to " not in tuned
 
 
+def test_a_board_without_labels_says_that_its_intervals_come_from_counts(published):
+    told = "Intervals and ranks are computed from counts"
+    assert told in " ".join(printed(published).split())
+    assert told not in printed(replace(published, label_version="0123456789ab"))
+
+
 def test_why_a_row_has_no_rank_stands_below(published):
     text = " ".join(printed(published).split())
     assert "Rule-based needs the environment's reward." in text

@@ -237,12 +237,6 @@ def test_answers_are_prepared_once_for_a_board(filled, monkeypatch):
     assert len(made) == 3  # JSON, CSV, judges
 
 
-@pytest.mark.parametrize("path", ["/api/board.json", "/api/board.csv", "/healthz", "/readyz"])
-def test_head_is_answered_like_get(rest_client, path):
-    assert rest_client.head(path).status_code == 200
-    assert rest_client.head(path).headers.get("etag") == rest_client.get(path).headers.get("etag")
-
-
 # The board as CSV
 
 

@@ -43,7 +43,9 @@ def test_judges_are_compared_on_a_subset(judged):
 def test_an_example_and_an_unknown_subset_are_compared_too(judged):
     service, _ = judged
     assert "Choose two to five judges" in page_at(service, "/compare", subset=FIRST)
-    assert "invalid value for subset" in shown_text(page_at(service, "/compare", subset="half=none"))
+    assert "invalid value for subset" in shown_text(
+        page_at(service, "/compare", status=422, subset="half=none")
+    )
 
 
 def test_errors_are_listed_by_subset_also_together_with_an_agent(judged):

@@ -43,6 +43,7 @@ def test_another_metric_can_be_chosen_and_an_unknown_one_falls_back(client):
     html = client.get("/suites?metric=precision").text
     assert '<option value="precision" selected>' in html and "84.6" in html
     refused = client.get("/suites?metric=npv")  # OSReward has none
+    assert refused.status_code == 422
     assert "invalid value for metric" in refused.text and '<option value="npv"' not in refused.text
 
 

@@ -94,6 +94,9 @@ def test_a_browser_gets_a_page_outside_the_api_and_programs_get_json(client_rais
     assert (answer.status_code, answer.text) == (404, "Not found|There is no such run.")
     assert client_raising(error, "/runs").get("/runs").json() == {"detail": "there is no such run"}
     assert client_raising(error).get("/api/x", headers=PAGE).json() == {"detail": "there is no such run"}
+    invalid = HTTPException(422, "page: must be a whole number")
+    answer = client_raising(invalid, "/runs").get("/runs", headers=PAGE)
+    assert answer.text == "Invalid request|Page: must be a whole number."
     redirect = HTTPException(303, headers={"location": "/"})
     answer = client_raising(redirect, "/runs").get("/runs", headers=PAGE, follow_redirects=False)
     assert (answer.status_code, answer.headers["location"]) == (303, "/")

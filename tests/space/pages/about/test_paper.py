@@ -57,6 +57,6 @@ def test_without_files_the_tables_of_one_agent_say_what_to_do(official_settings,
 
 
 def test_a_suite_of_ones_own_has_the_printed_metrics_only(service, hostile):
-    html = page_at(service, "/paper", table=hostile)  # no such table: the first one
+    html = page_at(service, "/paper", status=422, table=hostile)  # no such table: the first one
     assert "Table 1." in html
     assert "agrees with the paper" in html

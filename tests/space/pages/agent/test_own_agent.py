@@ -217,8 +217,8 @@ def test_crashed_runs_of_the_served_folder_are_failures_unless_they_are_left_out
         assert found["crashed"] == {"runs": ids, "count_as": choice, "not_counted": 0}
         page = client.post("/my-agent", files=form_of(rows), data=form).text
         assert estimates_in(page)["m_temperature=0.7"][0] == f"15 of {n}"
-        words = "count as failures" if choice == "failures" else "are left out"
-        assert f"5 runs crashed before a judge could see them. They {words}." in shown_text(page)
+        words = "counted as failures" if choice == "failures" else "left out"
+        assert f"5 runs crashed before a judge could see anything ({words})." in shown_text(page)
         assert all(run in page for run in ids)
 
 
@@ -240,7 +240,7 @@ def test_crashed_runs_of_an_agent_that_was_judged_in_part_are_not_counted_which_
     assert [each["n"] for each in found["agents"]] == [20, 14]
     assert found["crashed"] == {"runs": [], "count_as": "failures", "not_counted": 5}
     page = client.post("/my-agent", files=form_of(rows)).text
-    assert "5 other crashed runs are not counted, because the files have verdicts on only some" in page
+    assert "Not counted: 5 other crashed runs, because the files have verdicts on only some" in page
 
 
 def test_without_a_served_folder_the_page_and_the_api_say_that_crashed_runs_are_not_known(service):

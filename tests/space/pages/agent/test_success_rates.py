@@ -54,7 +54,7 @@ def test_the_official_page_tells_what_section_5_tells(official_settings, tmp_pat
     service = SubmissionsApp(official_settings.model_copy(update={"state_dir": tmp_path}))
     text = shown_text(page_at(service, "/rates", benchmark="webarena"))
     # paper, section 5: rule-based puts Qwen2.5-VL above GPT-4o on WebArena, experts do not; 42.3 against 25.6
-    assert "Rule-based (reward), paper gives higher rates than the experts to no agent on WebArena" in text
+    assert "Rule-based (reward, paper) gives higher rates than the experts to no agent on WebArena" in text
     assert "ranks agents differently from the experts: Qwen2.5-VL above GPT-4o" in text
     _, kept = view_training(service.records.board().ranking("success"), "success")
     rule_based = next(effect for row, _, effect in kept if row.id == "paper/rule-based")
@@ -84,7 +84,7 @@ def test_experts_are_not_shown_where_the_labels_are_hidden(service):
 
 
 def test_a_wrong_benchmark_or_judge_in_the_address_is_said_and_not_echoed_as_markup(service, hostile):
-    html = page_at(service, "/rates", benchmark=hostile, by=[hostile])
+    html = page_at(service, "/rates", status=422, benchmark=hostile, by=[hostile])
     assert "There is no evaluator with the id" in html
     assert "The address of this page has an invalid value for benchmark." in html
     assert "<script>alert" not in html
@@ -118,7 +118,7 @@ def test_estimates_are_of_a_recorded_draw_of_as_many_labels_as_the_address_says(
 
 def test_a_number_of_labels_or_a_judge_that_there_is_not_is_said(tmp_path):
     service, _ = public_with_three(tmp_path)
-    text = shown_text(page_at(service, "/rates", labels=9, judges=["no-such"]))
+    text = shown_text(page_at(service, "/rates", status=422, labels=9, judges=["no-such"]))
     assert "The address of this page has an invalid value for labels" in text
     assert "There is no evaluator with the id 'no-such'" in text
 
@@ -126,7 +126,7 @@ def test_a_number_of_labels_or_a_judge_that_there_is_not_is_said(tmp_path):
 def test_nothing_is_estimated_from_hidden_labels(service):
     with_rules(service, is_public=False)
     send(service, verdicts(service.suite))
-    for address in ({}, {"split": "test", "labels": 20}):
-        html = page_at(service, "/rates", **address)
+    for status, address in ((200, {}), (422, {"split": "test", "labels": 20})):
+        html = page_at(service, "/rates", status=status, **address)
         assert estimates_in(html) == {}
         assert "Test" not in re.findall(r"<option[^>]*>([^<]*)</option>", html)

@@ -189,6 +189,19 @@ def test_the_search_finds_words_of_the_reasoning_whatever_their_case(client, ser
     assert client.get("/errors", params={"judge": ids["Beta"], "q": "x" * 201}).status_code == 422
 
 
+def test_a_page_with_an_invalid_filter_says_in_plain_words_what_is_valid(client, ids):
+    def refusal(**choice) -> str:
+        answer = client.get(
+            "/errors", params={"judge": ids["Beta"], **choice}, headers={"accept": "text/html"}
+        )
+        assert answer.status_code == 422
+        return shown_text(answer.text)
+
+    assert "split: must be 'dev' or 'test'" in refusal(split="x")
+    assert "page: must be a whole number" in refusal(page="x")
+    assert "page: must be at least 1" in refusal(page=0)
+
+
 def test_only_an_error_can_be_tagged_and_only_by_who_is_known(client, service, ids):
     right = runs(service, True)[5]
     assert tag(client, service, ids["Beta"], right).status_code == 404

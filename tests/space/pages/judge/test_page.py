@@ -196,7 +196,7 @@ def test_every_element_id_that_is_referred_to_is_there_once(public):
 
 def test_a_label_that_is_none_is_told_and_not_echoed(public, hostile):
     service, ids = public
-    html = page_of(service, ids["Beta"], hostile)
+    html = page_of(service, ids["Beta"], hostile, status=422)
     assert "The address of this page has an invalid value for label." in html
     assert hostile not in html
 

@@ -135,7 +135,8 @@ def test_a_subset_of_the_suite_is_chosen_like_an_agent_and_not_together_with_one
     options = options_of(found)
     assert options["subset"] == {"difficulty=hard": "difficulty: hard"}
     choice, refused = choice_in("subset=difficulty%3Dhard&agent=one", options, 2)
-    assert (choice.subset, choice.agent, refused) == ("difficulty=hard", "", ["agent"])
+    assert (choice.subset, choice.agent, refused) == ("difficulty=hard", "", [])
+    assert choice.note.endswith("To see the agent, choose all trajectories instead of the subset.")
     view = view_board(found, choice)
     assert judges(view) == ["Alpha", "Beta"] and view.rows[0].main.text == "75.0"  # 3 of 4; Beta has none
     assert "difficulty%3Dhard" in address_of_choice(choice)

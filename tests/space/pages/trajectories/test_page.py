@@ -77,7 +77,9 @@ def test_outcomes_stand_at_dev_runs_alone(explorer, dev, test_entries):
 
 
 def test_an_address_that_sets_something_unknown_is_told_so_and_shows_the_usual_choice(explorer, entries):
-    found = trajectories_fragment(explorer, "split=train&benchmark=webarena&judges=many").html
+    fragment = trajectories_fragment(explorer, "split=train&benchmark=webarena&judges=many")
+    found = fragment.html
+    assert fragment.status == 422
     assert "The address of this page has an invalid value for split, judges" in found
     assert {name.split("/")[0] for name in ids_in(found)} == {"webarena"}
     assert 'role="status">This address' not in trajectories_fragment(explorer, "split=dev").html
