@@ -310,7 +310,10 @@ def read_draw(
     if problems[0]["type"] == "json_invalid":
         problem = "cannot be read as the record of a draw, because it is not JSON"
     elif problems[0]["loc"] in ((), ("format",)):
-        problem = "is not the record of a draw; use the one that annotation-template --for-estimate wrote"
+        problem = (
+            "is not a record of a draw that this program reads; use one that annotation-template "
+            "--for-estimate wrote, and upgrade the program if a newer version wrote it"
+        )
     else:
         fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:10])
         problem = f"cannot be read as the record of a draw: {'; '.join(fields)}"
