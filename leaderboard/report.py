@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from arb.core.formats import FORMATS
 from arb.core.predictions.table import Predictions, is_answered
 from arb.core.suites.targets import NO_ANSWER, STEP_METRICS, Target, main_target, scored
 from leaderboard.judge_precision.confusion import confusion_counts
@@ -38,6 +39,7 @@ def score_report(
         if column is not None:
             scores[target.name] = score_verdicts(column, labels, target.name, policy, n_resamples)
     return {
+        "format": FORMATS["score report"],
         "suite": labels.suite,
         "split": labels.split,
         "label_version": labels.version,

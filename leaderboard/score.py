@@ -95,7 +95,7 @@ METRIC_VERSION: Final = 1
 
 _REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")
 REPORT_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: frozenset(_REPORT)}
-"""The fields of a report by version. ``cost`` is present only if the file gives costs."""
+"""The fields of a report by version, without ``format``. ``cost`` is present only if the file gives costs."""
 CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
 """The figures of one cell (overall, a benchmark, an agent), by version."""
 

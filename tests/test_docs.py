@@ -17,6 +17,7 @@ from starlette.testclient import TestClient
 
 from arb.__main__ import PACKAGES
 from arb.core.console import percent
+from arb.core.formats import FORMATS
 from arb.core.settings import Settings
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.score import CELL_FIELDS, METRIC_VERSION, REPORT_FIELDS, Noise
@@ -102,7 +103,24 @@ def test_the_page_of_formats_names_every_field_and_every_kind_of_event():
     named = {*re.findall(r"`(\w+)`", text)}
     assert REPORT_FIELDS[METRIC_VERSION] | CELL_FIELDS[METRIC_VERSION] | KINDS <= named
     assert {*Noise.__required_keys__, *DECLARED, *FILED} <= named
-    assert f"version {METRIC_VERSION} of these fields" in text
+    assert f"version {METRIC_VERSION} of the metric" in text
+
+
+def test_the_pages_name_the_version_of_every_format():
+    public, formats = ((DOCS / name).read_text(encoding="utf-8") for name in ("public.md", "formats.md"))
+    table = public.partition("\n## Formats and their versions\n")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \|", table, re.MULTILINE)
+    assert {name.strip("`"): int(version) for name, version in rows} == FORMATS
+    sections = {
+        "Prediction file": "prediction file",
+        "Annotation file": "annotation file",
+        "Score report": "score report",
+        "Events": "export of the records",
+    }
+    for heading, name in sections.items():
+        section = formats.partition(f"\n## {heading}\n")[2].partition("\n## ")[0]
+        assert re.search(rf"version {FORMATS[name]} of the (export's )?format", section), heading
+    assert f"`board.json` has version {FORMATS['board.json']} of its format" in formats
 
 
 @pytest.mark.slow

@@ -30,6 +30,7 @@ from typing import Any
 
 from arb.core.annotation import DECISION, Annotation
 from arb.core.files import csv_text
+from arb.core.formats import format_problem
 from arb.core.ids import ItemKey, Trajectory, reading_key, task_key
 from arb.core.suites.profile import PROFILE_KEYS, SuiteProfile, read_profile
 from arb.core.suites.targets import (
@@ -109,7 +110,7 @@ EXAMPLES = ("localshop", "sample")
 """Shipped suites that guides use; a Space serves them only if it is asked to."""
 TEST_LABELS = "test_labels.csv"
 PUBLISHED_METRICS = "published.csv"
-_KEYS = ("labels", "subsets", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
+_KEYS = ("format", "labels", "subsets", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""
 
 
@@ -295,6 +296,8 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
             content = tomllib.loads(path.read_text(encoding="utf-8"))
         except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
             raise SuiteError(f"{path.name}: cannot be read ({error}); save it as TOML in UTF-8") from error
+    if problem := format_problem("suite.toml", content):
+        raise SuiteError(f"{path.name} {problem}")
     labels = content.get("labels", default_labels)
     subsets = content.get("subsets", [])
     found: dict[str, Any] = {"labels_are_public": labels == "public"}

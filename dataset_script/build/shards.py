@@ -21,13 +21,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from msgspec import structs
 
+from arb.core.formats import FORMATS
 from arb.core.suites.targets import Target
 from dataset_script.build.blind import Blinding
 from dataset_script.build.parts import Part, table_of
 from dataset_script.build.rows import ROWS_OF_A_RUN, Row
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 from dataset_script.sources.problems import SourceError
-from dataset_script.sources.published import FORMAT, MANIFEST, OBSERVED, PublishedDataset, Shard
+from dataset_script.sources.published import MANIFEST, OBSERVED, PublishedDataset, Shard
 
 TEXT_SHARD_BYTES: Final = 8_000_000
 """The size limit of a text shard. It is small because streaming reads a whole shard for the first row.
@@ -233,5 +234,5 @@ def render_manifest(suite: str, source: Mapping[str, Any], shards: Iterable[Shar
     """Return the text of manifest.json. ``source`` describes where the runs came from."""
     described = [structs.asdict(shard) for shard in shards]
     files = {entry.pop("name"): entry for entry in described}
-    content = {"format": FORMAT, "suite": suite, "source": dict(source), "files": files}
+    content = {"format": FORMATS["dataset"], "suite": suite, "source": dict(source), "files": files}
     return json.dumps(content, indent=1, sort_keys=True, ensure_ascii=False) + "\n"

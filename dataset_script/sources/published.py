@@ -12,11 +12,12 @@ from dataclasses import dataclass, fields, replace
 from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import structs
 
+from arb.core.formats import format_problem
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import RELEASED_YES_NO
 from arb.core.trajectory import Recording, RunUsage, Step
@@ -39,8 +40,6 @@ with lazy_imports():  # without it, judging recorded files takes half the memory
     import pyarrow.parquet as pq
 
 MANIFEST: Final = "manifest.json"
-FORMAT: Final = 1
-"""The version of the folder's layout that this code writes and reads."""
 
 
 class Shard(msgspec.Struct, frozen=True):
@@ -57,7 +56,7 @@ class Shard(msgspec.Struct, frozen=True):
 class Manifest(msgspec.Struct, frozen=True):
     """The content of manifest.json; ``source`` says where the runs came from."""
 
-    format: Literal[1]
+    format: int
     suite: str
     files: dict[str, Shard]
     source: dict[str, Any] = {}
@@ -73,12 +72,16 @@ class Manifest(msgspec.Struct, frozen=True):
 def read_manifest(folder: Path) -> Manifest:
     """Read the manifest of a folder. Raises SourceError if it is absent or has another format."""
     try:
-        return msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+        content = msgspec.json.decode((folder / MANIFEST).read_bytes())
+        problem = format_problem("dataset", content)
+        if problem is None:
+            return msgspec.convert(content, Manifest)
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(
-            f"{folder}: has no readable {MANIFEST} of format {FORMAT} ({why}); make the folder with `build`"
+            f"{folder}: has no readable {MANIFEST} ({why}); make the folder with `build`"
         ) from error
+    raise SourceError(f"{folder / MANIFEST}: {problem}")
 
 
 OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")

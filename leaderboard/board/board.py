@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from arb.core.formats import FORMATS, format_problem
 from arb.core.suites.targets import Target, default_targets, main_target, scored
 from leaderboard.board.ranks import RANKED_METRICS, Rank, RankingData, rank_cells
 from leaderboard.board.rows import (
@@ -72,7 +73,8 @@ class Board:
     def content(self) -> bytes:
         """The board as canonical JSON, without the digest."""
         facts: dict[str, Any] = {
-            "suite": self.suite, "split": "test", "label_version": self.label_version,
+            "format": FORMATS["board.json"], "suite": self.suite, "split": "test",
+            "label_version": self.label_version,
         }  # fmt: skip
         if self.targets != default_targets():
             facts["targets"] = [
@@ -96,10 +98,11 @@ class Board:
 
         Raises ValueError if the content is not a board or does not match its digest.
         """
-        names = {each.name for each in fields(BoardRow)}
+        names, problem = {each.name for each in fields(BoardRow)}, None
         try:
             values = json.loads(content)
             digest = values.pop("digest")
+            problem = format_problem("board.json", values)
             known = [{name: row[name] for name in row.keys() & names} for row in values["rows"]]
             rows = [BoardRow(**{**row, "marks": tuple(row.get("marks", ()))}) for row in known]
             targets = tuple(
@@ -108,7 +111,11 @@ class Board:
             )
             board = cls(values["suite"], values["label_version"], tuple(rows), targets or default_targets())
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError("is not a board.json; download /api/board.json from a Space") from error
+            raise ValueError(
+                problem or "is not a board.json; download /api/board.json from a Space"
+            ) from error
+        if problem is not None:
+            raise ValueError(problem)
         if hashlib.sha256(canonical(values)).hexdigest() != digest:
             raise ValueError("has a digest that does not match its content; download it again")
         return board

@@ -21,6 +21,7 @@ from arb.core.cli import (
     stop,
 )
 from arb.core.console import coefficient, interval, percent, printable
+from arb.core.formats import FORMATS
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import metric_name
 from leaderboard.cli.options import described
@@ -123,6 +124,7 @@ def compare(  # noqa: PLR0913 - a command's options
     n = int(prediction_table.is_answered(known.primary[question]).sum())
     if as_json:
         about = {
+            "format": FORMATS["comparison"],
             "suite": known.suite,
             "split": known.split,
             "label_version": known.version,

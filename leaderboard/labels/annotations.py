@@ -28,6 +28,7 @@ import pyarrow.parquet as pq
 
 from arb.core.annotation import Annotation
 from arb.core.files import csv_text
+from arb.core.formats import FORMATS
 from arb.core.ids import Trajectory, TrajectoryId
 from arb.core.suite import Suite
 from arb.core.suites.targets import (
@@ -300,7 +301,8 @@ def _schema(own: Sequence[Target]) -> pa.Schema:
             ("step", pa.int64()),
             *((question.name, pa.string()) for question in own),
             *((name, pa.string()) for name in _ITEM_FIELDS if any(each.level != "run" for each in own)),
-        ]
+        ],
+        metadata={"format": str(FORMATS["annotation file"])},
     )
 
 

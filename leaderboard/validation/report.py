@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.formats import FORMATS
 from leaderboard.calibration import Calibration, calibrate
 from leaderboard.paired import verdict_agreement
 from leaderboard.validation.combination import (
@@ -27,7 +28,6 @@ from leaderboard.validation.metrics import (
 )
 from leaderboard.validation.tables import JudgeAnswers, TableError, ValidationTable
 
-SCHEMA_VERSION: Final = 1
 LEVEL: Final = 0.95
 METHOD: Final = "linearization over groups; Wilson's interval at the effective sample size, Student's t"
 COMPARED: Final = ("precision", "recall", "f1", "accuracy")
@@ -118,7 +118,7 @@ class ValidationReport:
 
     def to_json(self) -> dict[str, Any]:
         found: dict[str, Any] = {
-            "schema_version": SCHEMA_VERSION,
+            "format": FORMATS["validation report"],
             "level": LEVEL,
             "method": METHOD,
             "design": self.design,

@@ -12,6 +12,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 
 from arb.core.cache import ByteCache
+from arb.core.formats import FORMATS
 from arb.core.suites.targets import Target, scored
 from leaderboard.board.board import Board, BoardRow, canonical
 from leaderboard.board.export import board_to_csv
@@ -163,6 +164,7 @@ def board_page(board: Board, cursor: str, limit: int) -> bytes:
     start = _after(board, cursor) if cursor else 0
     has_more = start + limit < len(board.rows)
     facts = {
+        "format": FORMATS["board.json"],
         "suite": board.suite,
         "split": "test",
         "label_version": board.label_version,

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Depends, Form, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
+from arb.core.formats import FORMATS
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.write import template
 from space.estimates import (
@@ -37,7 +38,10 @@ MEDIA_TYPES = {
     "csv": "text/csv; charset=utf-8",
     "parquet": "application/vnd.apache.parquet",
 }
-File = Annotated[UploadFile, fastapi.File(description="A prediction file: JSONL, CSV or Parquet.")]
+_ABOUT_FILE: Final = (
+    f"A prediction file of format {FORMATS['prediction file']} or older: JSONL, CSV or Parquet."
+)
+File = Annotated[UploadFile, fastapi.File(description=_ABOUT_FILE)]
 
 
 def _form_field(name: str) -> Any:

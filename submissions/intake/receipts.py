@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from arb.core.formats import FORMATS, format_problem
 from submissions.privacy.server_secret import ServerSecret
 from submissions.records.database import Event, canonical
 from submissions.records.statuses import SubmissionStatus
@@ -65,7 +66,7 @@ class Receipt:
 
     def to_json(self) -> dict[str, Any]:
         """Return the receipt as JSON: the signed facts, the signature and the current status."""
-        return {**asdict(self), **self.facts()}
+        return {"format": FORMATS["receipt"], **asdict(self), **self.facts()}
 
 
 _FIELDS: Final = [each.name for each in fields(Receipt)]
@@ -126,6 +127,8 @@ class Signer:
 
 def problem_of(receipt: Mapping[str, Any], public_key: str) -> str | None:
     """Return what is wrong with a receipt (as in `Receipt.to_json`), or None if its signature is valid."""
+    if problem := format_problem("receipt", receipt):
+        return f"the receipt {problem}"
     absent = [name for name in (*SIGNED, "signature") if name not in receipt]
     if absent:
         return f"the receipt has no {', '.join(absent)}"

@@ -190,7 +190,7 @@ def noisy_count(count: int, noise: float, least: int, most: int) -> int:
 
 
 Audience = Literal["owner", "public", "maintainer"]
-_KEPT: Final = ("suite", "split", "label_version", "policy", "coverage", "cost")
+_KEPT: Final = ("format", "suite", "split", "label_version", "policy", "coverage", "cost")
 """Fields of a report that are shown to everybody, since they depend only on the file or the suite."""
 
 

@@ -2,6 +2,7 @@
 
 A folder contains
 
+    manifest.json       the version of the format; without the file it is 1
     records.jsonl       every record, one line of canonical JSON each, with its nonce
     files/ab/<sha256>   the uploaded files and published label sets, byte for byte
     secret_check.json   the check value of the server's secret, and how its keys are derived
@@ -13,14 +14,15 @@ secret: keep ARB_SECRET (or the file ``secret`` of the state folder) in another 
 """
 
 import json
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
 from arb.core.files import atomic_write, new_folder
+from arb.core.formats import FORMATS, format_problem
 from arb.core.settings import Settings
 from leaderboard.board.export import board_to_csv
 from submissions.app import SubmissionsApp
@@ -37,6 +39,7 @@ from submissions.records.database import Event, canonical, open_database, snapsh
 from submissions.records.files import FileStore, open_files
 from submissions.records.secret_check import known_secret, note_secret, replace_secret
 
+MANIFEST: Final = "manifest.json"
 RECORDS: Final = "records.jsonl"
 FILES: Final = "files"
 SECRET_CHECK: Final = "secret_check.json"
@@ -86,6 +89,7 @@ def restore_from_folder(settings: Settings, folder: Path, new_secret: bool = Fal
     Raises BackupError if the folder has problems or the secret is the wrong one, NotEmpty if the database has
     records, and the errors of `ServerSecret.of`.
     """
+    _check_format(folder)
     events, known = _read_records(folder), _read_secret_check(folder)
     wanted = {event.file_sha256 for event in events if event.file_sha256}
     source, missing, problems = FileStore(folder / FILES), [], event_log.check_event_log(events)
@@ -153,6 +157,7 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
     with snapshot(service.engine) as session:
         events, known = event_log.events_after(session), known_secret(session)
     files = {"board.json": board.to_bytes(), "board.csv": board_to_csv(board).encode()}
+    files[MANIFEST] = canonical({"format": FORMATS["export of the records"]}) + b"\n"
     files[RECORDS] = event_log.to_lines(events)
     if known is not None and known.check_value is not None:
         files[SECRET_CHECK] = canonical(known._asdict()) + b"\n"
@@ -170,14 +175,27 @@ def _write(service: SubmissionsApp, folder: Path) -> Backup:
 
 def _read_secret_check(folder: Path) -> KnownSecret | None:
     """Return the secret that an export names, or None. Raises BackupError if the file is invalid."""
-    try:
+    with _unchanged(folder, SECRET_CHECK), suppress(FileNotFoundError):
         fields = json.loads((folder / SECRET_CHECK).read_bytes())
         return KnownSecret(str(fields["check_value"]), int(fields["derivation"]))
-    except FileNotFoundError:
-        return None
+    return None
+
+
+def _check_format(folder: Path) -> None:
+    """Raise BackupError if a newer version wrote the export, or if the manifest is invalid."""
+    with _unchanged(folder, MANIFEST), suppress(FileNotFoundError):
+        if problem := format_problem("export of the records", json.loads((folder / MANIFEST).read_bytes())):
+            raise BackupError(f"the export {problem}")
+
+
+@contextmanager
+def _unchanged(folder: Path, name: str) -> Iterator[None]:
+    """Raise BackupError for a file that cannot be read."""
+    try:
+        yield
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise BackupError(
-            f"{SECRET_CHECK} in {folder.name!r} cannot be read ({type(error).__name__}); restore "
+            f"{name} in {folder.name!r} cannot be read ({type(error).__name__}); restore "
             "from an unchanged copy of the export"
         ) from None
 

@@ -179,7 +179,7 @@ def test_every_rule_is_written_out_with_what_it_does():
     rules = SuiteRules(age_exempt=("ada", "bob"), ranking_half=True)
     text = render_suite_toml("Made by a test.", "Ours", rules)
     content = tomllib.loads(text)
-    assert content["labels"] == "private"
+    assert (content["format"], content["labels"]) == (1, "private")
     assert list(content["rules"]) == [field.name for field in fields(SuiteRules)]
     assert read_rules(content["rules"]) == rules
     lines = text.splitlines()

@@ -71,7 +71,7 @@ def labels(small_suite, write_annotations):
 
 def test_the_report_has_the_shape_of_the_contract(labels):
     report = score_report(verdicts([1, 1, 0, 1], [1, 0, -1, 0]), labels, n_resamples=20)
-    assert list(report) == ["suite", "split", "label_version", "policy", "coverage", "labels"]
+    assert list(report) == ["format", "suite", "split", "label_version", "policy", "coverage", "labels"]
     assert (report["suite"], report["split"], report["policy"]) == ("small", "test", "strict")
     assert report["label_version"] == labels.version
     assert list(report["labels"]) == ["success", "side_effect", "repetition"]

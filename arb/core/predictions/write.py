@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from arb.core.files import atomic_writer, csv_text
+from arb.core.formats import FORMATS
 from arb.core.predictions.columns import PredictionColumn, prediction_columns
 from arb.core.predictions.raw import FileFormat
 from arb.core.suite import Suite
@@ -84,7 +85,9 @@ def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> byt
 
             kinds = [pa.string() for _ in ids]
             kinds += [pa.bool_() if target.type == "binary" else pa.string() for target in asked]
-            table = pa.Table.from_pylist(rows, pa.schema(zip(columns, kinds, strict=True)))
+            fields = zip(columns, kinds, strict=True)
+            about = {"format": str(FORMATS["prediction file"])}
+            table = pa.Table.from_pylist(rows, pa.schema(fields, metadata=about))
             buffer = io.BytesIO()
             pq.write_table(table, buffer)
             return buffer.getvalue()

@@ -13,6 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
 
+from arb.core.formats import FORMATS
+
 OPTIONAL_PAGES: Final = MappingProxyType(
     {
         "compare": True,
@@ -211,4 +213,5 @@ def render_suite_toml(made: str, title: str, rules: Any) -> str:
     )
     environment.filters["toml"] = partial(json.dumps, ensure_ascii=False)  # these values look alike in TOML
     template = environment.get_template("suite.toml.j2")
-    return template.render(made=made, title=title, rules=rules, pages=OPTIONAL_PAGES)
+    version = FORMATS["suite.toml"]
+    return template.render(format=version, made=made, title=title, rules=rules, pages=OPTIONAL_PAGES)

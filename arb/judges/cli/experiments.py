@@ -29,6 +29,7 @@ from arb.core.cli import (
 )
 from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
+from arb.core.formats import FORMATS
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import default_targets
 from arb.judges.cli.options import RunOptions, described, typed, with_run_options
@@ -189,6 +190,7 @@ def probe(
 
 def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
     """Write the report to OUT/report.json; with ``as_json``, also print it. Return ``as_json``."""
+    report = {"format": FORMATS["report.json"], **report}
     atomic_write(out / "report.json", json.dumps(report, indent=2).encode() + b"\n")
     if as_json:
         print_json(report)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from arb.core.formats import FORMATS
 from arb.core.predictions.cells import target_code
 from arb.core.predictions.table import Predictions
 from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored
@@ -36,9 +37,6 @@ if TYPE_CHECKING:
     from arb.core.ids import Trajectory
     from arb.judges.ensembles.threshold import Threshold
     from leaderboard.labels.labels import LabelSet
-
-FORMAT: Final = 1
-"""The format of certificate.json."""
 
 UNCHANGED: Final = "unchanged"
 """The name of the run of the unchanged judge."""
@@ -135,7 +133,7 @@ def make_certificate(
     sums = totals(first.records)
     trajectory_ids = "\n".join(sorted(each["trajectory_id"] for each in first.records))
     return {
-        "format": FORMAT,
+        "format": FORMATS["certificate"],
         "judge": {"name": first.run["judge"]["name"], **judge_facts},
         "suite": configuration["suite"],
         "split": configuration["split"],

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from arb.core.files import atomic_write
+from arb.core.formats import FORMATS, format_problem
 from arb.judges.ensembles.cascade import UNCERTAIN, Cascade, SequentialJudge
 from arb.judges.ensembles.voting import VoteRule, combine_votes, outcome
 from arb.judges.prompting import prompts_hash
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from leaderboard.validation.combination import Combination
     from leaderboard.validation.tables import JudgeAnswers
 
-FORMAT: Final = 1
 MOST_BYTES: Final = 1_000_000
 FEWEST, MOST = 2, 12
 """The fewest and the most judges of a search."""
@@ -120,7 +120,7 @@ def is_combination(name: str | None) -> bool:
 
 
 def write_combination(path: Path, combination: FrozenCombination) -> None:
-    content = {"format": FORMAT, **asdict(combination)}
+    content = {"format": FORMATS["combination"], **asdict(combination)}
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, json.dumps(content, indent=2, allow_nan=False).encode("ascii") + b"\n")
 
@@ -134,7 +134,9 @@ def read_combination(path: Path) -> FrozenCombination:
         raise OptionsError(f"{path}: cannot be read ({error.strerror}); check the path") from None
     except (ValueError, RecursionError):
         content = None
-    if not isinstance(content, dict) or content.pop("format", None) != FORMAT:
+    if problem := format_problem("combination", content):
+        raise OptionsError(f"{path}: {problem}")
+    if not isinstance(content, dict) or content.pop("format", None) is None:
         raise OptionsError(f"{path}: is not a combination; create one with `arb judges combine`")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - heavy, most runs need no combination
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.files import atomic_write
+from arb.core.formats import FORMATS, format_problem
 from arb.judges.contract import open_session
 from arb.judges.ensembles.voting import probability
 from arb.judges.registry import key_of
 from arb.judges.types import Judge, JudgeSession, OptionsError, View
 from arb.judges.wrappers import WrappedJudge
 
-FORMAT: Final = 1
 SCORE_SETTINGS: Final = (
     "judge",
     "prompts_hash",
@@ -96,7 +96,7 @@ def score_settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def write_threshold(path: Path, threshold: Threshold) -> None:
-    content = {"format": FORMAT, **asdict(threshold)}
+    content = {"format": FORMATS["threshold"], **asdict(threshold)}
     atomic_write(path, json.dumps(content, indent=2, allow_nan=False).encode("ascii") + b"\n")
 
 
@@ -113,10 +113,10 @@ def read_threshold(path: Path) -> Threshold:
 
 def threshold_of(content: Any, place: str) -> Threshold:
     """Return the threshold in a parsed file. Raises OptionsError, whose message starts with ``place``."""
-    if not isinstance(content, dict) or content.get("format") != FORMAT:
-        raise OptionsError(
-            f"{place}: is not a threshold file of format {FORMAT}; create one with `judges threshold`"
-        )
+    if problem := format_problem("threshold", content):
+        raise OptionsError(f"{place}: {problem}")
+    if not isinstance(content, dict) or "format" not in content:
+        raise OptionsError(f"{place}: is not a threshold file; create one with `judges threshold`")
     from pydantic import TypeAdapter, ValidationError  # noqa: PLC0415 - heavy, most runs have no threshold
 
     try:

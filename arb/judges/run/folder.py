@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.files import atomic_write, atomic_writer
+from arb.core.formats import FORMATS, format_problem
 from arb.core.predictions.write import write_predictions
 from arb.judges.engine.prompt_store import Prompt, PromptReader, PromptWriter
 from arb.judges.engine.storage import LineFile, StorageError, complete_lines, storing
@@ -43,8 +44,6 @@ if TYPE_CHECKING:
 
 RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
-FORMAT: Final = 1
-"""The version of the folder's format."""
 
 UPDATE_INTERVAL_S: Final = 1.0
 """The minimum seconds between two updates of the dollars in run.json."""
@@ -191,7 +190,7 @@ class RunFolder:
             return
         if (self.folder / JUDGMENTS).exists():
             raise RunFolderError(f"{self.folder}: contains {JUDGMENTS} but no {RUN}; use another folder")
-        self.run = {"format": FORMAT, "configuration": dict(configuration)}
+        self.run = {"format": FORMATS["run folder"], "configuration": dict(configuration)}
         self.update_run({})
 
     def _line(self, trajectory_id: str) -> bytes:
@@ -212,8 +211,10 @@ def read_run(folder: Path) -> dict[str, Any]:
         run = json.loads(path.read_bytes())
     except (OSError, ValueError) as error:
         raise RunFolderError(f"{folder}: contains no readable {RUN}; name the folder of a run") from error
-    if not isinstance(run, dict) or run.get("format") != FORMAT or "configuration" not in run:
-        raise RunFolderError(f"{path}: does not have the format {FORMAT}; name another folder")
+    if problem := format_problem("run folder", run):
+        raise RunFolderError(f"{path}: {problem}")
+    if not isinstance(run, dict) or not {"format", "configuration"} <= run.keys():
+        raise RunFolderError(f"{path}: does not describe a run; name another folder")
     return run
 
 

@@ -79,6 +79,14 @@ def test_a_suite_has_the_rules_of_its_file(tmp_path):
     assert suite.rules == SuiteRules(files_a_year=7)
 
 
+def test_a_suite_may_name_its_format_and_a_newer_one_is_refused_with_one_sentence(tmp_path):
+    assert suite_with(tmp_path, "format = 1") == suite_with(tmp_path, "")
+    with pytest.raises(SuiteError) as refused:
+        suite_with(tmp_path, "format = 2\nwhat_is_new = true")
+    text = "suite.toml has format 2, but this program reads formats up to 1; upgrade it"
+    assert str(refused.value) == text
+
+
 OFFICIAL = load_suite()
 
 

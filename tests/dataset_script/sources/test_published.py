@@ -78,6 +78,14 @@ def test_a_folder_without_a_manifest_of_this_format_is_refused(tmp_path, content
         PublishedDataset(tmp_path / "absent")
 
 
+def test_a_manifest_of_a_newer_format_is_refused_with_what_to_do(built):
+    manifest = json.loads((built / "manifest.json").read_text())
+    assert manifest["format"] == 1
+    (built / "manifest.json").write_text(json.dumps({"format": 2, "shards": manifest["files"]}))
+    with pytest.raises(SourceError, match=r"manifest\.json: has format 2, .* upgrade it"):
+        PublishedDataset(built)
+
+
 def test_a_folder_of_text_alone_still_gives_runs(built):
     manifest = json.loads((built / "manifest.json").read_text())
     manifest["files"] = {n: e for n, e in manifest["files"].items() if e["configuration"] == "trajectories"}

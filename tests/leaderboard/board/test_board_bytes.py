@@ -98,6 +98,16 @@ def test_a_board_of_a_later_version_is_read_without_what_is_not_known(records):
     assert [row.id for row in Board.from_bytes(later).rows] == [row["id"] for row in content["rows"]]
 
 
+def test_a_board_without_a_format_is_read_and_one_of_a_newer_format_is_refused(records):
+    content = json.loads(board_of(*records).content)
+    newer = {**content, "format": 2, "rows": "in another form"}
+    with pytest.raises(ValueError, match=r"^has format 2, but .* reads formats up to 1; upgrade it$"):
+        Board.from_bytes(json.dumps({**newer, "digest": digest_of(newer)}).encode())
+    assert content.pop("format") == 1
+    old = json.dumps({**content, "digest": digest_of(content)}).encode()
+    assert Board.from_bytes(old).rows == board_of(*records).rows
+
+
 def digest_of(content) -> str:
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
     return hashlib.sha256(canonical).hexdigest()
@@ -141,8 +151,8 @@ def test_nothing_by_task_is_in_the_bytes(records):
 def test_an_empty_board_has_bytes_and_a_digest():
     board = make_board("small", [], [], None)
     assert json.loads(board.to_bytes()) == {
-        "suite": "small", "split": "test", "label_version": None, "policy": "strict", "rows": [],
-        "digest": board.digest,
+        "format": 1, "suite": "small", "split": "test", "label_version": None, "policy": "strict",
+        "rows": [], "digest": board.digest,
     }  # fmt: skip
 
 

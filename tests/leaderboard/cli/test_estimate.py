@@ -8,7 +8,9 @@ import pytest
 from typer.testing import CliRunner
 
 from arb.core.files import atomic_write
+from arb.core.formats import FORMATS
 from leaderboard.__main__ import app
+from leaderboard.success_rates import runs
 from tests.support.crashing_logs import write_crashing_logs
 
 
@@ -169,6 +171,14 @@ def test_a_record_that_is_none_is_refused_in_a_line(run, tmp_path, content):
     done = run("estimate", "--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "draw.json")
     assert done.exit_code == 1
     assert "draw.json: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_a_record_of_a_newer_draw_is_refused_with_what_to_do(run, tmp_path):
+    assert runs.DRAW_FORMAT == f"draw-{FORMATS['record of a draw']}" == "draw-2"
+    (tmp_path / "draw.json").write_text('{"format": "draw-3", "groups": []}')
+    done = run("estimate", "--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "draw.json")
+    assert done.exit_code == 1
+    assert "upgrade the program if a newer version wrote it" in " ".join(done.stderr.split())
 
 
 def test_the_options_of_a_template_belong_together(run, tmp_path):

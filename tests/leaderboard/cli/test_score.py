@@ -78,9 +78,11 @@ def test_score_and_compare_are_commands_of_their_own_with_dev_as_default(run):
     run(content)
     Path("other.jsonl").write_bytes(verdicts(run.suite, "dev", success=True))
     short = json.loads(in_arb("score", "scores.jsonl", "--json").stdout)
+    assert short["format"] == 1
     long = in_arb("leaderboard", "score", "scores.jsonl", "--split", "dev", "--json")
     assert short == json.loads(long.stdout)
     found = json.loads(in_arb("compare", "scores.jsonl", "other.jsonl", "--json").stdout)
+    assert found["format"] == 1
     assert (found["split"], found["label"], found["judges"]) == ("dev", "success", ["scores", "other"])
     (pair,) = found["pairs"]
     same = arb.compare("scores.jsonl", "other.jsonl", metric="accuracy").iloc[0]

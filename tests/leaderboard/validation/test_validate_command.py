@@ -39,7 +39,7 @@ def test_a_spreadsheet_gives_a_report_in_one_command(file):
     done = validate(file, *COLUMNS, "--label", "second", "--by", "site", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert (found["schema_version"], found["level"], found["n"], found["positives"]) == (1, 0.95, 40, 20)
+    assert (found["format"], found["level"], found["n"], found["positives"]) == (1, 0.95, 40, 20)
     judge, other = found["judges"]
     assert [judge[name] for name in ("tp", "fp", "fn", "tn", "no_verdict")] == [20, 5, 0, 15, 0]
     assert judge["precision"]["value"] == 0.8 and judge["recall"]["value"] == 1

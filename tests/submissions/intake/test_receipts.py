@@ -22,6 +22,15 @@ def test_a_receipt_with_one_fact_changed_is_refused(service, receipt, fact):
     assert problem_of(without, service.signer.public_key) == f"the receipt has no {fact}"
 
 
+def test_a_receipt_without_a_format_is_valid_and_one_of_a_newer_format_is_refused(service, receipt):
+    said = receipt.to_json()
+    key = service.signer.public_key
+    assert said["format"] == 1 and problem_of(said, key) is None
+    assert problem_of({name: said[name] for name in (*SIGNED, "signature")}, key) is None
+    newer = "the receipt has format 2, but this program reads formats up to 1; upgrade it"
+    assert problem_of({**said, "format": 2}, key) == newer
+
+
 def test_another_servers_key_does_not_fit(service, receipt, settings, tmp_path):
     other = again(service, state_dir=tmp_path / "other", secret=None)
     assert other.signer.public_key != service.signer.public_key

@@ -1,8 +1,10 @@
 """Annotations of steps: saved per step, complete only with all of them, published, imported and compared."""
 
+import io
 from functools import partial
 
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 
 from arb.core.annotation import Annotation
@@ -131,9 +133,11 @@ def test_a_file_of_steps_is_imported_as_one_annotation_of_the_run(annotation):
 def test_files_keep_what_answers_are_about(annotation):
     targets = annotation.suite.targets
     rows = (Annotation(OTHER, "ada", {"final": "1"}), Annotation(OTHER, "ada", {"move": "0"}, of_step="2"))
+    parquet = write_parquet(rows, targets)
+    assert pq.read_schema(io.BytesIO(parquet)).metadata[b"format"] == b"1"
     for found in (
         parse_released(write_released(rows, questions=targets), targets),
-        parse_parquet(write_parquet(rows, targets), targets),
+        parse_parquet(parquet, targets),
     ):
         assert [(each.item, dict(each.answers)) for each in found] == [
             ((OTHER, None, None), {"final": "1"}), ((OTHER, "2", None), {"move": "0"})

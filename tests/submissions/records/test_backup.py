@@ -39,6 +39,21 @@ def test_what_is_restored_is_exported_again_byte_by_byte(filled, tmp_path):
     assert not send(restored, verdicts(restored.suite), judge="Judge 0").is_new
 
 
+def test_an_export_without_a_format_is_restored_and_one_of_a_newer_format_is_refused(filled, tmp_path):
+    made = export_to_folder(filled, tmp_path / "one")
+    manifest = tmp_path / "one" / "manifest.json"
+    assert manifest.read_bytes() == b'{"format":1}\n'
+    settings = elsewhere(filled.settings, tmp_path)
+    manifest.write_text('{"format": 2}')
+    with pytest.raises(BackupError, match=r"^the export has format 2, .* upgrade it$"):
+        restore_from_folder(settings, tmp_path / "one")
+    manifest.write_text("{")
+    with pytest.raises(BackupError, match=r"manifest\.json in 'one' cannot be read"):
+        restore_from_folder(settings, tmp_path / "one")
+    manifest.unlink()
+    assert restore_from_folder(settings, tmp_path / "one") == made
+
+
 def test_nothing_is_written_over_and_nothing_half_written_stays(filled, tmp_path, monkeypatch):
     folder = tmp_path / "one"
     export_to_folder(filled, folder)

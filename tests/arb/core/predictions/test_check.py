@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -189,7 +190,9 @@ def test_a_template_filled_in_is_acceptable(shop):
     frame["success"] = ["Yes", "No", "No", ""]
     result = checked(shop, frame.to_csv(index=False).encode())
     assert (result.acceptable, result.coverage) == (True, 0.75)
-    frame = pd.read_parquet(io.BytesIO(template(shop, "test", "parquet")))
+    parquet = template(shop, "test", "parquet")
+    assert pq.read_schema(io.BytesIO(parquet)).metadata[b"format"] == b"1"
+    frame = pd.read_parquet(io.BytesIO(parquet))
     frame["success"] = [True, False, None, True]
     result = checked(shop, frame.to_parquet())
     assert result.aligned.targets["success"].tolist() == [1, 0, -1, 1]

@@ -132,7 +132,7 @@ def test_a_suites_file_is_refused_with_all_that_is_wrong_in_it(tmp_path):
     with pytest.raises(SuiteError) as refused:
         suite_with(tmp_path, 'labels = "secret"\ntittle = "x"\ntitle = 3\n[rules]\nspeed = 1\n')
     message = str(refused.value)
-    assert "suite.toml, tittle: is not a known key; use one of labels, subsets, rules" in message
+    assert "suite.toml, tittle: is not a known key; use one of format, labels, subsets" in message
     assert all(words in message for words in ("labels 'secret'", "rules.speed", "title: write a text"))
 
 

@@ -51,6 +51,7 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
             done = CliRunner().invoke({"judges": app, "leaderboard": leaderboard}[package], arguments)
             assert done.exit_code == 0, (line, done.output)
     found = json.loads(Path("certificate/certificate.json").read_text())
+    assert found["format"] == 1
     assert found["judge"] == {
         "name": "My judge", "inputs": "goal, steps, last tree", "calls": "1", "source": "our paper",
     }  # fmt: skip

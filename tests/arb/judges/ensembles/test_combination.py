@@ -130,7 +130,8 @@ def test_a_file_describes_the_judge_that_runs(tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"format": 2}, "is not a combination"),
+        ({"format": 2}, "both.json: has format 2, but this program reads formats up to 1; upgrade it"),
+        ({"format": None}, "has format None"),
         ({"chosen_on": "test"}, "chosen_on"),
         ({"rule": "none"}, "rule"),
         ({"rule": "majority"}, "majority does not work with 2"),

@@ -158,6 +158,7 @@ def test_the_command_probes_and_again_it_pays_nothing(tmp_path):
     assert first.returncode == 0, first.stderr
     report = json.loads(first.stdout)
     assert report == json.loads(again.stdout) == json.loads((tmp_path / "out" / "report.json").read_text())
+    assert report["format"] == 1
     by_probe = {probe["probe"]: probe for probe in report["probes"]}
     assert (by_probe["other-goal"]["changed"], by_probe["other-goal"]["unchanged"]) == (6, 0)
     # The script follows the prompt alone, so the same question has the same answer.

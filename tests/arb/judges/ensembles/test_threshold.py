@@ -131,7 +131,8 @@ def test_an_aim_says_what_it_is(maximise, at_least, aim):
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"format": 2}, "not a threshold file of format 1"),
+        ({"format": 2}, "t.json: has format 2, but this program reads formats up to 1; upgrade it"),
+        ({"format": ...}, "is not a threshold file"),
         ({"value": "high"}, "value: Input should be a valid number"),
         ({"value": 1.5}, "value: is not from 0 to 1"),
         ({"configuration": []}, "configuration: Input should be"),

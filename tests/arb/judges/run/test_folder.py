@@ -148,7 +148,7 @@ def test_what_is_not_set_does_not_differ_from_what_is_not_there():
 
 def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     (tmp_path / "run.json").write_text('{"something": "else"}')
-    with pytest.raises(RunFolderError, match="not have the format"):
+    with pytest.raises(RunFolderError, match="does not describe a run"):
         RunFolder(tmp_path, CONFIGURATION)
     assert (tmp_path / "run.json").read_text() == '{"something": "else"}'
     (tmp_path / "b").mkdir()
@@ -156,6 +156,12 @@ def test_a_folder_with_something_else_in_it_is_not_touched(tmp_path):
     with pytest.raises(RunFolderError, match=r"no run\.json"):
         RunFolder(tmp_path / "b", CONFIGURATION)
     assert (tmp_path / "b" / "judgments.jsonl").read_text() == "mine\n"
+
+
+def test_a_run_of_a_newer_format_is_refused(tmp_path):
+    (tmp_path / "run.json").write_text('{"format": 2, "settings": {}}')
+    with pytest.raises(RunFolderError, match=r"run\.json: has format 2, .* upgrade it"):
+        RunFolder(tmp_path, CONFIGURATION)
 
 
 def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
