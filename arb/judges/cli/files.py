@@ -160,10 +160,19 @@ def _of_run(
             changed += _verdict(read) != _verdict(record)
             judgments.append(read)
     has_steps = any("steps" in read["answer"] for read in judgments)
-    _refuse({"--suite": suite_name if not has_steps else None}, "a run without answers about steps")
-    suite = read_suite(suite_name or configuration["suite"], read_settings()) if has_steps else None
+    suite = None
+    try:
+        suite = suites.load_suite(suite_name or configuration["suite"])
+    except suites.SuiteError as problem:
+        if has_steps or suite_name is not None:
+            stop(str(problem))
     rows = list(records.prediction_rows(judgments, suite, has_steps=has_steps))
     notes = [f"{changed:,} of them have a different verdict or state than before"]
+    if suite is None:
+        notes.append(
+            f"there is no suite {configuration['suite']!r}, so verdicts are in the column success; if it "
+            "asks something else, name its folder with --suite"
+        )
     if unanswered:
         notes.append(
             f"{unanswered:,} now need a call to the strong judge that was never made, so they have the state "
