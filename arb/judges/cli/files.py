@@ -20,7 +20,7 @@ from arb.core.cli import (
     read_suite,
     stop,
 )
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import described, user_errors
 from arb.judges.cli.text import fill_in
@@ -134,7 +134,7 @@ def reparse(
     if as_json:
         print_json({"predictions": str(out), "judgments": n, "states": dict(states), "notes": notes})
         return
-    typer.echo(f"{n:,} judgments: {', '.join(f'{k:,} {name}' for name, k in states.most_common())}")
+    typer.echo(f"{counted(n, 'judgment')}: {', '.join(f'{k:,} {name}' for name, k in states.most_common())}")
     for line in notes:
         typer.echo(line)
     typer.echo(f"wrote {out}")
@@ -229,12 +229,13 @@ def _of_released(
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
     if absent:
-        notes.append(f"{absent:,} trajectories have no judgment and get the state error")
+        notes.append(f"without a judgment: {counted(absent, 'trajectory')}, written with the state error")
     if others := len(found) - len(ids) + absent:
-        notes.append(f"{others:,} judgments belong to the other split and are left out")
+        notes.append(f"left out: {counted(others, 'judgment')} of the other split")
     if unknown:
         notes.append(
-            f"{len(unknown):,} judgments belong to no trajectory of {suite.name}: {', '.join(unknown[:5])}"
+            f"left out: {counted(len(unknown), 'judgment')} of no trajectory of {suite.name}: "
+            f"{', '.join(unknown[:5])}"
         )
     return rows, notes
 
@@ -264,10 +265,12 @@ def export(
     done = exporting.export_released_layout(run, out, judge_folder)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
-    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them errors", err=True)
+    typer.echo(
+        f"wrote {counted(done.files, 'judgment')} as {done.judge}, {done.errors:,} of them errors", err=True
+    )
     if done.left_out:
         stop(
-            f"{len(done.left_out):,} judgments were left out, because no single reply contains the verdict: "
-            f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
+            f"left out: {counted(len(done.left_out), 'judgment')}, because no single reply contains the "
+            f"verdict: {', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
             code=1,
         )
