@@ -30,7 +30,7 @@ from arb.core.cli import (
     stop,
     stopped_like_ctrl_c,
 )
-from arb.core.console import printable, text_table
+from arb.core.console import counted, printable, text_table
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
@@ -229,7 +229,7 @@ def publish_metric(owner: OwnerArgument, as_json: JsonOption = False) -> None:
     if as_json:
         print_json(asdict(done) | {"committed": done.committed})
         return
-    what = f"{len(done.written)} files written, {len(done.removed)} removed"
+    what = f"{counted(len(done.written), 'file')} written, {len(done.removed)} removed"
     typer.echo(f"{done.repo} at {done.commit}: {what if done.committed else 'unchanged; no commit'}")
 
 

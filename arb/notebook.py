@@ -163,7 +163,11 @@ def _several(names: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def _named_table(table: str | Path | pd.DataFrame, name: str) -> NamedTable:
-    return NamedTable(name, table) if isinstance(table, pd.DataFrame) else read_table(Path(table))
+    if isinstance(table, pd.DataFrame):
+        return NamedTable(name, table)
+    if not isinstance(table, str | Path):
+        raise TypeError(f"give a path or a DataFrame, not {type(table).__name__}")
+    return read_table(Path(table))
 
 
 def score(
@@ -347,7 +351,9 @@ def _labelled(
     """Return labels and the verdicts of each judge in their order."""
     names = _judges(files)
     if labels is not None and (isinstance(labels, pd.DataFrame) or not is_annotations(Path(labels))):
-        tables = [replace(_named_table(file, ""), name=name) for file, name in zip(files, names, strict=True)]
+        tables = [
+            replace(_named_table(file, name), judge=name) for file, name in zip(files, names, strict=True)
+        ]
         known, judges, _ = align_tables(_named_table(labels, "labels"), tables, Columns())
         return known, judges
     settings = Settings() if labels is None else Settings(labels=f"csv:{labels}")
@@ -370,6 +376,8 @@ def _aligned(file: File, suite: Suite, split: str) -> Predictions:
 def _read(file: File, targets: tuple[Target, ...], reader: str | None = None) -> ReadResult:
     if isinstance(file, str | Path):
         content = Path(file).read_bytes()
+    elif not isinstance(file, pd.DataFrame):
+        raise TypeError(f"give a path or a DataFrame of predictions, not {type(file).__name__}")
     else:
         content = file.reset_index(drop=True).to_json(orient="records", lines=True).encode()
     return read_predictions(content, ReadingLimits(targets=targets), reader=reader)

@@ -21,7 +21,7 @@ from arb.core.cli import (
     words,
     write_file,
 )
-from arb.core.console import printable, progress_bar
+from arb.core.console import counted, printable, progress_bar
 from arb.core.files import csv_text
 from arb.core.hub import HubError, hub_of
 from arb.core.lazy import lazy_imports
@@ -158,19 +158,22 @@ def read_source(source: Path, agent_from: Iterable[str] | None = None) -> "Sourc
         stop("interrupted while reading the source; run the same command again to resume", 130)
     runs, left_out = built.suite.trajectories, [printable(line) for line in built.facts.left_out]
     agents = {run.agent for run in runs}
-    typer.echo(f"{source}: {len(runs):,} runs of {len(agents):,} agents", err=True)
+    typer.echo(f"{source}: {counted(len(runs), 'run')} of {counted(len(agents), 'agent')}", err=True)
     if built.facts.files is not None:
         typer.echo(reports.files_line(built.facts.files), err=True)
     for line in built.facts.warnings:
         typer.echo(f"warning: {printable(line)}", err=True)
     if built.facts.crashed:
         typer.echo(
-            f"{len(built.facts.crashed):,} runs crashed. `arb leaderboard estimate` counts them as failures; "
-            "--crashed apart leaves them out",
+            f"{counted(len(built.facts.crashed), 'run')} crashed. `arb leaderboard estimate` counts them as "
+            "failures; --crashed apart leaves them out",
             err=True,
         )
     if left_out:
-        lines = [f"{len(left_out):,} files without a usable run are left out:", *left_out[:MOST_LEFT_OUT]]
+        lines = [
+            f"left out: {counted(len(left_out), 'file')} without a usable run:",
+            *left_out[:MOST_LEFT_OUT],
+        ]
         if len(left_out) > MOST_LEFT_OUT:
             lines.append(f"and {len(left_out) - MOST_LEFT_OUT:,} more")
         typer.echo("\n  ".join(lines), err=True)

@@ -6,6 +6,7 @@ import errno
 import functools
 import json
 import os
+import re
 import shlex
 import signal
 import sys
@@ -146,6 +147,13 @@ def _describe_file_error(problem: OSError) -> str:
 
 class GroupedCommand(TyperCommand):
     """A command whose help lists required options first, and many options under their ``rich_help_panel``."""
+
+    def make_context(self, *args: Any, **settings: Any) -> Context:
+        try:
+            return super().make_context(*args, **settings)
+        except typer.BadParameter as problem:  # typer passes on pydantic's words and its own types
+            problem.message = re.sub("^dir ", "folder ", problem.message.removeprefix("Value error, "))
+            raise
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         params = sorted(self.get_params(ctx), key=lambda each: not each.required)

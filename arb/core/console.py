@@ -44,6 +44,12 @@ def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Tabl
     return found
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as "1 row", "1,106 rows" or "2 trajectories"."""
+    plural = f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
 def markdown_row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
@@ -113,5 +119,10 @@ def text_environment(folder: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"interval": interval, "number": "{:,}".format, "percent": percent}
+    environment.filters |= {
+        "counted": counted,
+        "interval": interval,
+        "number": "{:,}".format,
+        "percent": percent,
+    }
     return environment

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
+from arb.core.console import counted
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
@@ -346,7 +347,7 @@ class HubRepository:
         removed = [huggingface_hub.CommitOperationDelete(path, is_folder=False) for path in remove]
         operations: list[CommitOperationAdd | CommitOperationDelete] = [*added, *removed]
         http_error = http_error_class()
-        message = f"{verb}: {len(write)} files written, {len(remove)} removed"
+        message = f"{verb}: {counted(len(write), 'file')} written, {len(remove)} removed"
         try:
             made = self.hub.create_commit(
                 self.repo, operations, commit_message=message, repo_type=self.repo_type, parent_commit=head

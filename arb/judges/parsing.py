@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
 from arb.core.replies import (
     LEAST_REWARD,
@@ -100,8 +100,10 @@ def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None)
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
     with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.
-    Ratings of ``criteria`` become the answer's evidence instead.
+    Ratings of ``criteria`` become the answer's evidence instead. Raises ValueError for any other form.
     """
+    if form not in get_args(Form):
+        raise ValueError(f"there is no form {form!r} of replies; use one of {', '.join(get_args(Form))}")
     if reply.state != "ok":
         return Answer(reply.state)
     verdict = read_verdict(form, reply.text, reply.finish_reason, reply.refusal)

@@ -31,7 +31,17 @@ from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.steps import StepJudge
 from arb.judges.catalog.tool_judge import ToolJudge
 from arb.judges.catalog.webjudge import WebJudge
-from arb.judges.types import Answer, AnyJudge, JudgeSession, ModelSettings, View, Wants, models_of, traits_of
+from arb.judges.types import (
+    AMOUNTS,
+    Answer,
+    AnyJudge,
+    JudgeSession,
+    ModelSettings,
+    View,
+    Wants,
+    models_of,
+    traits_of,
+)
 from arb.judges.wrappers import JudgeWrapper
 
 with lazy_imports():
@@ -123,7 +133,25 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
     required = _REWARD_JUDGE_ATTRIBUTES if hasattr(judge, "judge_reward") else _JUDGE_ATTRIBUTES
     if absent := [name for name in required if not hasattr(judge, name)]:
         raise CustomJudgeError(f"{address}: lacks {', '.join(absent)}; see `Judge` in arb/judges/types.py")
+    if problems := _problems_of(judge):
+        raise CustomJudgeError(f"{address}: {'; '.join(problems)}")
     return judge
+
+
+def _problems_of(judge: Any) -> list[str]:
+    """Return what is wrong with the attributes of a judge of the user's own, apart from its methods."""
+    texts = ("name", "inputs", "calls", "source", "prompts_hash")
+    problems = [f"{name} is not a string" for name in texts if not isinstance(getattr(judge, name, ""), str)]
+    models, wants = getattr(judge, "models", {}), getattr(judge, "wants", Wants())
+    if not isinstance(models, Mapping) or not all(
+        isinstance(text, str) and text for pair in models.items() for text in pair
+    ):
+        problems.append('models is not a dict such as {"judge": "gpt-4o-mini-2024-07-18"}')
+    if not isinstance(wants, Wants):
+        problems.append("wants is not a Wants, such as Wants(axtrees='last')")
+    elif any(each not in AMOUNTS for each in (wants.axtrees, wants.screenshots)):
+        problems.append(f"wants: use one of {', '.join(AMOUNTS)} for axtrees and screenshots")
+    return problems
 
 
 def digest_of_files(names: Sequence[str]) -> str | None:
@@ -343,9 +371,9 @@ def find_judge(
     """Return the judge with this name, alias or address (see `is_address`).
 
     Case, spaces and underscores in names are ignored. With ``prompts="official"`` the judge uses its authors'
-    prompts, from the package agent-reward-bench (found through ``settings``) or, for WebJudge, from a
-    ``checkout`` of Online-Mind2Web. With ``compat`` NNetNav pairs state changes and actions as the released
-    code does. Raises UnknownJudgeError, CustomJudgeError or OfficialPromptsError.
+    prompts, from the package agent-reward-bench (found through ``settings``) or, for WebJudge, OSReward and
+    browser-use, from a ``checkout`` of their authors' repository. With ``compat`` NNetNav pairs state changes
+    and actions as the released code does. Raises UnknownJudgeError, CustomJudgeError or OfficialPromptsError.
     """
     judge = load_judge(name) if is_address(name) else _named(name)
     if compat:

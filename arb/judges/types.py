@@ -12,7 +12,7 @@ import hashlib
 from collections.abc import Generator, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, get_args
 
 from arb.core.replies import Form
 
@@ -154,12 +154,16 @@ class View:
     answer: str | None = None
 
 
+Amount = Literal["none", "last", "all"]
+AMOUNTS = get_args(Amount)
+
+
 @dataclass(frozen=True, slots=True)
 class Wants:
     """The large parts of a trajectory that a judge needs. ``last`` means those of the last step."""
 
-    axtrees: Literal["none", "last", "all"] = "none"
-    screenshots: Literal["none", "last", "all"] = "none"
+    axtrees: Amount = "none"
+    screenshots: Amount = "none"
     goal_images: bool = False
 
 

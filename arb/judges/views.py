@@ -11,6 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
+from arb.core.console import counted
 from arb.core.ids import reading_key
 from arb.core.suite import Suite
 from arb.core.trajectory import Recording, Step
@@ -152,7 +153,9 @@ class Views:
         self, judge: AnyJudge, incomplete: Mapping[str, tuple[str, ...]], chosen: int
     ) -> str:
         """Return a message that names incomplete runs (out of ``chosen``), and judges that can judge them."""
-        lines = [f"{judge.name} cannot judge {len(incomplete):,} of {chosen:,} runs; no call was made"]
+        lines = [
+            f"{judge.name} cannot judge {len(incomplete):,} of {counted(chosen, 'run')}; no call was made"
+        ]
         for what in dict.fromkeys(what for lacks in incomplete.values() for what in lacks):
             names = [each for each, lacks in incomplete.items() if what in lacks]
             more = f" and {len(names) - _MOST_NAMES:,} more" if len(names) > _MOST_NAMES else ""

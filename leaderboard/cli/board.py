@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import typer
 
 from arb.core.cli import JsonOption, plain_console, stop, write_file
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import EVIDENCE, metric_name
 from leaderboard.cli.options import described
@@ -82,7 +82,7 @@ def export(
     files = every_eval_ever.every_eval_ever(found, int(time.time()) if retrieved is None else retrieved)
     for name, content in files.items():
         write_file(out / name, content)
-    typer.echo(f"Wrote {len(files)} judges to {out}.")
+    typer.echo(f"Wrote {counted(len(files), 'judge')} to {out}.")
 
 
 def _read_board(file: Path | None) -> Board:

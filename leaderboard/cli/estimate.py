@@ -21,7 +21,7 @@ from arb.core.cli import (
     stop,
     words,
 )
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.lazy import lazy_imports
 from leaderboard.cli.options import described
 from leaderboard.cli.text import print_template
@@ -144,7 +144,7 @@ def _print_crashed(ended: Sequence[str], choice: str) -> None:
     names = [printable(run) for run in ended[:MOST_CRASHED]]
     if len(ended) > MOST_CRASHED:
         names.append(f"and {len(ended) - MOST_CRASHED:,} more")
-    typer.echo("\n  ".join([f"{len(ended):,} runs crashed; {how}:", *names]), err=True)
+    typer.echo("\n  ".join([f"{counted(len(ended), 'run')} crashed; {how}:", *names]), err=True)
 
 
 def _print_warnings(warnings: Sequence[str]) -> None:

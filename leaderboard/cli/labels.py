@@ -18,6 +18,7 @@ from arb.core.cli import (
     stop,
     write_file,
 )
+from arb.core.console import counted
 from arb.core.ids import reading_key
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import SPLITS
@@ -168,7 +169,7 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
         write_file(out, text)
     except ValueError as problem:
         stop(f"--share: {problem}")
-    typer.echo(f"{out.name}: {len(drawn):,} trajectories for {annotator}")
+    typer.echo(f"{out.name}: {counted(len(drawn), 'trajectory')} for {annotator}")
     options = flags(out=out.with_suffix(".parquet"), suite=suite)
     next_step("fill it in, then check it", "leaderboard", "annotations", out, *options)
 
@@ -214,7 +215,8 @@ def _template_for_estimate(
     added = f", {len(new):,} of them new" if earlier else ""
     answers = ", ".join(answer.value for answer in asked.answers)
     typer.echo(
-        f"{out.name}: {len(draw.drawn):,} runs of {agents} agents{added}. Write {answers} or unsure for each."
+        f"{out.name}: {counted(len(draw.drawn), 'run')} of {counted(agents, 'agent')}{added}. "
+        f"Write {answers} or unsure for each."
     )
     chosen = flags(verdicts=verdicts, labels=out, draw=record, suite=suite)
     next_step(

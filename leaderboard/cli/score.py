@@ -161,7 +161,9 @@ def _read_against(
     if split is not None or suite is not None:
         stop("--labels is used without a suite; leave out --split and --suite, or --labels")
     try:
-        read = [replace(parsing.read_table(path), name=name) for path, name in zip(files, names, strict=True)]
+        read = [
+            replace(parsing.read_table(path), judge=name) for path, name in zip(files, names, strict=True)
+        ]
         known, verdicts, notes = labelled.align_tables(parsing.read_table(labels), read, columns)
     except tables.TableError as problem:
         stop(str(problem), code=1)

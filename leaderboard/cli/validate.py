@@ -14,7 +14,7 @@ from arb.core.cli import (
     stop,
     write_file,
 )
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.files import csv_text
 from arb.core.lazy import lazy_imports
 from leaderboard.cli.options import described
@@ -111,7 +111,7 @@ def _read(
         stop("give one table, or both --labels FILE and --verdicts FILE", BAD_INPUT)
     named = [parsing.read_table(path) for path in verdicts]
     names = judge_names.judge_names(verdicts)
-    read = [replace(each, name=name) for each, name in zip(named, names, strict=True)]
+    read = [replace(each, judge=name) for each, name in zip(named, names, strict=True)]
     return tables.read_several(parsing.read_table(labels), read, columns, threshold)
 
 
@@ -127,7 +127,7 @@ def _write_disagreements(read: ValidationTable, path: Path) -> None:
     lines = report.disagreements(read)
     fields = list(dict.fromkeys(name for line in lines for name in line)) or ["id", "label"]
     write_file(path, csv_text(fields, [[line.get(name, "") for name in fields] for line in lines]))
-    typer.echo(f"{path}: {len(lines):,} rows that at least one judge gets wrong", err=True)
+    typer.echo(f"{path}: {counted(len(lines), 'row')} that at least one judge gets wrong", err=True)
 
 
 def _check(requirements: Sequence[report.Requirement], found: ValidationReport) -> None:

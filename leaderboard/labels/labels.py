@@ -254,17 +254,15 @@ def make_label_set(
         )
     annotations = _by_trajectory(suite, trajectories, rows)
     answers = [answered(found) for found in annotations]
-    # A file may also answer targets of AgentRewardBench that the suite does not ask.
-    targets = list({target.name: target for target in (*default_targets(), *suite.targets)}.values())
     return LabelSet(
         suite=suite.name,
         split=split,
         source=source,
         version=_version(trajectories, annotations, version_key),
         trajectories=trajectories,
-        primary=_arrays([found[0] if found else None for found in annotations], targets),
-        first=_arrays([found[0] if found else None for found in answers], targets),
-        second=_arrays([found[1] if len(found) > 1 else None for found in answers], targets),
+        primary=_arrays([found[0] if found else None for found in annotations], suite.targets),
+        first=_arrays([found[0] if found else None for found in answers], suite.targets),
+        second=_arrays([found[1] if len(found) > 1 else None for found in answers], suite.targets),
         annotated_twice=np.array([len(found) > 1 for found in answers], dtype=bool),
         targets=suite.targets,
     )

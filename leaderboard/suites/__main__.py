@@ -15,9 +15,8 @@ from arb.core.cli import (
     print_json,
     stop,
 )
-from arb.core.console import text_table
+from arb.core.console import counted, text_table
 from arb.core.lazy import lazy_imports
-from arb.core.predictions.findings import counted
 from arb.core.suite import SuiteError, load_suite, shipped_suites
 
 with lazy_imports():

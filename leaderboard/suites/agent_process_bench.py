@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from arb.core.annotation import Annotation
+from arb.core.console import counted
 from arb.core.ids import Trajectory
-from arb.core.predictions.findings import counted
 from dataset_script.sources.values import id_part
 from leaderboard.suites.imported import ImportedSuite, ImportProblem, json_lines, keys_of
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from arb.core.console import counted
 from arb.core.ids import Trajectory
 from arb.core.predictions.table import Predictions
 from arb.core.suites.targets import default_targets, main_target, scored
@@ -51,7 +52,7 @@ def align_tables(
     verdicts = {judge.name: Predictions(table.ids, {main: judge.verdicts}) for judge in table.judges}
     notes = list(table.notes)
     if table.unlabelled:
-        notes.append(f"{table.unlabelled:,} rows have no label and are left out")
+        notes.append(f"left out: {counted(table.unlabelled, 'row')} without a label")
     return found, verdicts, tuple(notes)
 
 

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from arb.core.annotation import Annotation
+from arb.core.console import counted
 from arb.core.ids import reading_key
 from arb.core.predictions.parquet import open_parquet, unpacked_bytes
 from arb.core.predictions.raw import ReadingLimits
@@ -28,6 +29,7 @@ from leaderboard.labels.annotations import (
     parse_parquet,
     parse_released,
 )
+from leaderboard.labels.labels import WORKBOOK
 from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_columns
 from leaderboard.validation.tables import MOST_PROBLEMS, NamedTable, TableError
 
@@ -71,6 +73,8 @@ def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataF
     """
     if content[:4] == b"PAR1":
         return _parse_parquet(content, limits)
+    if content.startswith(WORKBOOK):
+        raise ValueError('is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"')
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -173,16 +177,22 @@ def _of_rows(rows: Sequence[Any], limits: ReadingLimits | None) -> pd.DataFrame:
 def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
     header = _QUOTED.sub("", text.splitlines()[0])
     separator = max(",;\t|", key=header.count)
+    # The csv module has one limit for the whole process, so it is only ever raised (as in `text_files`).
+    most_chars = len(text) if limits is None else limits.max_cell_chars
+    csv.field_size_limit(max(csv.field_size_limit(), most_chars))
+    reader = csv.reader(StringIO(text), delimiter=separator, strict=True)
     try:
-        rows = list(csv.reader(StringIO(text), delimiter=separator, strict=True))
+        rows = list(reader)
     except csv.Error as error:
-        raise ValueError(f"cannot be read as CSV ({error})") from error
+        raise ValueError(f"line {reader.line_num} cannot be read as CSV ({error})") from error
     names, *rest = [row for row in rows if row]
     _check_size(len(rest), len(names), limits)
-    wrong = [number for number, row in enumerate(rest, start=2) if len(row) != len(names)]
+    wrong = [number for number, row in enumerate(rest, start=1) if len(row) != len(names)]
     if wrong:
         listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
-        raise ValueError(f"rows {listed} do not have the {len(names)} cells of the header; correct them")
+        raise ValueError(
+            f"these rows do not have the {counted(len(names), 'cell')} of the header: {listed}; correct them"
+        )
     names = [name.strip() for name in names]
     _refuse_repeated(names)
     return pd.DataFrame(rest, columns=names, dtype=object)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from arb.core.console import counted
 from arb.core.formats import FORMATS
 from leaderboard.calibration import Calibration, calibrate
 from leaderboard.paired import verdict_agreement
@@ -213,8 +214,8 @@ def _warnings(table: ValidationTable) -> list[str]:
     found = []
     if table.unlabelled and not np.ptp(table.weights) > 0:
         found.append(
-            f"{table.unlabelled:,} rows have no label. Recall, F1, accuracy and kappa are right only if the "
-            "labelled rows were drawn at random; if not, give weights (--weights, --draw)"
+            f"Labels are missing for {counted(table.unlabelled, 'row')}. Recall, F1, accuracy and kappa are "
+            "right only if the labelled rows were drawn at random; if not, give weights (--weights, --draw)"
         )
     if not table.is_grouped:
         found.append(
@@ -224,7 +225,9 @@ def _warnings(table: ValidationTable) -> list[str]:
     for judge in table.judges:
         missing = int((judge.verdicts < 0).sum())
         if missing:
-            found.append(f"{judge.name} has no verdict on {missing:,} rows, which count as no")
+            found.append(
+                f"{judge.name} has no verdict on {counted(missing, 'row')}; a missing verdict counts as no"
+            )
     return found
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final
 import numpy as np
 import pandas as pd
 
+from arb.core.console import counted
 from arb.core.ids import reading_key
 
 MOST_PROBLEMS: Final = 20
@@ -45,10 +46,11 @@ class ColumnUnclear(TableError):
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table, with the name that messages and reports call it."""
+    """A table, with the name that messages call it, and its judge's name in reports if that is another."""
 
     name: str
     frame: pd.DataFrame
+    judge: str = ""
 
 
 @dataclass(frozen=True)
@@ -157,14 +159,16 @@ def _find(
     """Return the columns that an option names, or the one that is found. Raises TableError."""
     names = [str(column) for column in table.frame.columns]
     if named:
-        _require_columns(table, named, option)
-        return list(named)
+        _require_columns(table, {option: named})
+        return list(dict.fromkeys(named))
     is_label = option == "--label"
     by_name = {name.lower(): name for name in reversed(names)}
-    for name in known:
-        column = by_name.get(name)
-        if column is not None and column not in taken and _has_answers(table, column, is_label):
+    usual = [by_name[name] for name in known if name in by_name and by_name[name] not in taken]
+    for column in usual:
+        if _has_answers(table, column, is_label):
             return [column]
+    if usual:  # the caller names the rows that have other values
+        return usual[:1]
     left = [name for name in names if name not in taken and _has_answers(table, name, is_label)]
     if len(left) == 1:
         return left
@@ -184,6 +188,9 @@ def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
 
 def read_one(table: NamedTable, columns: Columns, threshold: float = 0.5) -> ValidationTable:
     """Read labels and verdicts from the columns of one table. Raises TableError."""
+    _require_columns(table, {**_options_of_labels(columns), "--verdict": columns.verdicts})
+    if both := sorted(set(columns.labels) & set(columns.verdicts)):
+        raise TableError(f"{table.name}: {_listed(both)} cannot be both --label and --verdict; change one")
     label_columns = _find(table, columns.labels, LABEL_NAMES, "--label", set(columns.verdicts))
     verdict_columns = _find(table, columns.verdicts, VERDICT_NAMES, "--verdict", set(label_columns))
     problems: list[str] = []
@@ -200,6 +207,7 @@ def read_several(
 ) -> ValidationTable:
     """Read labels from one table and the verdicts of judges from others, joined by id. Raises TableError."""
     problems: list[str] = []
+    _require_columns(labels, _options_of_labels(columns))
     id_columns, *others_ids = _id_columns([labels, *verdicts], columns.ids)
     label_columns = _find(labels, columns.labels, LABEL_NAMES, "--label", set(id_columns))
     ids = _ids(labels, id_columns, problems)
@@ -217,11 +225,12 @@ def read_several(
             answers = _answers(table, column, problems)
             aligned = np.full(len(ids), np.nan)
             aligned[rows[rows >= 0]] = answers[rows >= 0]
-            name = table.name if len(found) == 1 else f"{table.name}: {column}"
+            name = table.judge or table.name
+            name = name if len(found) == 1 else f"{name}: {column}"
             judges.append(_judge_of(name, aligned, threshold))
         without = len(place.keys() - set(own))
         if without:
-            notes.append(f"{table.name} has no row for {without} of {len(ids)} labelled ids")
+            notes.append(f"{table.name} has no row for {without} of {counted(len(ids), 'labelled id')}")
     return _combine(labels, ids, label_columns, tuple(judges), columns, problems, len(unlabelled), notes)
 
 
@@ -230,13 +239,30 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(name if len(name) <= 60 else f"{name[:59]}…" for name in islice(names, 30))
 
 
-def _require_columns(table: NamedTable, named: Sequence[str], option: str) -> None:
-    """Raise TableError if the table lacks a column that the option names."""
-    if absent := [name for name in named if name not in table.frame.columns]:
-        known = _listed(map(str, table.frame.columns))
-        raise TableError(
-            f"{table.name}: has no column {_listed(absent)}; correct {option} (its columns: {known})"
-        )
+def _options_of_labels(columns: Columns) -> dict[str, Sequence[str]]:
+    """Return the columns that the table of labels must have, by the option that names them."""
+    return {
+        "--id": columns.ids,
+        "--label": columns.labels,
+        "--group": [columns.group] if columns.group is not None else [],
+        "--by": columns.by,
+        "--weights": [columns.weights] if columns.weights is not None else [],
+    }
+
+
+def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> None:
+    """Raise TableError if the table lacks columns, which are given by the option that names them."""
+    absent = {
+        option: [name for name in names if name not in table.frame.columns] for option, names in named.items()
+    }
+    known = _listed(map(str, table.frame.columns))
+    problems = [
+        f"{table.name}: has no column {_listed(names)}; correct {option} (its columns: {known})"
+        for option, names in absent.items()
+        if names
+    ]
+    if problems:
+        raise TableError("\n".join(problems))
 
 
 def _key(row: str) -> str:
@@ -248,7 +274,7 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
     """Return the columns that identify a row, of each table. Raises TableError."""
     if named:
         for table in tables:
-            _require_columns(table, named, "--id")
+            _require_columns(table, {"--id": named})
         return [list(named)] * len(tables)
     common = [
         str(name) for name in tables[0].frame.columns if all(name in table.frame.columns for table in tables)
@@ -261,6 +287,8 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
     found = [[name] for name in own if name is not None]
     if len(found) == len(tables):
         return found
+    if usual := [name for name in ranked if name.lower() in ID_NAMES]:  # `_ids` tells which ids are repeated
+        return [usual[:1]] * len(tables)
     names = ", ".join(table.name for table in tables)
     raise ColumnUnclear(
         f"{names}: share no column with one value per row (in common: {_listed(common) or 'none'}); "
@@ -303,13 +331,13 @@ def read_answers(
 
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:
-    _require_columns(table, columns, "--id")
     ids = ["/".join(str(value).strip() for value in row) for row in table.frame[list(columns)].to_numpy()]
     repeated = [each for each, count in Counter(ids).items() if count > 1]
     if repeated:
         problems.append(
-            f"{table.name}: {len(repeated)} ids have several rows, such as {_listed(repeated[:5])}; keep "
-            "one row of each, or add --id for the columns that tell them apart"
+            f"{table.name}, column {', '.join(columns)}: {counted(len(repeated), 'id')} with several rows, "
+            f"such as {_listed(repeated[:5])}; keep one row of each, or add --id for the columns that tell "
+            "them apart"
         )
     return ids
 
@@ -335,13 +363,11 @@ def _combine(
             )
         labels[name] = np.where(np.isnan(answers), -1, answers >= 0.5).astype(np.int8)
     problems += [
-        f"{count} judges are called {name}; rename a file, or put each into its own folder"
+        f"{count} judges are called {name}; name each once, or rename a file"
         for name, count in Counter(judge.name for judge in judges).items()
         if count > 1
     ]
     weights = np.ones(len(ids)) if columns.weights is None else _weights(table, columns.weights, problems)
-    for option, names in (("--group", [columns.group]), ("--by", columns.by)):
-        _require_columns(table, [name for name in names if name is not None], option)
     if problems:
         raise TableError("\n".join(problems))
     has = next(iter(labels.values())) >= 0
@@ -369,7 +395,6 @@ def _combine(
 
 
 def _weights(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
-    _require_columns(table, [column], "--weights")
     numbers = pd.to_numeric(table.frame[column], errors="coerce").to_numpy(dtype=np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:

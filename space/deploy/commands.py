@@ -15,7 +15,7 @@ from arb.core.cli import (
     stop,
     stopped_like_ctrl_c,
 )
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.hub import HubError, Publication, PublishError, hub_of
 from arb.core.lazy import lazy_imports
 
@@ -164,7 +164,7 @@ def _say_plan(deployment: "deployer.Deployment", files: dict[str, Path], list_fi
 
 def _say_done(address: str, done: "deployer.Deployed") -> None:
     files = done.files
-    what = f"{len(files.written)} files written, {len(files.removed)} removed"
+    what = f"{counted(len(files.written), 'file')} written, {len(files.removed)} removed"
     typer.echo(f"{files.repo} at {files.commit}: {what if files.committed else 'up to date; no commit'}")
     typer.echo(address)
     if done.secrets:

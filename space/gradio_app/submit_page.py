@@ -10,10 +10,9 @@ import gradio as gr
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import FileResponse
 
-from arb.core.console import percent
+from arb.core.console import counted, percent
 from arb.core.judge_info import REQUIRED, DeclarationError, declared_fields
 from arb.core.predictions.columns import prediction_columns
-from arb.core.predictions.findings import counted
 from arb.core.suite import Suite
 from arb.core.suites.profile import MODALITIES
 from arb.core.vocabulary import BENCHMARK_TITLES, JUDGE_INPUTS, JUDGE_KINDS, SPLITS

@@ -10,7 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from arb.core.predictions.findings import counted
+from arb.core.console import counted
 from leaderboard.labels.labels import LabelSet
 from leaderboard.score import is_known_version, report_of_version
 from submissions.app import SubmissionsApp

@@ -58,6 +58,13 @@ def test_scores_are_those_of_the_command_from_a_file_and_from_a_frame(tmp_path):
         assert [row["precision_low"], row["precision_high"]] == theirs["precision_ci"]
 
 
+def test_what_is_neither_a_path_nor_a_frame_is_refused_by_its_type():
+    with pytest.raises(TypeError, match="give a path or a DataFrame of predictions, not dict"):
+        arb.score({"a": True}, suite="sample")
+    with pytest.raises(TypeError, match="give a path or a DataFrame, not int"):
+        arb.validate(5)
+
+
 def test_a_difference_of_a_judge_with_itself_is_0_and_with_another_that_of_their_scores():
     all_yes, some = verdicts(len(DEV)), verdicts(len(DEV) // 2)
     same, other = (arb.compare(all_yes, each).iloc[0] for each in (all_yes, some))

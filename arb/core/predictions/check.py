@@ -9,12 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from arb.core.console import counted
 from arb.core.ids import Trajectory, TrajectoryId, reading_key
 from arb.core.predictions.findings import (
     MAX_EXAMPLES,
     UNREAD_ROW_CODES,
     Finding,
-    counted,
     finding,
     finding_in_rows,
     quoted,

@@ -7,6 +7,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Final, Literal
 
+from arb.core.console import counted
+
 Level = Literal["error", "warning"]
 
 MAX_ROWS_NAMED: Final = 1_000
@@ -123,11 +125,6 @@ def row_finding(
     message = f"{about} ({'; '.join(named)}). {advice}"
     numbers = tuple(sorted(rows)[:MAX_ROWS_NAMED])
     return Finding(level, code, message, numbers, len(rows), column, summary=f"{about}. {advice}")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as "1 row" or "1,106 rows"."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:

@@ -14,7 +14,8 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from arb.core.predictions.findings import Finding, counted, finding, quoted
+from arb.core.console import counted
+from arb.core.predictions.findings import Finding, finding, quoted
 from arb.core.predictions.raw import (
     RawTable,
     ReadingLimits,

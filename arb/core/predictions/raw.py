@@ -12,8 +12,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
+from arb.core.console import counted
 from arb.core.predictions.columns import PredictionColumn, column_of, prediction_columns
-from arb.core.predictions.findings import Finding, counted, finding, finding_in_rows, quoted, quoted_names
+from arb.core.predictions.findings import Finding, finding, finding_in_rows, quoted, quoted_names
 from arb.core.suites.targets import Target
 
 

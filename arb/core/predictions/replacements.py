@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from arb.core.predictions.findings import counted, quoted
+from arb.core.console import counted
+from arb.core.predictions.findings import quoted
 
 _SAMPLES: Final = 5
 _MOST_IDS: Final = 5_000

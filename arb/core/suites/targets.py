@@ -488,6 +488,20 @@ def main_target(targets: Sequence[Target]) -> Target:
     return next((target for target in found if target.name == SUCCESS), found[0])
 
 
+def verdict_target(targets: Sequence[Target]) -> Target:
+    """Return the target that a judge's verdict of success answers, which is the main target.
+
+    Raises ValueError if the main target is not a question about runs with two classes.
+    """
+    main = main_target(targets)
+    if not main.is_outcome:
+        raise ValueError(
+            f"this needs a suite whose main target is binary and of level run, but {main.name} is "
+            f"{main.type}, of level {main.level}"
+        )
+    return main
+
+
 def outcome_target(targets: Sequence[Target]) -> Target:
     """Return the outcome by which agents are rated: the main target, or else the first scored outcome.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import typer
 
 from arb.core.cli import JsonOption, next_step, plain_console
+from arb.core.console import counted
 from arb.core.files import atomic_write
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.experiments import choose_from_run, labels_or_problem, variants_of
@@ -113,7 +114,7 @@ def _print_plan(
 ) -> None:
     """Print the plan of all runs together. A call that several runs make is counted once."""
     if not as_json:
-        typer.echo(f"{len(wraps)} runs: {', '.join(wraps)}")
+        typer.echo(f"{counted(len(wraps), 'run')}: {', '.join(wraps)}")
     made = planning.plan_run(config, is_batch=is_batch, wrap=partial(_all_variants, wraps))
     print_plan(made, config.options.max_usd, is_batch=is_batch, as_json=as_json)
 

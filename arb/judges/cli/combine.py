@@ -7,16 +7,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from arb.core.cli import JsonOption, flags, next_step, print_json, read_settings, read_suite, stop
+from arb.core.cli import JsonOption, SuiteOption, flags, next_step, print_json, read_settings, stop
 from arb.core.lazy import lazy_imports
-from arb.judges.cli.options import described
+from arb.core.suites.targets import verdict_target
+from arb.judges.cli.options import described, suite_of_run
 from arb.judges.cli.text import print_template
 from arb.judges.types import OptionsError, is_reward_judge
 
 with lazy_imports():
     import numpy as np
 
-    from arb.core import suite as suites
     from arb.judges import registry
     from arb.judges.ensembles import certificate
     from arb.judges.ensembles import combination as frozen
@@ -42,7 +42,11 @@ class _DevRun:
 
 @described
 def combine(
-    runs: list[str], out: Path, split: Literal["dev", "test"] = "dev", as_json: JsonOption = False
+    runs: list[str],
+    out: Path,
+    split: Literal["dev", "test"] = "dev",
+    suite: SuiteOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Find the pair, majority of three or cascade of judges with the highest F1 on dev.
 
@@ -54,19 +58,22 @@ def combine(
         stop("--split test: a combination that is chosen on test cannot be ranked; use --split dev")
     if out.suffix != ".json":
         stop(f"--out {out}: use a file name that ends in .json")
-    found, suite = read_runs(runs)
+    found = read_runs(runs)
+    runs_suite = suite_of_run(found[0].suite, suite)
     try:
-        labels = label_files.load_labels(suite, "dev", read_settings())
+        labels = label_files.load_labels(runs_suite, "dev", read_settings())
+        table, n_left_out = table_of(found, labels)
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:
         stop(f"choosing a combination needs labels: {problem}", code=1)
-    table, n_left_out = table_of(found, labels)
+    except ValueError as problem:
+        stop(str(problem))
     (chosen, figures), with_reward = choose(found, table)
     assert chosen.rule != "one"  # every candidate has two judges or more
     combination = frozen.FrozenCombination(
         rule=chosen.rule,
         judges=tuple(found[place].part for place in chosen.judges),
         uncertain=chosen.uncertain,
-        suite=suite.name,
+        suite=runs_suite.name,
         chosen_on="dev",
         label_version=labels.version,
         runs=len(table.ids),
@@ -84,12 +91,12 @@ def combine(
     top = max(f1 or 0.0 for each, (_, f1) in zip(found, singles, strict=True) if not each.needs_reward)
     found_on: dict[str, Any] = {"n": len(table.ids), "n_left_out": n_left_out, "singles": singles, "top": top}
     print_template("combine.txt.j2", **found_on, best=figures, with_reward=with_reward, out=out)
-    test = flags(suite=suite.name, split="test", out=f"runs/{out.stem}")
+    test = flags(suite=suite or runs_suite.name, split="test", out=f"runs/{out.stem}")
     next_step("run it on test", "judges", "run", out, *test)
 
 
-def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], suites.Suite]:
-    """Return the runs in folders, and their suite. Raises OptionsError with the problems of all folders."""
+def read_runs(typed: Sequence[str]) -> list[_DevRun]:
+    """Return the runs in folders, on one suite. Raises OptionsError with the problems of all folders."""
     found, problems = [], []
     if not frozen.FEWEST <= len(typed) <= frozen.MOST:
         problems.append(f"name {frozen.FEWEST} to {frozen.MOST} runs, not {len(typed)}")
@@ -109,7 +116,7 @@ def read_runs(typed: Sequence[str]) -> tuple[list[_DevRun], suites.Suite]:
         problems.append("all of these judges need the environment's reward; add one that does not")
     if problems:
         raise OptionsError("\n".join(problems))
-    return found, read_suite(names[0], read_settings())
+    return found
 
 
 def _read_run(text: str) -> _DevRun:
@@ -147,11 +154,13 @@ def _read_run(text: str) -> _DevRun:
 def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tables.ValidationTable, int]:
     """Return the verdicts on trajectories that all judges judged, and the number of those left out.
 
-    Trajectories whose label is unsure are left out too. Raises OptionsError if there are too few tasks.
+    Trajectories whose label is unsure are left out too. Raises OptionsError if there are too few tasks, and
+    ValueError if the suite has no `verdict_target`.
     """
     every = [set(run.verdicts) for run in runs]
     there = certificate.labels_of(labels, dict.fromkeys(set.intersection(*every)))
-    truth = there.primary["success"]
+    target = verdict_target(there.targets).name
+    truth = there.primary[target]
     kept = truth >= 0
     ids = [each.trajectory_id for each in there.trajectories]
     codes, _ = precision.cluster_codes(scoring.task_names(there), len(ids))
@@ -168,7 +177,7 @@ def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tab
         judges.append(tables.JudgeAnswers(_title(run, runs), verdicts, scores if has_scores else None))
     table = tables.ValidationTable(
         ids=tuple(each for each, is_kept in zip(ids, kept, strict=True) if is_kept),
-        labels={"success": truth[kept]},
+        labels={target: truth[kept]},
         judges=tuple(judges),
         groups=np.unique(codes[kept], return_inverse=True)[1],
         is_grouped=True,

@@ -24,15 +24,14 @@ from arb.core.cli import (
     plain_console,
     print_json,
     read_settings,
-    read_suite,
     stop,
 )
 from arb.core.console import interval, percent, text_table
 from arb.core.files import atomic_write
 from arb.core.formats import FORMATS
 from arb.core.lazy import lazy_imports
-from arb.core.suites.targets import default_targets
-from arb.judges.cli.options import RunOptions, described, typed, with_run_options
+from arb.core.suites.targets import Target, verdict_target
+from arb.judges.cli.options import RunOptions, described, suite_of_run, typed, with_run_options
 from arb.judges.cli.run import run_all
 from arb.judges.cli.text import print_template
 from arb.judges.types import AnyJudge, Judge, OptionsError, models_of
@@ -89,6 +88,10 @@ def ablate(
     """
     model = options.model or PAPERS_MODEL
     labels, suite = labels_or_problem(options)
+    try:
+        main = verdict_target(suite.targets).name
+    except ValueError as problem:
+        raise OptionsError(str(problem)) from None
     runs = {}
     for family, _, _ in VARIANTS:
         runs[family] = (run_config.build_config(replace(options, judge=family, model=model)), None)
@@ -100,12 +103,18 @@ def ablate(
         variants.append({"judge": family, "tree": tree, "screenshot": screenshot, "report": scores})
     if not _write_report(out, {"model": model, "variants": variants}, as_json):
         is_papers = (model, suite.name) == (PAPERS_MODEL, suites.OFFICIAL)
-        plain_console().print(ablation_table(variants, _printed() if is_papers else {}))
-        best = max(variants, key=lambda each: each["report"]["labels"]["success"]["overall"]["f1"] or 0.0)
+        plain_console().print(ablation_table(variants, suite.targets, _printed() if is_papers else {}))
+        best = max(variants, key=lambda each: _f1_of(each, main))
         chosen = {"judge": best["judge"], "model": model, "split": "test", "limit": None, "ids": None}
         chosen |= {"out": f"runs/{best['judge']}"}
         next_step("run the best variant by F1 on test", "judges", "run", *typed(options, **chosen))
     raise typer.Exit(int(has_errors))
+
+
+def _f1_of(variant: Variant, target: str) -> float:
+    """Return the F1 of a variant, or 0 if it is undefined or the variant gave no verdict."""
+    found = variant["report"]["labels"][target]
+    return (found and found["overall"]["f1"]) or 0.0
 
 
 def labels_or_problem(options: RunOptions) -> tuple[label_files.LabelSet, suites.Suite]:
@@ -128,8 +137,8 @@ def _printed() -> Printed:
     }
 
 
-def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
-    """Return a table of precision, recall and F1 per label, in percent with 95 % intervals.
+def ablation_table(variants: Sequence[Variant], targets: Sequence[Target], printed: Printed) -> Table:
+    """Return a table of precision, recall and F1 per binary target, in percent with 95 % intervals.
 
     ``printed`` adds columns with the paper's figures. Leave it empty if the paper did not use the model.
     """
@@ -137,21 +146,21 @@ def ablation_table(variants: Sequence[Variant], printed: Printed) -> Table:
     headings = [each for figure in ("precision", "recall", "F1") for each in (figure, *more)]
     table = text_table("tree", "screenshot", "label", figures=headings, title_justify="left")
     for variant in variants:
-        for label, found in variant["report"]["labels"].items():
-            if found is not None:
-                table.add_row(*_row(variant, label, found["overall"], printed))
+        for target in targets:
+            found = variant["report"]["labels"].get(target.name)
+            if found is not None and target.type == "binary":
+                table.add_row(*_row(variant, target, found["overall"], printed))
         table.add_section()
     return table
 
 
-def _row(variant: Variant, label: str, cell: Mapping[str, Any], printed: Printed) -> list[str]:
+def _row(variant: Variant, target: Target, cell: Mapping[str, Any], printed: Printed) -> list[str]:
     seen = ["yes" if variant[name] else "no" for name in ("tree", "screenshot")]
-    titles = {target.name: target.title for target in default_targets()}
-    row = [*seen, titles.get(label, label)]
+    row = [*seen, target.title]
     for place, figure in enumerate(FIGURES):
         row += [percent(cell[figure]), interval(cell[f"{figure}_ci"])]
         if printed:
-            row.append(percent(printed[seen[0], seen[1], label][place]))
+            row.append(percent(printed[seen[0], seen[1], target.name][place]))
     return row
 
 
@@ -261,10 +270,10 @@ def threshold(
         return
     print_template("threshold.txt.j2", found=found, out=out, fewest=calibration.FEWEST_SCORES)
     purpose = "use it on test, with the other options of the run"
-    next_step(purpose, "judges", "run", *_test_run(found, run, out))
+    next_step(purpose, "judges", "run", *_test_run(found, run, out, suite))
 
 
-def _test_run(found: thresholds.Threshold, run: Path, threshold: Path) -> list[str]:
+def _test_run(found: thresholds.Threshold, run: Path, threshold: Path, suite: str | None) -> list[str]:
     """Return the arguments of `judges run` that use a threshold on test, for the user to complete."""
     known = found.configuration
     name, voted = found.judge, {}
@@ -273,7 +282,13 @@ def _test_run(found: thresholds.Threshold, run: Path, threshold: Path) -> list[s
         name = name.removesuffix(voting.samples_suffix(known["samples"], known["vote"]))
     judge = [name if any(name in entry.names for entry in registry.entries()) else "JUDGE"]
     models = [f"{role}={model['model']}" for role, model in known["models"].items()]
-    chosen = {"suite": found.suite, "split": "test", "cascade": known["cascade"], "model_of": models, **voted}
+    chosen = {
+        "suite": suite or found.suite,
+        "split": "test",
+        "cascade": known["cascade"],
+        "model_of": models,
+        **voted,
+    }
     files = {"threshold": threshold, "out": run.with_name(f"{run.name}-test")}
     return [*([] if known["cascade"] else judge), *flags(**chosen, **files)]
 
@@ -290,10 +305,7 @@ def choose_from_run(
         raise OptionsError(f"{folder}: is a run on {configuration['split']}; name a run on dev")
     if configuration.get("threshold") is not None:
         raise OptionsError(f"{folder}: was run with --threshold; name a run without it")
-    settings = read_settings()
-    suite = read_suite(suite_name or configuration["suite"], settings)
-    if suite.name != configuration["suite"]:
-        raise OptionsError(f"{folder}: is a run on the suite {configuration['suite']}; leave out --suite")
+    settings, suite = read_settings(), suite_of_run(configuration["suite"], suite_name)
     records = list(run_folder.read_judgments(folder))
     scores = certificate.scores_of(records)
     if all(score is None for score, _ in scores.values()):
@@ -306,7 +318,7 @@ def choose_from_run(
     choice = threshold_selection.recommend_threshold(
         np.array(counted, dtype=np.float64),
         np.array(plain, dtype=np.int8),
-        labels.primary["success"],
+        labels.primary[verdict_target(labels.targets).name],
         scoring.task_names(labels),
         aim,
     )

@@ -20,7 +20,7 @@ from arb.core.cli import (
     read_suite,
     stop,
 )
-from arb.core.console import printable
+from arb.core.console import counted, printable
 from arb.core.lazy import lazy_imports
 from arb.judges.cli.options import described, user_errors
 from arb.judges.cli.text import fill_in
@@ -134,7 +134,7 @@ def reparse(
     if as_json:
         print_json({"predictions": str(out), "judgments": n, "states": dict(states), "notes": notes})
         return
-    typer.echo(f"{n:,} judgments: {', '.join(f'{k:,} {name}' for name, k in states.most_common())}")
+    typer.echo(f"{counted(n, 'judgment')}: {', '.join(f'{k:,} {name}' for name, k in states.most_common())}")
     for line in notes:
         typer.echo(line)
     typer.echo(f"wrote {out}")
@@ -160,10 +160,19 @@ def _of_run(
             changed += _verdict(read) != _verdict(record)
             judgments.append(read)
     has_steps = any("steps" in read["answer"] for read in judgments)
-    _refuse({"--suite": suite_name if not has_steps else None}, "a run without answers about steps")
-    suite = read_suite(suite_name or configuration["suite"], read_settings()) if has_steps else None
+    suite = None
+    try:
+        suite = suites.load_suite(suite_name or configuration["suite"])
+    except suites.SuiteError as problem:
+        if has_steps or suite_name is not None:
+            stop(str(problem))
     rows = list(records.prediction_rows(judgments, suite, has_steps=has_steps))
     notes = [f"{changed:,} of them have a different verdict or state than before"]
+    if suite is None:
+        notes.append(
+            f"there is no suite {configuration['suite']!r}, so verdicts are in the column success; if it "
+            "asks something else, name its folder with --suite"
+        )
     if unanswered:
         notes.append(
             f"{unanswered:,} now need a call to the strong judge that was never made, so they have the state "
@@ -220,12 +229,13 @@ def _of_released(
     rows = [{"trajectory_id": each, "success": None, "state": "error", **found.get(each, {})} for each in ids]
     notes = []
     if absent:
-        notes.append(f"{absent:,} trajectories have no judgment and get the state error")
+        notes.append(f"without a judgment: {counted(absent, 'trajectory')}, written with the state error")
     if others := len(found) - len(ids) + absent:
-        notes.append(f"{others:,} judgments belong to the other split and are left out")
+        notes.append(f"left out: {counted(others, 'judgment')} of the other split")
     if unknown:
         notes.append(
-            f"{len(unknown):,} judgments belong to no trajectory of {suite.name}: {', '.join(unknown[:5])}"
+            f"left out: {counted(len(unknown), 'judgment')} of no trajectory of {suite.name}: "
+            f"{', '.join(unknown[:5])}"
         )
     return rows, notes
 
@@ -255,10 +265,12 @@ def export(
     done = exporting.export_released_layout(run, out, judge_folder)
     if as_json:
         print_json({"folder": str(out), **asdict(done)})
-    typer.echo(f"wrote {done.files:,} judgments as {done.judge}, {done.errors:,} of them errors", err=True)
+    typer.echo(
+        f"wrote {counted(done.files, 'judgment')} as {done.judge}, {done.errors:,} of them errors", err=True
+    )
     if done.left_out:
         stop(
-            f"{len(done.left_out):,} judgments were left out, because no single reply contains the verdict: "
-            f"{', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
+            f"left out: {counted(len(done.left_out), 'judgment')}, because no single reply contains the "
+            f"verdict: {', '.join(done.left_out[:5])}{' …' if len(done.left_out) > 5 else ''}",
             code=1,
         )

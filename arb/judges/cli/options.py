@@ -230,6 +230,21 @@ def with_built_source(options: Options) -> Options:
     )
 
 
+def suite_of_run(name: str, typed: str | None) -> suites.Suite:
+    """Return the suite of a run, which ``--suite`` names if it is a folder.
+
+    Raises OptionsError if ``--suite`` names another suite, or if it is needed.
+    """
+    try:
+        suite = suites.load_suite(typed or name)
+    except suites.SuiteError as problem:
+        advice = "" if typed else f"; if {name} is a suite of your own, name its folder with --suite"
+        raise OptionsError(f"{problem}{advice}") from None
+    if suite.name != name:
+        raise OptionsError(f"--suite {typed}: the run is on the suite {name}; name that suite")
+    return suite
+
+
 def typed(options: RunOptions, **other: Any) -> list[str]:
     """Return command-line arguments that repeat these options, for the next command to suggest to the user.
 

@@ -41,7 +41,7 @@ def plan(
     config = run_config.build_config(options, will_run=False)
     made = planning.plan_run(config, tokenizer, seconds_per_call, is_batch=batch, pilot=pilot)
     print_plan(made, options.max_usd, is_batch=batch, as_json=as_json)
-    if not as_json:
+    if not as_json and len(made.problems) < made.trajectories:
         judge = re.sub(r"[^a-z0-9]+", "-", (options.judge or options.cascade or "").casefold()).strip("-")
         chosen = typed(options, out=f"runs/{judge}", batch=batch)
         next_step("run it", "judges", "run", *chosen)

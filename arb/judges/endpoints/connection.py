@@ -106,11 +106,12 @@ def classify(problem: BaseException) -> CallFailed:
             "transient", "no reply in time", maybe_paid=was_sent, is_slow=True, is_unreachable=not was_sent
         )
     if isinstance(problem, aiohttp.ClientError) and not isinstance(problem, aiohttp.InvalidURL):
-        reason = str(problem) or type(problem).__name__
+        reason = f"no connection: {str(problem) or type(problem).__name__}"
         if isinstance(problem, aiohttp.ClientConnectorError):  # its text has details of sockets
             number, text = problem.os_error.errno or 0, problem.os_error.strerror
-            reason = f"{problem.host}:{problem.port}: {os.strerror(number) if number > 0 else text}"
-        return CallFailed(
-            "transient", f"no connection: {reason}", maybe_paid=was_sent, is_unreachable=not was_sent
-        )
+            text = os.strerror(number) if number > 0 else text
+            reason = f"no connection: {problem.host}:{problem.port}: {text}"
+        elif isinstance(problem, aiohttp.ClientPayloadError):  # its text has an object of the library
+            reason = "the connection was lost before the reply was complete"
+        return CallFailed("transient", reason, maybe_paid=was_sent, is_unreachable=not was_sent)
     return CallFailed("final", f"{type(problem).__name__}: {problem}")

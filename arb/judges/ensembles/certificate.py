@@ -19,7 +19,7 @@ import numpy as np
 from arb.core.formats import FORMATS
 from arb.core.predictions.cells import target_code
 from arb.core.predictions.table import Predictions
-from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored
+from arb.core.suites.targets import NO_ANSWER, Target, main_target, scored, verdict_target
 from arb.core.vocabulary import STATES
 from arb.judges.contract import open_session
 from arb.judges.ensembles.probes import PROBES, Probe, report_probe, share_of
@@ -249,10 +249,14 @@ def _calibration(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[st
     scores = {name: own for name, (own, _) in scores_of(records).items()}
     if all(score is None for score in scores.values()):
         return "no answer has a score: use --logprobs or --samples, or return a score from the judge"
+    try:
+        target = verdict_target(labels.targets).name
+    except ValueError as problem:
+        return str(problem)
     there = labels_of(labels, scores)
     column = np.array([scores[t.trajectory_id] for t in there.trajectories], dtype=np.float64)
     tasks, _ = cluster_codes(task_names(there), len(column))
-    found = calibrate(column, there.primary[main_target(there.targets).name], tasks)
+    found = calibrate(column, there.primary[target], tasks)
     if found is None:
         return f"fewer than {FEWEST_SCORES} labelled trajectories have a score"
     return asdict(found)

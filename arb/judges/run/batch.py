@@ -14,6 +14,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from arb.core import console
 from arb.judges.endpoints.batch_client import BatchClient
 from arb.judges.endpoints.openai_compatible import request_body
 from arb.judges.endpoints.providers import EndpointAccess, omitted_params, resolve_access
@@ -204,7 +205,7 @@ class _BatchRounds:
             state = await client.create_batch(file_id, entry.mark)
             entry.id, entry.status, entry.handed_in_at = state.id, "waiting", utc_now()
             log.save()
-            self.collector.progress.say(f"{state.id}: {len(entry.keys):,} calls submitted")
+            self.collector.progress.say(f"{state.id}: {console.counted(len(entry.keys), 'call')} submitted")
 
     def _ended(self, writer: ResultWriter) -> RunEnd:
         """Return how the run ended if all calls were submitted."""
@@ -239,9 +240,9 @@ class _BatchRounds:
         """Return the end of a message: the batches that are still open, or that all results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
-        calls = sum(len(entry.keys) for entry in left)
+        calls = console.counted(sum(len(entry.keys) for entry in left), "call")
         ids = ", ".join(entry.id or "being submitted" for entry in left)
-        return f"; {calls:,} calls are in batches ({ids}); run the same command again to collect them"
+        return f"; in batches ({ids}): {calls}; run the same command again to collect them"
 
 
 @contextlib.asynccontextmanager

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 import msgspec
 from pydantic import BaseModel, Field, PrivateAttr
 
+from arb.core.console import counted
 from arb.core.files import atomic_write
 from arb.judges.endpoints.batch_client import BatchClient, BatchState
 from arb.judges.endpoints.openai_compatible import parse_reply
@@ -344,4 +345,4 @@ class BatchCollector:
         self._reported = now
         by_status = Counter(state.status for state in states)
         summary = ", ".join(f"{number} {status}" for status, number in sorted(by_status.items()))
-        self.progress.say(f"batches: {summary}; {done:,} of {total:,} calls done, {failed:,} failed")
+        self.progress.say(f"batches: {summary}; {done:,} of {counted(total, 'call')} done, {failed:,} failed")

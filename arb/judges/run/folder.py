@@ -142,7 +142,7 @@ class RunFolder:
             with atomic_writer(self.folder / JUDGMENTS) as file:
                 file.writelines(map(self._line, order))
             rows = prediction_rows(self.records(order), suite, has_steps=self._has_steps)
-            targets = suite.targets if suite is not None and self._has_steps else ()
+            targets = suite.targets if suite is not None else ()
             write_predictions(self.folder / PREDICTIONS, rows, targets)
 
     def check_prompts(

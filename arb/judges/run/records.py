@@ -136,24 +136,25 @@ def prediction_rows(
     There is a row for every step that the suite asks about, also without an answer, so that the file is
     complete. Answers about other steps or targets are only in judgments.jsonl. The verdict is written into
     the suite's main target if that is not ``success`` but asks about whole runs with two classes. If no
-    target asks about whole runs, the row of the first step has the run's cost and other facts.
+    target asks about whole runs, the row of the first step has the run's cost and other facts. Without a
+    suite, the targets are AgentRewardBench's.
     """
-    if suite is None or not has_steps:
+    if suite is None:
         yield from map(prediction_row, records)
         return
     columns, main = prediction_columns(suite.targets), suite.main_target
-    asks_runs = any(target.level == "run" for target in suite.targets)
+    asks_runs = not has_steps or any(target.level == "run" for target in suite.targets)
     asked = [target.name for target in suite.targets if target.level == "step"]
     for record in records:
         row = {name: value for name, value in prediction_row(record).items() if name in columns}
-        success = record["answer"].get(SUCCESS)
-        if success is not None and SUCCESS not in columns and (main.level, main.type) == ("run", "binary"):
-            row[main.name] = next(value for value in main.values if main.code(value) == success)
+        if SUCCESS not in columns and main.level == "run":
+            success = record["answer"].get(SUCCESS)
+            row[main.name] = main.value_of(int(success)) if main.is_outcome and success is not None else None
         if asks_runs:
             yield row
             row = {"trajectory_id": record["trajectory_id"]}
         answers = record["answer"].get("steps", {})
-        for step in suite.asked_in(record["trajectory_id"])[0]:
+        for step in suite.asked_in(record["trajectory_id"])[0] if has_steps else ():
             found = answers.get(step, {})
             yield row | {"step": step} | {name: found.get(name) for name in asked}
             row = {"trajectory_id": record["trajectory_id"]}

@@ -1,5 +1,6 @@
 """Tests of how the help of a command lists its options."""
 
+import re
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Annotated
@@ -78,3 +79,11 @@ def test_every_option_of_a_command_with_many_has_a_heading(name):
         if len(options) > UNGROUPED:
             plain = [each.name for each in options if not (each.required or each.rich_help_panel)]
             assert not plain, f"{words}: give {', '.join(plain)} a rich_help_panel"
+
+
+def test_a_wrong_value_is_reported_without_the_words_of_libraries(tmp_path):
+    """Typer would say "Value error, 'tst' is …" and "dir 'nowhere' does not exist"."""
+    done = CliRunner().invoke(APPS["judges"], ["plan", "aer-c", "--split", "tst"])
+    assert "Invalid value for '--split': 'tst' is not one of 'dev', 'test'." in done.output
+    done = CliRunner().invoke(APPS["judges"], ["show", str(tmp_path / "nowhere"), "a"])
+    assert re.search(r"folder '\S+nowhere' does not exist", done.output)

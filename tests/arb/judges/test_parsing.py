@@ -151,3 +151,10 @@ def test_whatever_an_endpoint_sends_there_is_an_answer_with_a_sound_score(text, 
             found = parse_answer(Reply(said, state=state, logprobs=logprobs), form)
             assert found.state in STATES
             assert found.score is None or 0 <= found.score <= 1
+
+
+def test_a_form_of_replies_that_does_not_exist_is_refused_with_the_known_ones():
+    with pytest.raises(
+        ValueError, match="there is no form 'stauts' of replies; use one of tags, status, rating"
+    ):
+        parse_answer(Reply("Status: success"), "stauts")

@@ -42,6 +42,16 @@ def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
     assert judged(find_judge("some_judges_of_mine:YES"), None).answer == Answer("ok", success=True)
 
 
+OWN = """from arb.judges.types import Wants
+class J:
+    name = inputs = source = prompts_hash = "J"
+    calls = '1'
+    wants = Wants()
+    models = {models}
+    def ask(self, view): ...
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "attribute", "message"),
     [
@@ -50,6 +60,15 @@ def test_a_judge_may_be_an_instance_in_a_module(monkeypatch, tmp_path):
         ("raise SystemError('no')", "x", r"cannot be loaded \(SystemError: no"),
         ("class J:\n    def __init__(self, model): ...", "J", "without arguments"),
         ("class J:\n    name = 'J'\n    def ask(self, view): ...", "J", "lacks inputs, calls, source, wants"),
+        (OWN.format(models="None"), "J", "J: models is not a dict such as"),
+        (OWN.format(models="'gpt-4o'"), "J", "J: models is not a dict such as"),
+        (OWN.format(models="{'judge': None}"), "J", "J: models is not a dict such as"),
+        (
+            OWN.format(models="{}").replace("calls = '1'", "calls = 1").replace("Wants()", "Wants('lst')"),
+            "J",
+            "J: calls is not a string; wants: use one of none, last, all for axtrees and screenshots",
+        ),
+        (OWN.format(models="{}").replace("Wants()", "'last'"), "J", "J: wants is not a Wants, such as"),
     ],
 )
 def test_the_message_says_what_is_wrong_with_a_custom_judge(tmp_path, content, attribute, message):

@@ -1,6 +1,7 @@
 """Tables with any columns and spellings, and messages that name file, row and column."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -97,7 +98,7 @@ def test_all_problems_are_named_at_once_with_file_row_and_column():
     assert "runs.csv, column verdict: row 1 has 'maybe'; row 3 has '2'" in message
     assert "runs.csv, column label: row 2 is a score; a label is yes or no" in message
     assert "runs.csv, column weight: rows 2, 3 need a weight above 0" in message
-    assert "1 ids have several rows, such as a" in message
+    assert "column id: 1 id with several rows, such as a" in message
 
 
 def test_columns_that_could_be_meant_are_named():
@@ -109,7 +110,7 @@ def test_columns_that_could_be_meant_are_named():
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"a,b\n1\n", "rows 2 do not have the 2 cells"),
+        (b"a,b\n1\n", "these rows do not have the 2 cells of the header: 1"),
         (b"a,a\n1,0\n", "several columns called a"),
         (b"{\n", "line 1 is not JSON"),
         (b"[" * 100_000, "is not a JSON array"),
@@ -178,3 +179,49 @@ def test_annotations_are_a_table_of_labels_in_which_the_first_of_a_run_counts():
 
 def test_a_header_with_separators_in_quotes_is_read_by_the_others():
     assert parse_table(b'"a;b;c;d",label\n1,yes\n').columns.tolist() == ["a;b;c;d", "label"]
+
+
+def problem(read, *arguments):
+    with pytest.raises(ValueError) as caught:
+        read(*arguments)
+    return str(caught.value)
+
+
+def test_a_column_with_a_usual_name_and_other_words_is_reported_instead_of_another_column():
+    found = table("run;label;verdict;score\na;ja;yes;0.1\nb;nein;no;0.9\n")
+    said = problem(read_one, found, Columns())
+    assert said.startswith("t.csv, column label: row 1 has 'ja'; row 2 has 'nein'. Write yes or no")
+
+
+def test_repeated_ids_are_named_with_their_file_although_the_judge_has_another_name():
+    labels, verdicts = table("id,label\na,1\nb,0\n"), table("id,verdict\na,1\nb,0\nb,1\n", "v.csv")
+    said = problem(read_several, labels, [replace(verdicts, judge="GPT")], Columns())
+    assert said.startswith("v.csv, column id: 1 id with several rows, such as b; keep one row of each")
+
+
+def test_all_columns_that_do_not_exist_are_named_at_once():
+    columns = Columns(("i",), ("l",), ("v",), "g", ("b",), "w")
+    said = problem(read_one, table("id,human,judge\na,1,0\n"), columns)
+    options = [line.partition("; correct ")[2].partition(" ")[0] for line in said.splitlines()]
+    assert options == ["--id", "--label", "--group", "--by", "--weights", "--verdict"]
+
+
+def test_a_column_cannot_be_label_and_verdict_and_a_verdict_named_twice_counts_once():
+    found = table("id,human,judge\na,1,0\n")
+    said = problem(read_one, found, Columns((), ("human",), ("human", "judge")))
+    assert said == "t.csv: human cannot be both --label and --verdict; change one"
+    read = read_one(found, Columns((), ("human",), ("judge", "judge")))
+    assert [judge.name for judge in read.judges] == ["judge"]
+
+
+def test_cells_may_be_long_but_rows_have_to_fit_the_header_and_quotes_have_to_close():
+    long = table(f"id,label,verdict,why\na,1,0,{'x' * 300_000}\n")
+    assert read_one(long, Columns()).truth.tolist() == [1]
+    assert problem(table, "a,b\n1\n2,3\n4,5,6\n") == (
+        "these rows do not have the 2 cells of the header: 1, 3; correct them"
+    )
+    assert problem(table, 'a,b\n1,2\n"3,4\n').startswith("line 3 cannot be read as CSV (")
+
+
+def test_an_excel_workbook_is_refused_with_how_to_save_it():
+    assert "is an Excel workbook; in Excel, use" in problem(parse_table, b"PK\x03\x04" + b"x" * 40)

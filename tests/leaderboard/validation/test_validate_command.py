@@ -108,7 +108,7 @@ def test_runs_without_a_label_make_recall_and_kappa_doubtful_unless_weights_say_
         "id,verdict\n" + "".join(f"r{n},{'yes' if n < 10 else 'no'}\n" for n in range(100))
     )
     plain = validate("--labels", "labels.csv", "--verdicts", "judge.csv")
-    assert "80 rows have no label" in plain.stderr
+    assert "Labels are missing for 80 rows" in plain.stderr
     done = validate("--labels", "labels.csv", "--verdicts", "judge.csv", "--weights", "weight", "--json")
     found = json.loads(done.stdout)
     (judge,) = found["judges"]

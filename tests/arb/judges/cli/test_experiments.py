@@ -4,6 +4,7 @@ import io
 
 from rich.console import Console
 
+from arb.core.suites.targets import default_targets
 from arb.judges.cli.experiments import VARIANTS, _printed, ablation_table
 from arb.judges.registry import find_judge
 
@@ -17,7 +18,7 @@ REPORT = {"labels": {"success": {"overall": CELL}, "side_effect": {"overall": CE
 def printed_table(published):
     text = io.StringIO()
     variants = [{"tree": tree, "screenshot": shot, "report": REPORT} for _, tree, shot in VARIANTS]
-    Console(file=text, width=140).print(ablation_table(variants, published))
+    Console(file=text, width=140).print(ablation_table(variants, default_targets(), published))
     return text.getvalue()
 
 

@@ -1,6 +1,7 @@
 """Running judges from the command line: what comes out, going on, and what is refused."""
 
 import json
+import re
 
 import pytest
 
@@ -10,7 +11,9 @@ from arb.judges.run.folder import RunFolder
 from arb.judges.run.progress import RunEnd
 from arb.judges.run.runner import Outcome
 from arb.judges.types import Answer
+from tests.support import judge_runs
 from tests.support.judge_runs import invoke, predictions
+from tests.support.llm_server.server import LLMServer
 
 YES = "always-successful"
 
@@ -49,6 +52,12 @@ def test_run_json_says_what_the_run_is_made_of_and_what_came_out(tmp_path):
     assert (said["totals"]["calls"], said["totals"]["cost_usd"]) == (0, 0)
     assert [session["ended"] for session in said["sessions"]] == ["finished"]
     assert str(tmp_path) not in (tmp_path / "run.json").read_text()
+
+
+def test_one_call_for_one_trajectory_is_told_in_the_singular(tmp_path):
+    with LLMServer() as server:
+        done = judge_runs.run(server.base_url, tmp_path, "--limit", 1, "--price", "m=1,1")
+    assert "1 of 1 trajectory judged: 1 ok" in done.output and re.search(r"for 1 call$", done.output, re.M)
 
 
 def test_the_same_command_goes_on_and_a_larger_selection_adds_to_the_folder(tmp_path):

@@ -177,7 +177,7 @@ def test_files_that_give_no_run_are_named_each_time(invoke, text_runs, tmp_path)
     for command in (("plan",), ("plan",)):
         told = invoke(*command, "always-successful", "--source", text_runs)
         assert told.exit_code == 0, told.output
-        assert "1 files without a usable run are left out:\n  run-1.json: KeyError" in told.stderr
+        assert "left out: 1 file without a usable run:\n  run-1.json: KeyError" in told.stderr
 
 
 def test_ctrl_c_while_the_source_is_read_ends_the_command_in_words(invoke, text_runs, monkeypatch):

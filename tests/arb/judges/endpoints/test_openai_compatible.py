@@ -286,6 +286,12 @@ def test_what_an_answer_says_of_limits_comes_with_the_reply_and_with_the_refusal
     assert refused.retry_after_s == pytest.approx(60, abs=1)
 
 
+def test_a_reply_that_breaks_off_is_told_without_the_objects_of_the_http_library():
+    with LLMServer(faults=FaultPlan({"cut_body": 1.0})) as server:
+        failure = failure_of(server)
+    assert failure.message == "the connection was lost before the reply was complete"
+
+
 def test_faults_that_are_replies_are_replies():
     with LLMServer(lambda request: "Status: success") as server:
         server.chat.faults = FaultPlan({"length": 1.0})

@@ -20,7 +20,7 @@ LIMIT = 6
 JUDGES = [entry.judge.name for entry in entries() if getattr(entry.judge, "models", None)]
 TO_THE_CENT = 0.005
 PAID = re.compile(
-    r"^paid: \$([\d.]+) for ([\d,]+) calls(?:, of which \$([\d.]+) for ([\d,]+) in this session)?$", re.M
+    r"^paid: \$([\d.]+) for ([\d,]+) calls?(?:, of which \$([\d.]+) for ([\d,]+) in this session)?$", re.M
 )
 PER_JUDGMENT = re.compile(r"^per judgment: \$([\d.]+), ([\d.]+) repl(?:y|ies)", re.M)
 

@@ -192,6 +192,7 @@ def test_plan_says_which_trajectories_a_mistake_will_end(tmp_path):
     command = ["plan", judge, "--split", "dev", "--suite", "sample", "--limit", "2"]
     said = CliRunner().invoke(app, [*command, "--base-url", "http://127.0.0.1:9/v1"])
     assert said.exit_code == 0 and "2 trajectories will end in the state `error`" in said.output
+    assert "Next, run it" not in said.output
 
 
 def test_a_reward_judge_is_checked_too(tmp_path):

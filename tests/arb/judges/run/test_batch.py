@@ -168,7 +168,7 @@ def test_ctrl_c_leaves_the_batches_and_the_same_command_collects_them_another_da
         said = first.communicate(timeout=300)[1]
         assert first.returncode == 130, said
         assert "batch_1: 6 calls submitted" in said
-        assert "6 calls are in batches (batch_1); run the same command again to collect them" in said
+        assert "in batches (batch_1): 6 calls; run the same command again to collect them" in said
         assert predictions(tmp_path) == []
         server.batches.advance("batch_1")
         second = subprocess.run(

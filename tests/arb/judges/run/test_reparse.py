@@ -193,7 +193,7 @@ def test_released_judgments_become_a_prediction_file(server, tmp_path):
         assert (row["state"], row["success"]) == (there["state"], there["success"])
         assert row.get("side_effect") == there.get("side_effect")
     assert absent > 0
-    assert f"{absent:,} trajectories have no judgment" in done.output
+    assert f"without a judgment: {absent:,} trajectories" in done.output
     checked = invoke(*command, "--judge", "aer", "--out", tmp_path / "none.jsonl")
     assert checked.exit_code == 2
     assert "with --judge: simplified-axtree-m-1-own-wording" in checked.output
