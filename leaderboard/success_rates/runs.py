@@ -310,7 +310,7 @@ def read_draw(
     if problems[0]["type"] == "json_invalid":
         problem = "is not JSON"
     elif problems[0]["loc"] in ((), ("format",)):
-        problem = "is not the record of a draw, or a newer version wrote it and this program has to be upgraded"
+        problem = "is not the record of a draw, or a newer version wrote it: then upgrade this program"
     else:
         fields = (f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in problems[:10])
         problem = f"cannot be read as the record of a draw ({'; '.join(fields)})"
