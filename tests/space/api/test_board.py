@@ -70,6 +70,7 @@ def rows_in_pages(client, limit: int, cursor: str = "", between=lambda: None) ->
         found = client.get("/api/board", params={"cursor": cursor, "limit": limit}).json()
         assert len(found["rows"]) <= limit
         ids += [row["id"] for row in found["rows"]]
+        assert found["format"] == 1
         cursor = found["next"]
         between()
     return ids

@@ -45,6 +45,12 @@ def test_a_good_file_is_checked_and_nothing_is_recorded(client, service):
     assert all(row.provenance != "scored" for row in service.records.board().rows)
 
 
+def test_what_is_sent_and_what_is_answered_name_their_formats(client, service):
+    assert client.get("/openapi.json").text.count("A prediction file of format 1 or older") == 2
+    found = post(client, "/api/submissions", verdicts(service.suite), DECLARED).json()
+    assert (found["format"], found["report"]["format"]) == (1, 1)
+
+
 def test_a_dev_file_is_checked_against_dev(client, service):
     content = verdicts(service.suite, "dev")
     assert post(client, "/api/check?split=dev", content).json()["acceptable"] is True
