@@ -8,8 +8,7 @@ from arb.core.cli import JsonOption, print_json, read_settings, stop
 from arb.core.lazy import lazy_imports
 
 with lazy_imports():
-    from arb.core import judge_info
-    from arb.core.predictions import findings
+    from arb.core import console, judge_info
     from space.auth import access_tokens
     from submissions.records import database
 
@@ -34,7 +33,7 @@ def token(
     found: dict[str, str | int] = {"account": name}
     if revoke:
         found["revoked"] = number = tokens.revoke(name)
-        line = f"Revoked {findings.counted(number, 'token')} of {name}."
+        line = f"Revoked {console.counted(number, 'token')} of {name}."
     else:
         found["token"] = line = tokens.make(name)
     if as_json:

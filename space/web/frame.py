@@ -27,8 +27,7 @@ from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from arb.core.cache import ByteCache
-from arb.core.console import NOT_DEFINED, interval, percent
-from arb.core.predictions.findings import counted
+from arb.core.console import NOT_DEFINED, counted, interval, percent
 from arb.core.suites.profile import SuiteProfile
 from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
