@@ -104,7 +104,7 @@ class GeneratedOracle:
         cells = dict(zip(self._rows, (figures(*counts) for counts in by_benchmark), strict=True))
         overall = figures(*by_benchmark.sum(axis=0))
         return {
-            "suite": "generated", "split": "test", "label_version": "generated-1", "policy": "strict",
+            "format": 1, "suite": "generated", "split": "test", "label_version": "generated-1", "policy": "strict",
             "coverage": float((success >= 0).mean()),
             "labels": {
                 "success": {"overall": overall, "by_benchmark": cells, "by_agent": {}},

@@ -178,7 +178,7 @@ def test_a_record_of_a_newer_draw_is_refused_with_what_to_do(run, tmp_path):
     (tmp_path / "draw.json").write_text('{"format": "draw-3", "groups": []}')
     done = run("estimate", "--verdicts", "right.jsonl", "--labels", "right.jsonl", "--draw", "draw.json")
     assert done.exit_code == 1
-    assert "upgrade the program if a newer version wrote it" in " ".join(done.stderr.split())
+    assert "or a newer version wrote it: then upgrade this program" in " ".join(done.stderr.split())
 
 
 def test_the_options_of_a_template_belong_together(run, tmp_path):
