@@ -160,7 +160,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         found = None
     retry_after, why = _retry_after(answer), ""
     if isinstance(found, dict):
-        why = found.get("error") or found.get("detail") or ""
+        why = found.get("detail") or ""
     is_busy = answer.status_code == 429 and retry_after is not None and "next_at" not in (found or ())
     if answer.status_code >= 500 or is_busy:
         raise _Unreachable(f"the Space answered {answer.status_code}{why and ': '}{why}", retry_after)
@@ -176,5 +176,4 @@ def problems_in(answer: Mapping[str, Any]) -> list[str]:
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]
-    error = answer.get("error") or answer.get("detail")
-    return found or [str(error or "the Space refused the file without giving a reason")]
+    return found or [str(answer.get("detail") or "the Space refused the file without giving a reason")]

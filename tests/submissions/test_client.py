@@ -62,7 +62,7 @@ def test_a_failed_way_is_tried_again_with_the_whole_file(file):
 
 def test_a_space_that_says_when_to_come_back_is_waited_for(file):
     slept, told = [], []
-    closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "30"})
+    closed = httpx.Response(503, json={"detail": "restoring"}, headers={"Retry-After": "30"})
     client, seen = client_that(*[closed] * 6, httpx.Response(201, json={"is_new": True}))
     sent = send_submission("http://space", file, DECLARED, client, say=told.append, sleep=slept.append)
     assert sent.is_accepted
@@ -72,7 +72,7 @@ def test_a_space_that_says_when_to_come_back_is_waited_for(file):
 
 def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
-    closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
+    closed = httpx.Response(503, json={"detail": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
     with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; try again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
@@ -87,7 +87,7 @@ def test_after_four_attempts_it_gives_up_with_what_to_do(file):
 
 
 def test_a_refusal_is_not_sent_again_and_every_problem_is_told(file):
-    answer = {"error": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
+    answer = {"detail": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
     client, seen = client_that(httpx.Response(422, json=answer))
     sent = send_submission("http://space", file, DECLARED, client)
     assert (sent.is_accepted, problems_in(sent.answer), len(seen)) == (False, ["fill it in"], 1)
@@ -262,7 +262,7 @@ def test_too_many_requests_are_sent_again_later_and_a_used_up_quota_is_not(file)
     busy = httpx.Response(429, json={"detail": "one address may ..."}, headers={"Retry-After": "7"})
     client, seen = client_that(busy, httpx.Response(201, json={"status": "accepted"}))
     assert send_submission("http://space", file, DECLARED, client, sleep=lambda _: None).is_accepted
-    used_up = httpx.Response(429, json={"error": "x", "next_at": "2027-01-01"}, headers={"Retry-After": "7"})
+    used_up = httpx.Response(429, json={"detail": "x", "next_at": "2027-01-01"}, headers={"Retry-After": "7"})
     client, seen = client_that(used_up)
     assert not send_submission("http://space", file, DECLARED, client).is_accepted
     assert len(seen) == 1
