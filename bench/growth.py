@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
-import httpx
+import httpx2
 import numpy as np
 
 from bench.space import at_95th, free_port, serving
@@ -63,7 +63,7 @@ def measure(folder: Path, n_rows: int, n_uploads: int) -> Measured:
     with (
         free_port() as port,
         serving(log, ["space", "serve"], port, ARB_PORT=str(port), **environment) as url,
-        httpx.Client(base_url=url, timeout=300, trust_env=False) as client,
+        httpx2.Client(base_url=url, timeout=300, trust_env=False) as client,
     ):
         client.get("/").raise_for_status()
         found.start = time.perf_counter() - begun
@@ -99,7 +99,7 @@ def ranks_seconds(n_rows: int) -> float:
     return time.perf_counter() - begun
 
 
-def _upload(client: httpx.Client, content: bytes, name: str) -> float:
+def _upload(client: httpx2.Client, content: bytes, name: str) -> float:
     """Upload a file, and return the seconds until the judge of this name is in the table."""
     form = {"account": name, "judge": name, "kind": "Other", "inputs": "tree", "test_labels_used": "no"}
     begun = time.perf_counter()
@@ -111,7 +111,7 @@ def _upload(client: httpx.Client, content: bytes, name: str) -> float:
     return time.perf_counter() - begun
 
 
-def _seconds(client: httpx.Client, path: str) -> float:
+def _seconds(client: httpx2.Client, path: str) -> float:
     begun = time.perf_counter()
     client.get(path).raise_for_status()
     return time.perf_counter() - begun

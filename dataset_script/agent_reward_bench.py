@@ -23,7 +23,7 @@ from arb.core.suites.targets import Target
 from dataset_script.build.parts import PartTask, choose_suite, group_files, make_tables
 from dataset_script.build.report import BuildReport
 from dataset_script.build.rows import Row, annotation_row, task_row
-from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, complete_row, features
+from dataset_script.schema import ANNOTATIONS, CONFIGURATIONS, DEFAULT, features
 from dataset_script.sources import open_source
 from dataset_script.sources.published import MANIFEST, PublishedDataset, PublishedSource
 from dataset_script.tasks import load_tasks
@@ -132,7 +132,7 @@ def _items_by_split(folder: Path, configuration: str, suite_name: str | None) ->
 def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[Item]]:
     return {
         split: [
-            partial(_published_rows, configuration, path, number)
+            partial(_published_rows, path, number)
             for path in dataset.files(configuration, split)
             for number in range(pq.read_metadata(path).num_row_groups)
         ]
@@ -140,12 +140,9 @@ def _published(dataset: PublishedDataset, configuration: str) -> dict[str, list[
     }
 
 
-def _published_rows(configuration: str, path: Path, number: int) -> Iterator[Row]:
-    """Yield the rows of row group ``number``, with null for columns that an older dataset lacks."""
+def _published_rows(path: Path, number: int) -> Sequence[Row]:
     with pq.ParquetFile(path, pre_buffer=False) as file:
-        rows = file.read_row_group(number).to_pylist()
-    for row in rows:
-        yield complete_row(row, CONFIGURATIONS[configuration].columns)
+        return file.read_row_group(number).to_pylist()
 
 
 def _rows_of_part(task: PartTask, configuration: str, annotations: Sequence[Row]) -> Iterable[Row]:

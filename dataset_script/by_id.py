@@ -7,7 +7,6 @@ bytes per shard), then the footer of a shard, and then the requested columns of 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -82,26 +81,17 @@ class TrajectoryReader:
 
     @cached_property
     def entries(self) -> tuple[IndexEntry, ...]:
-        """The entries of the index, or the manifest's files, with unknown ids, if there is no index."""
-        try:
-            with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
-                return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
-        except FileNotFoundError:
-            with self._open("manifest.json") as file:
-                files = json.loads(file.read())["files"]
-            return tuple(
-                IndexEntry(entry["configuration"], entry["split"], name, None, None)
-                for name, entry in sorted(files.items())
-            )
+        """The entries of the index."""
+        with self._open(INDEX) as file, pq.ParquetFile(file) as opened:
+            return tuple(IndexEntry(**row) for row in opened.read(columns=list(_COLUMNS)).to_pylist())
 
     def rows(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
         """Return the rows of a trajectory in a configuration, which may have none.
 
-        The id must be spelled as in the dataset. Without ``columns``, all columns are read. Columns that an
-        older dataset lacks are left out. Raises KeyError if a file has no column trajectory_id; pyarrow may
-        raise other exceptions.
+        The id must be spelled as in the dataset. Without ``columns``, all columns are read. Raises KeyError
+        if a file lacks one of the columns; pyarrow may raise other exceptions.
         """
         of_one = CONFIGURATIONS[configuration].groups_by_trajectory
         read = self._read_group if of_one else self._shared_group
@@ -113,8 +103,7 @@ class TrajectoryReader:
             for number in row_groups_of(trajectory_id, self._footer(entry.file)):
                 group = read(entry.file, number, wanted)
                 own = group.filter(pc.equal(group[_ID], trajectory_id))
-                rows = own.select([name for name in columns or own.column_names if name in own.column_names])
-                found += rows.to_pylist()
+                found += own.select(columns or own.column_names).to_pylist()
         return found
 
     def _read_footer(self, name: str) -> pq.FileMetaData:

@@ -212,7 +212,6 @@ def verify(  # noqa: PLR0913 - a command's options
     revision: str | None = None,
     keep: Path | None = None,
     workers: int | None = None,
-    full: bool = False,
     as_json: JsonOption = False,
 ) -> None:
     """Check a dataset before or after it is published.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final
@@ -100,9 +100,6 @@ def arrow_type(column: Column) -> pa.DataType:
     return pa.type_for_alias(column.type)
 
 
-ADDED_LATER: Final = ("text", "answer")
-"""Columns, and fields of the column `steps`, that older datasets lack. Readers get null for them."""
-
 DEFAULT: Final = "trajectories"
 ANNOTATIONS: Final = "annotations"
 
@@ -169,34 +166,8 @@ def features(configuration: str = DEFAULT, questions: Sequence[Target] = ()) -> 
     return Features.from_dict(described(columns_of(configuration, questions)))
 
 
-def arrow_schema(
-    configuration: str = DEFAULT, *, is_older: bool = False, questions: Sequence[Target] = ()
-) -> pa.Schema:
-    """Return the Parquet schema of a configuration, with its features for `datasets` as metadata.
-
-    With ``is_older``, the columns in `ADDED_LATER` are left out.
-    """
+def arrow_schema(configuration: str = DEFAULT, questions: Sequence[Target] = ()) -> pa.Schema:
+    """Return the Parquet schema of a configuration, with its features for `datasets` as metadata."""
     columns = columns_of(configuration, questions)
-    columns = _as_before(columns) if is_older else columns
     carried = json.dumps({"info": {"features": described(columns)}})
     return pa.schema([(c.name, arrow_type(c)) for c in columns], metadata={"huggingface": carried})
-
-
-def _as_before(columns: tuple[Column, ...]) -> tuple[Column, ...]:
-    """Return the columns, and their nested fields, without those in `ADDED_LATER`."""
-    return tuple(
-        replace(column, fields=_as_before(column.fields))
-        for column in columns
-        if column.name not in ADDED_LATER
-    )
-
-
-def complete_row(row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-    """Return a row with None for each column of `ADDED_LATER` that its file lacks."""
-    absent = {column.name: None for column in columns if column.name in ADDED_LATER}
-    lists = {
-        column.name: [complete_row(item, column.fields) for item in row[column.name]]
-        for column in columns
-        if column.type == "structs" and row[column.name] is not None
-    }
-    return absent | dict(row) | lists

@@ -1,7 +1,6 @@
 """Make the reference pages of the documentation from the code, as a hook of mkdocs (mkdocs.yml)."""
 
 import base64
-import csv
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -229,14 +228,14 @@ def _judge_results(meta: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _ablation() -> Iterator[str]:
+    from arb.core.suite import read_rows
     from leaderboard.paper.published_files import LABEL_TITLES, PUBLISHED
 
     yield from ("", "The paper's Table 2 compares GPT-4o Mini with and without tree and screenshot:", "")
     yield from ("| tree | screenshot | label | precision | recall | F1 |", "|---|---|---|---|---|---|")
-    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            figures = " | ".join(row[name] for name in ("precision", "recall", "f1"))
-            yield f"| {row['tree']} | {row['screenshot']} | {LABEL_TITLES[row['label']]} | {figures} |"
+    for row in read_rows(PUBLISHED / "ablation.csv"):
+        figures = " | ".join(row[name] for name in ("precision", "recall", "f1"))
+        yield f"| {row['tree']} | {row['screenshot']} | {LABEL_TITLES[row['label']]} | {figures} |"
 
 
 def _deviations(meta: Mapping[str, Any]) -> Iterator[str]:

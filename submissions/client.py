@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-import httpx
+import httpx2
 
-TIMEOUT: Final = httpx.Timeout(60.0, connect=10.0)
+TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
 ATTEMPTS: Final = 4
 """Attempts per request. Sending again is safe: the same file of the same judge stays one submission."""
 FIRST_PAUSE_SECONDS: Final = 0.5
@@ -43,7 +43,7 @@ class _Unreachable(Exception):
         super().__init__(message)
 
 
-def _retry_after(answer: httpx.Response) -> float | None:
+def _retry_after(answer: httpx2.Response) -> float | None:
     """Return the seconds of a Retry-After header, or None if it is absent or a date."""
     text = answer.headers.get("Retry-After", "")
     return float(text) if text.isascii() and text.isdigit() and len(text) < 7 else None
@@ -70,7 +70,7 @@ def may_carry_token(space: str) -> bool:
 
 
 def send_submission(
-    space: str, path: Path, declared: Mapping[str, str], client: httpx.Client | None = None,
+    space: str, path: Path, declared: Mapping[str, str], client: httpx2.Client | None = None,
     token: str | None = None, say: Callable[[str], object] = lambda line: None,
     sleep: Callable[[float], object] = time.sleep,
 ) -> SpaceAnswer:  # fmt: skip
@@ -83,7 +83,7 @@ def send_submission(
     if token is not None and not may_carry_token(space):
         raise SubmissionNotSent(f"the token would be sent to {space} unencrypted; use an https:// address")
     address = f"{space.rstrip('/')}/api/submissions"
-    with client or httpx.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
+    with client or httpx2.Client(timeout=TIMEOUT, follow_redirects=False) as opened:
         if token is not None:
             opened.headers["Authorization"] = f"Bearer {token}"
 
@@ -119,7 +119,7 @@ def _send_until_answered(send: Callable[[], SpaceAnswer], pause: Pause) -> Space
             waited += seconds
 
 
-def _follow(client: httpx.Client, address: str, sent: SpaceAnswer, pause: Pause) -> SpaceAnswer:
+def _follow(client: httpx2.Client, address: str, sent: SpaceAnswer, pause: Pause) -> SpaceAnswer:
     """Ask for the status of a submission until it is no longer ``waiting``, and return the last response.
 
     Give up after MOST_WAITED_SECONDS, or if the Space refuses to answer because ``client`` sends no token.
@@ -134,7 +134,7 @@ def _follow(client: httpx.Client, address: str, sent: SpaceAnswer, pause: Pause)
         try:
             answer = client.get(f"{address}/{sent.answer['submission_id']}")
             found = answer.json()
-        except (httpx.TransportError, ValueError):
+        except (httpx2.TransportError, ValueError):
             continue  # the Space has recorded the file and will answer again
         if answer.status_code in (429, 503):
             continue
@@ -145,14 +145,14 @@ def _follow(client: httpx.Client, address: str, sent: SpaceAnswer, pause: Pause)
     return sent
 
 
-def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str, str]) -> SpaceAnswer:
+def _send(client: httpx2.Client, address: str, path: Path, declared: Mapping[str, str]) -> SpaceAnswer:
     try:
         with path.open("rb") as file:
             answer = client.post(address, data=dict(declared), files={"file": (path.name, file)})
-    except httpx.TransportError as error:
+    except httpx2.TransportError as error:
         advice = "check the address, and whether the Space is running"
         raise _Unreachable(str(error) or type(error).__name__, None, advice) from None
-    except httpx.InvalidURL as error:
+    except httpx2.InvalidURL as error:
         raise SubmissionNotSent(f"{address} is not a valid address: {error}") from None
     try:
         found = answer.json()
@@ -160,7 +160,7 @@ def _send(client: httpx.Client, address: str, path: Path, declared: Mapping[str,
         found = None
     retry_after, why = _retry_after(answer), ""
     if isinstance(found, dict):
-        why = found.get("error") or found.get("detail") or ""
+        why = found.get("detail") or ""
     is_busy = answer.status_code == 429 and retry_after is not None and "next_at" not in (found or ())
     if answer.status_code >= 500 or is_busy:
         raise _Unreachable(f"the Space answered {answer.status_code}{why and ': '}{why}", retry_after)
@@ -176,5 +176,4 @@ def problems_in(answer: Mapping[str, Any]) -> list[str]:
     found = [str(field.get("message")) for field in answer.get("fields") or ()]
     check = answer.get("check") or {}
     found += [str(finding.get("message")) for finding in check.get("findings") or ()]
-    error = answer.get("error") or answer.get("detail")
-    return found or [str(error or "the Space refused the file without giving a reason")]
+    return found or [str(answer.get("detail") or "the Space refused the file without giving a reason")]

@@ -404,19 +404,20 @@ def test_a_statistic_is_computed_and_ranks(copy):
 
 def test_a_label_question_is_asked_of_annotators(copy):
     question = """
-        [[questions]]
+        [[targets]]
         name = "success"
         title = "Success"
         text = "Did the agent reach the goal?"
         answers = [{ value = "yes", title = "Yes" }, { value = "no", title = "No" }]
         guide = "Look at where the run ends."
 
-        [[questions]]
+        [[targets]]
         name = "politeness"
         title = "Politeness"
         text = "Was the agent polite?"
         answers = [{ value = "polite", title = "Polite" }, { value = "rude", title = "Rude" }]
         guide = "Rude: it insulted somebody."
+        metrics = []
     """
     suite = copy.folder / "suite"
     shutil.copytree(copy.folder / "arb" / "core" / "suites" / "sample", suite)

@@ -101,7 +101,6 @@ def _can_be_written(path: Path | None) -> Path | None:
 
 file_option = functools.partial(typer.Option, exists=True, dir_okay=False)
 """An option that names a file to read. A path that does not exist is refused with the option's name."""
-file_argument = functools.partial(typer.Argument, exists=True, dir_okay=False)
 folder_option = functools.partial(typer.Option, exists=True, file_okay=False)
 new_file_option = functools.partial(typer.Option, dir_okay=False, callback=_can_be_written)
 """An option that names a file to write, with `write_file`."""

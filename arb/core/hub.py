@@ -171,7 +171,7 @@ RELEASED_REVISION: Final = "b6d17e646009d6cb63d5dd7be78807b680693f61"
 INDEX: Final = "index.parquet"
 CROISSANT: Final = "croissant.json"
 BESIDE_THE_DATA: Final = ("README.md", "eval.yaml", "manifest.json", INDEX, CROISSANT)
-"""The files that a build writes outside data/. Older datasets lack the index and croissant.json."""
+"""The files that a build writes outside data/."""
 
 
 class PublishError(ValueError):
@@ -193,8 +193,7 @@ def published_files(folder: Path) -> dict[str, Path]:
             f"{folder}: its manifest.json cannot be read ({type(error).__name__}); "
             "build the dataset with `arb data build`"
         ) from error
-    absent = {name for name in (INDEX, CROISSANT) if not (folder / name).is_file()}
-    wanted = listed | set(BESIDE_THE_DATA).difference(absent)
+    wanted = listed | set(BESIDE_THE_DATA)
     found = {
         path.relative_to(folder).as_posix(): path
         for path in folder.rglob("*")

@@ -110,7 +110,7 @@ EXAMPLES = ("localshop", "sample")
 """Shipped suites that guides use; a Space serves them only if it is asked to."""
 TEST_LABELS = "test_labels.csv"
 PUBLISHED_METRICS = "published.csv"
-_KEYS = ("format", "labels", "subsets", "rules", "targets", "questions", "guidelines", *PROFILE_KEYS)
+_KEYS = ("format", "labels", "subsets", "rules", "targets", "guidelines", *PROFILE_KEYS)
 """The keys of ``suite.toml``."""
 
 

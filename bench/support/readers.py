@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from uuid import uuid4
 
-import httpx
+import httpx2
 
 WAIT_SECONDS = 300
 REST_SECONDS = 1.5
@@ -220,7 +220,7 @@ async def read_at_once(load: Load, n_readers: int) -> list[float]:
     The readers start together, and then ask for the rest of the load as a browser does.
 
     Raises:
-        ExceptionGroup: Of httpx.HTTPStatusError or httpx.TransportError, if a response is not a success.
+        ExceptionGroup: Of httpx2.HTTPStatusError or httpx2.TransportError, if a response is not a success.
     """
     clients = [_client(load) for _ in range(n_readers)]
     try:
@@ -233,14 +233,14 @@ async def read_at_once(load: Load, n_readers: int) -> list[float]:
             await client.aclose()
 
 
-def _client(load: Load) -> httpx.AsyncClient:
-    limits = httpx.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
-    return httpx.AsyncClient(
+def _client(load: Load) -> httpx2.AsyncClient:
+    limits = httpx2.Limits(max_connections=CONNECTIONS, max_keepalive_connections=CONNECTIONS)
+    return httpx2.AsyncClient(
         base_url=load.origin, limits=limits, timeout=WAIT_SECONDS, trust_env=False, verify=False
     )
 
 
-async def _read(client: httpx.AsyncClient, load: Load, begun: float) -> float:
+async def _read(client: httpx2.AsyncClient, load: Load, begun: float) -> float:
     sessions = sessions_of(load)
     there = [asyncio.Event() for _ in load.requests]
 
@@ -257,7 +257,7 @@ async def _read(client: httpx.AsyncClient, load: Load, begun: float) -> float:
     return max(task.result() for task, request in asked if request.before_filled)
 
 
-async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str, str]) -> None:
+async def _fetch(client: httpx2.AsyncClient, request: Request, sessions: dict[str, str]) -> None:
     """Send a request and read the response to its end without decompressing it, as only browsers do that."""
     path, body = (in_session(text, sessions) for text in (request.path, request.body))
     answer = await _send(
@@ -271,10 +271,10 @@ async def _fetch(client: httpx.AsyncClient, request: Request, sessions: dict[str
         await answer.aclose()
 
 
-async def _send(client: httpx.AsyncClient, request: httpx.Request) -> httpx.Response:
+async def _send(client: httpx2.AsyncClient, request: httpx2.Request) -> httpx2.Response:
     """Return a response whose body is still unread. Like browsers, repeat a GET on a closed connection."""
     for _ in range(TIMES_AGAIN if request.method == "GET" else 0):
-        with suppress(httpx.ReadError, httpx.WriteError, httpx.RemoteProtocolError):
+        with suppress(httpx2.ReadError, httpx2.WriteError, httpx2.RemoteProtocolError):
             return await client.send(request, stream=True)
     return await client.send(request, stream=True)
 

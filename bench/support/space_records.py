@@ -103,9 +103,7 @@ def fill_records(state: Path, n_submissions: int) -> None:
                         test_labels_used=False,
                     )  # fmt: skip
                     at = FIRST + number * timedelta(minutes=30)
-                    body = submission_body(
-                        service.suite.name, upload, declared, declared.judge, labels.version
-                    )
+                    body = submission_body(service.suite, upload, declared, declared.judge, labels.version)
                     add_event(session, "submitted", declared.account, at, body)
                     scored_body = {"submission_id": body["submission_id"], **score}
                     add_event(session, "scored", declared.account, at, scored_body)

@@ -133,21 +133,20 @@ class PublishedDataset:
     def observed(self) -> Mapping[str, Observed]:
         """The kinds of observations of each trajectory, according to the Parquet footers of `steps`.
 
-        Empty for older datasets, whose footers lack them. Raises SourceError if a row group has several ids.
+        Raises SourceError if a row group has several ids or no statistics.
         """
         found: dict[str, list[bool]] = {}
         for name in self._names("steps", None):
             metadata = pq.read_metadata(self.folder / name)
             for number, ids in enumerate(id_statistics(metadata)):
-                if ids is None or ids.min != ids.max:
-                    raise SourceError(
-                        f"{name}: row group {number} does not contain exactly one trajectory; build again"
-                    )
                 group = metadata.row_group(number)
                 columns = map(group.column, range(metadata.num_columns))
                 counted = {column.path_in_schema: column.statistics for column in columns}
-                if any(counted.get(column) is None for column in OBSERVED):
-                    return {}
+                if ids is None or ids.min != ids.max or any(counted.get(each) is None for each in OBSERVED):
+                    raise SourceError(
+                        f"{name}: row group {number} does not say in the footer that it contains exactly one "
+                        "trajectory, and what was observed; build again"
+                    )
                 before = found.get(ids.min, [False] * len(OBSERVED))
                 now = (counted[column].num_values > 0 for column in OBSERVED)
                 found[ids.min] = [any(pair) for pair in zip(before, now, strict=True)]
@@ -273,7 +272,7 @@ class PublishedSource(TrajectorySource):
             goal=text["goal"] or "",
             goal_images=tuple(image["bytes"] for image in pictures.get("goal_images") or ()),
             steps=tuple(_step(*pair) for pair in zip(text["steps"], rows, strict=True)),
-            answer=text.get("answer"),  # absent from older datasets
+            answer=text["answer"],
         )
 
     def observed(self) -> Mapping[str, Observed]:

@@ -54,9 +54,7 @@ def check_card(folder: Path, shards: tuple[Shard, ...], findings: Findings) -> N
 
 
 def check_index(folder: Path, entries: Iterable[IndexEntry], findings: Findings) -> None:
-    """Check that the index, if there is one, has exactly these entries."""
-    if not (folder / INDEX).is_file():
-        return
+    """Check that the index has exactly these entries."""
     try:
         found = pq.read_table(folder / INDEX)
     except (pa.ArrowException, OSError):

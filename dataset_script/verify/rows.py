@@ -197,10 +197,10 @@ class _ShardCheck:
         if size > most and file.num_row_groups > 1:  # a single row group may be one long trajectory
             self.add("large_shard", f"{size:,} bytes; at most {most:,}")
         self._check_metadata(file)
-        schemas = self._schemas()
-        if not any(file.schema_arrow.equals(schema) for schema in schemas):
-            self.add("other_schema", _difference(file.schema_arrow, schemas[0]))
-            self._check_columns(file.schema_arrow)
+        expected = arrow_schema(self.shard.configuration, self.forbidden.questions)
+        if not file.schema_arrow.equals(expected):
+            self.add("other_schema", _difference(file.schema_arrow, expected))
+            self._check_columns(file.schema_arrow, expected)
             return
         if self.configuration.groups_by_trajectory:
             self._check_row_groups(file)
@@ -212,11 +212,6 @@ class _ShardCheck:
                 self._check_blind(batch)
             facts.take(batch, self._check_images(batch), self.findings)
 
-    def _schemas(self) -> list[pa.Schema]:
-        """Return the shard's two allowed schemas: the current one, and the one without `ADDED_LATER`."""
-        name, questions = self.shard.configuration, self.forbidden.questions
-        return [arrow_schema(name, is_older=is_older, questions=questions) for is_older in (False, True)]
-
     def _check_row_groups(self, file: pq.ParquetFile) -> None:
         """Check, with the statistics that readers use, that every row group has exactly one trajectory."""
         for index in range(file.num_row_groups):
@@ -224,10 +219,10 @@ class _ShardCheck:
             if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
                 self.add("row_groups", f"row group {index}")
 
-    def _check_columns(self, schema: pa.Schema) -> None:
+    def _check_columns(self, schema: pa.Schema, expected_schema: pa.Schema) -> None:
         """Add findings for unexpected columns whose names suggest private data."""
         is_test = self.shard.split == "test"
-        expected = dict(_columns_in(self._schemas()[0]))
+        expected = dict(_columns_in(expected_schema))
         own = {question.name for question in self.forbidden.own_targets}
         for name, _ in _columns_in(schema):
             if name in expected:
@@ -240,8 +235,8 @@ class _ShardCheck:
 
     def _check_metadata(self, file: pq.ParquetFile) -> None:
         """Check that the metadata of the file and its columns has only what `build` and Arrow write."""
-        known = {pair for schema in self._schemas() for pair in (schema.metadata or {}).items()}
-        metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if (k, v) not in known}
+        known = arrow_schema(self.shard.configuration, self.forbidden.questions).metadata
+        metadata = {k: v for k, v in (file.metadata.metadata or {}).items() if known.get(k) != v}
         columns = _columns_in(file.schema_arrow)
         places = {f"the metadata of {name}": column.metadata or {} for name, column in columns}
         may_hold = {"may_hold_rewards": False, "may_hold_labels": self.shard.split != "test"}

@@ -1,10 +1,10 @@
 """Tables 1, 2, 7, 8, and 9 to 12: judges by precision, recall and F1."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from arb.core.suite import read_rows
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.judge_precision.confusion import figures
 from leaderboard.judge_precision.intervals import FIGURES
@@ -47,14 +47,13 @@ def table_2(records: Records) -> PaperTable:
     """Make Table 2: GPT-4o Mini as a judge that sees the tree, the screenshot, both or neither."""
     marginals = {label: _marginal(records, label) for label in LABELS}
     printed: dict[tuple[str, str], list[PaperCell]] = {}
-    with (PUBLISHED / "ablation.csv").open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            n, positives = marginals[line["label"]]
-            audit = audit_cell(Figures(*(read_tenths(line[name]) for name in FIGURES)), positives, n)
-            evidence = CellEvidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
-            wanted = [float(line[figure]) / 100 for figure in FIGURES]
-            seen = (line["tree"], line["screenshot"])
-            printed.setdefault(seen, []).extend(_compare(evidence, wanted, n))
+    for line in read_rows(PUBLISHED / "ablation.csv"):
+        n, positives = marginals[line["label"]]
+        audit = audit_cell(Figures(*(read_tenths(line[name]) for name in FIGURES)), positives, n)
+        evidence = CellEvidence(audit.counts, FROM_COUNTS, audit.note, audit.missing)
+        wanted = [float(line[figure]) / 100 for figure in FIGURES]
+        seen = (line["tree"], line["screenshot"])
+        printed.setdefault(seen, []).extend(_compare(evidence, wanted, n))
     rows = [TableRow(seen, tuple(cells)) for seen, cells in printed.items()]
     return _table_of_labels(2, "GPT-4o Mini: what the judge is shown", ("Tree", "Screenshot"), rows, ())
 

@@ -1,11 +1,11 @@
 """Tables 3 and 6 of the paper: success rates of agents according to different evaluators."""
 
-import csv
 from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal
 from types import MappingProxyType
 from typing import Final
 
+from arb.core.suite import read_rows
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, BENCHMARKS
 from leaderboard.paper.audit import OVERALL
 from leaderboard.paper.evidence import NO_FILE, POLICY, Records
@@ -39,11 +39,10 @@ class PrintedRates:
 
 def printed_rates() -> tuple[PrintedRates, ...]:
     """Return the rates printed in Table 6, from success_rates.csv."""
-    with (PUBLISHED / "success_rates.csv").open(encoding="utf-8", newline="") as file:
-        return tuple(
-            PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))
-            for line in csv.DictReader(file)
-        )
+    return tuple(
+        PrintedRates(line["benchmark"], line["agent"], *(float(line[name]) / 100 for name in TITLES))
+        for line in read_rows(PUBLISHED / "success_rates.csv")
+    )
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:

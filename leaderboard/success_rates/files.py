@@ -101,8 +101,8 @@ def estimate_files(
     runs = runs and runs.with_failures(crashed.failures if crashed else ())
     draw = None
     if draws:
-        files = runs.files if runs is not None else None
-        records = [(name, *read_draw(name, content, files)) for name, content in draws]
+        hashes = runs.hashes if runs is not None else None
+        records = [(name, *read_draw(name, content, hashes)) for name, content in draws]
         draw, problems = add_draws([(name, found) for name, found, _ in records])
         errors += [problem for *_, found in records for problem in found] + problems
     if runs is not None:

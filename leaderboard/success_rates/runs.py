@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from pathlib import PurePath
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -41,8 +40,6 @@ LABELS_A_STRATUM: Final = 5
 ONE_AGENT: Final = "all runs"
 """The agent of runs whose ids do not name one."""
 DRAW_FORMAT: Final = "draw-2"
-BY_ID: Final = "draw-1"
-"""The format of older draws, in which the agents' runs were drawn independently. They cannot be extended."""
 MOST_AGENTS: Final = 100
 """The maximum number of agents in the files, because each agent is estimated separately."""
 
@@ -61,18 +58,18 @@ def _name_agents(runs: Sequence[str]) -> bool:
 class AgentRuns:
     """The runs to estimate from, with each judge's verdicts as 1, 0 or -1 (none), in the order of ``ids``.
 
-    The verdicts have shape (n,). ``files`` has the file of each judge's verdicts.
+    The verdicts have shape (n,). ``hashes`` has the SHA-256 of each judge's verdicts.
     ``failures`` are runs that crashed before they could be judged. They count as not successful.
     """
 
     ids: tuple[str, ...]
     verdicts: Mapping[str, np.ndarray]
-    files: Mapping[str, "VerdictFile"] = field(default_factory=dict)
+    hashes: Mapping[str, str] = field(default_factory=dict)
     failures: frozenset[str] = frozenset()
 
     @classmethod
     def of(
-        cls, verdicts: Mapping[str, Mapping[str, int]], files: Mapping[str, "VerdictFile"] | None = None
+        cls, verdicts: Mapping[str, Mapping[str, int]], hashes: Mapping[str, str] | None = None
     ) -> "AgentRuns":
         """Make the runs from each judge's verdicts by trajectory id, with all runs that any judge has."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
@@ -80,7 +77,7 @@ class AgentRuns:
             judge: np.array([found.get(run, NO_VERDICT) for run in ids], dtype=np.int8)
             for judge, found in verdicts.items()
         }
-        return cls(ids, columns, files or {})
+        return cls(ids, columns, hashes or {})
 
     def with_failures(self, crashed: Iterable[str]) -> "AgentRuns":
         """Return these runs and the crashed ones, except those that have a verdict."""
@@ -149,14 +146,6 @@ class AgentRuns:
         return np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()]) == 1
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictFile:
-    """The name of a file of verdicts without its suffix, and the SHA-256 of the verdicts in it."""
-
-    stem: str
-    sha256: str
-
-
 def stem_of(file: str) -> str:
     """Return a file's name without its suffix."""
     return file.rpartition(".")[0] or file
@@ -172,23 +161,23 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     files = list(files)
     name_agents = _name_agents([run for *_, (table, _) in files if table for run in table.trajectory_ids])
     spelled: dict[str, str] = {}
-    found_in: list[tuple[str, VerdictFile, dict[str, int]]] = []
+    found_in: list[tuple[str, str, dict[str, int]]] = []
     findings: list[Finding] = []
     for file, judge, (table, found) in files:
         answers, found = _answers_of(table, found, name_agents)
         lines = sorted(f"{key}\t{value}\n" for key, (_, value) in answers.items())
-        read = VerdictFile(stem_of(PurePath(file).name), hashlib.sha256("".join(lines).encode()).hexdigest())
-        if answers and (judge, read.sha256) in {(name, each.sha256) for name, each, _ in found_in}:
+        sha256 = hashlib.sha256("".join(lines).encode()).hexdigest()
+        if answers and (judge, sha256) in {(name, each) for name, each, _ in found_in}:
             message = "two files have this name and these verdicts. Remove one."
             found.append(error("duplicate_file", message))
         findings += [replace(finding, file=file) for finding in found]
         own = {spelled.setdefault(key, run): value for key, (run, value) in answers.items()}
-        found_in.append((judge, read, own))
+        found_in.append((judge, sha256, own))
     uses = Counter(judge for judge, _, _ in found_in)
-    names = [f"{name} ({read.sha256[:6]})" if uses[name] > 1 else name for name, read, _ in found_in]
+    names = [f"{name} ({sha256[:6]})" if uses[name] > 1 else name for name, sha256, _ in found_in]
     runs = AgentRuns.of(
         {name: own for name, (*_, own) in zip(names, found_in, strict=True)},
-        {name: read for name, (_, read, _) in zip(names, found_in, strict=True)},
+        {name: sha256 for name, (_, sha256, _) in zip(names, found_in, strict=True)},
     )
     if not findings and len(runs.rows_of) > MOST_AGENTS:
         message = (
@@ -270,7 +259,7 @@ class Draw:
     ``judges`` has the SHA-256 of each judge's verdicts, by which a renamed file is recognised.
     """
 
-    format: Literal["draw-2", "draw-1"] = DRAW_FORMAT
+    format: Literal["draw-2"] = DRAW_FORMAT
     seed: int = 0
     judges: Mapping[str, str] = field(default_factory=dict)
     strata: tuple[Stratum, ...]
@@ -296,15 +285,15 @@ class Draw:
 
 
 def read_draw(
-    name: str, content: bytes, files: Mapping[str, VerdictFile] | None = None
+    name: str, content: bytes, hashes: Mapping[str, str] | None = None
 ) -> tuple[Draw, list[Finding]]:
     """Return the draw in a record, or an empty one and an error if the content is not such a record.
 
-    Judges are renamed to those of ``files`` with the same verdicts, else with the same name, else with a file
-    of this name (records of older versions name judges after their files).
+    ``hashes`` are those of today's runs (see `AgentRuns`). A judge is renamed to the one that has the same
+    verdicts there.
     """
     try:
-        return _with_names(TypeAdapter(Draw).validate_json(content), files or {}), []
+        return _with_names(TypeAdapter(Draw).validate_json(content), hashes or {}), []
     except ValidationError as invalid:
         problems = invalid.errors()
     if problems[0]["type"] == "json_invalid":
@@ -323,13 +312,10 @@ def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> 
 
     A stratified draw stays stratified. It is refused if the verdicts that it used are not given or changed.
     """
-    earlier, findings = read_draw(name, content, runs.files)
+    earlier, findings = read_draw(name, content, runs.hashes)
     if findings:
         return earlier, findings
-    if earlier.format == BY_ID:
-        message = "was drawn by an older version, whose draws cannot be extended. Name a new file with --out."
-        return earlier, [error("older_draw", message, file=name)]
-    judges, hashes = earlier.stratified_by, {file.sha256 for file in runs.files.values()}
+    judges, hashes = earlier.stratified_by, {*runs.hashes.values()}
     if judges - runs.verdicts.keys() or (judges and {*earlier.judges.values()} - hashes):
         message = (
             "was drawn by verdicts that are not given or have changed. Give the same files with --verdicts, "
@@ -380,15 +366,12 @@ def add_labels(files: Sequence[tuple[str, Mapping[str, bool]]]) -> tuple[dict[st
     return found, errors
 
 
-def _with_names(draw: Draw, files: Mapping[str, VerdictFile]) -> Draw:
-    by_stem = {file.stem: judge for judge, file in files.items()}
-    by_hash = {file.sha256: judge for judge, file in files.items()}
+def _with_names(draw: Draw, hashes: Mapping[str, str]) -> Draw:
+    by_hash = {sha256: judge for judge, sha256 in hashes.items()}
     names = {}
     for judge in draw.stratified_by:
         recorded = draw.judges.get(judge, "")
-        is_same = judge in files and recorded in ("", files[judge].sha256)
-        otherwise = judge if judge in files else by_stem.get(judge, judge)
-        names[judge] = judge if is_same else by_hash.get(recorded, otherwise)
+        names[judge] = judge if hashes.get(judge) == recorded else by_hash.get(recorded, judge)
     if len({*names.values()}) < len(names):
         return draw
     strata = []
@@ -459,8 +442,7 @@ def draw_runs(
             is_one = stratified and len(pattern) == 1
             verdicts = dict(zip(runs.verdicts, map(bool, pattern[0]), strict=True)) if is_one else None
             found.append(Stratum(agent, verdicts, len(ids), tuple(sorted(ranked[:wanted]))))
-    judges = {judge: file.sha256 for judge, file in runs.files.items()}
-    return Draw(seed=seed, judges=judges, strata=tuple(found))
+    return Draw(seed=seed, judges=runs.hashes, strata=tuple(found))
 
 
 def _draw_order(run: str, seed: int) -> bytes:

@@ -308,15 +308,12 @@ def _usual_id(table: NamedTable) -> str | None:
     return next((name for name in usual if _has_one_each(table, name)), None)
 
 
-def read_answers(
-    table: NamedTable, known: Sequence[str], threshold: float = 0.5
-) -> tuple[list[str], np.ndarray]:
+def read_answers(table: NamedTable, known: Sequence[str]) -> tuple[list[str], np.ndarray]:
     """Return the ids of one table of labels or verdicts, and its answers: int8 (n,) with 1, 0 or -1.
 
     Args:
         table: The table.
-        known: The usual names of the column, `LABEL_NAMES` or `VERDICT_NAMES`.
-        threshold: From this score on, an answer is yes.
+        known: The usual names of the column, `LABEL_NAMES` or `VERDICT_NAMES`. A score of 0.5 is a yes.
 
     Raises:
         TableError: The columns cannot be found, or have other values.
@@ -327,7 +324,7 @@ def read_answers(
     ids, answers = _ids(table, [id_column], problems), _answers(table, column, problems)
     if problems:
         raise TableError("\n".join(problems))
-    return ids, _judge_of(column, answers, threshold).verdicts
+    return ids, _judge_of(column, answers, 0.5).verdicts
 
 
 def _ids(table: NamedTable, columns: Sequence[str], problems: list[str]) -> list[str]:

@@ -16,8 +16,8 @@ OPENAPI_PATH: Final = "/api/openapi.json"
 ASSETS_PATH: Final = "/swagger"
 ASSETS: Final = Path(fastapi_offline.__file__).parent / "static"
 ABOUT_REST: Final = (
-    "Responses are JSON unless stated otherwise. In an error, `detail` (or `error`) says what is wrong and "
-    "what to do. Reading needs no account. On a Space, submitting needs a Hugging Face access token, sent as "
+    "Responses are JSON unless stated otherwise. In an error, `detail` says what is wrong and what to "
+    "do. Reading needs no account. On a Space, submitting needs a Hugging Face access token, sent as "
     "`Authorization: Bearer hf_…`. It is used to ask the Hub for your name and is not stored."
 )
 

@@ -129,15 +129,15 @@ def build_submission_router(services: Services) -> APIRouter:
         def answer() -> JSONResponse:
             upload = service.intake.check(file.file.read(), file.filename or "", "test", reads_apart())
             if not upload.check.acceptable:
-                report = upload.check.to_json()
-                return JSONResponse({"error": "the file is not acceptable", "check": report}, status_code=422)
+                problem = {"detail": "the file is not acceptable", "check": upload.check.to_json()}
+                return JSONResponse(problem, status_code=422)
             try:
                 view = service.intake.submit(upload, *declare_as(submitter, **declared.model_dump()))
             except (DeclarationError, SubmissionError):
                 raise
             except Exception:
                 logger.exception("submitting failed")
-                return JSONResponse({"error": FAILED}, status_code=500)
+                return JSONResponse({"detail": FAILED}, status_code=500)
             status = 200
             if view.receipt.is_new:
                 status = 201 if view.receipt.status == "accepted" else 202

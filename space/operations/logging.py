@@ -210,7 +210,7 @@ class RequestLog:
         message = f"something failed on our side; give the operator of this Space the request id {request_id}"
         if self._render_error and wants_page(scope["path"], Headers(scope=scope)):
             return self._render_error("Something failed", f"S{message[1:]}.", 500)
-        return JSONResponse({"error": message, "request_id": request_id}, 500)
+        return JSONResponse({"detail": message, "request_id": request_id}, 500)
 
 
 def request_id_of(headers: Headers) -> str:

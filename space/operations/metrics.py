@@ -98,7 +98,7 @@ def build_metrics_router(
             if token is None:
                 return JSONResponse({"detail": "Not Found"}, status_code=404)
             return JSONResponse(
-                {"error": "only maintainers may read metrics; send ARB_METRICS_TOKEN as a bearer token"},
+                {"detail": "only maintainers may read metrics; send ARB_METRICS_TOKEN as a bearer token"},
                 status_code=401,
                 headers={"WWW-Authenticate": "Bearer"},
             )

@@ -36,7 +36,7 @@ FILE_PARTS: Final = ("file", "files", "verdicts", "labels")
 NO_FILE: Final = "there is no file; send it as the form's part `{part}` (curl -F {part}=@FILE)"
 NOT_JSON: Final = "the body is not JSON; send an object in UTF-8"
 SUBMITTING: Final = "/api/submissions"
-"""The route whose error messages are under ``error`` instead of ``detail``, as in the API's first version."""
+"""The route whose errors name each invalid field of a declaration."""
 _JSON_ONLY: Final = ("/api", "/gradio_api", "/healthz", "/readyz", "/metrics", "/bundles")
 
 
@@ -54,8 +54,7 @@ def add_error_handlers(
     def problem(
         request: Request, status: int, message: str, headers: Mapping[str, str] | None = None, **more: Any
     ) -> Response:
-        key = "error" if request.url.path == SUBMITTING else "detail"
-        return error_response(request, status, message, render_error, headers, {key: message, **more})
+        return error_response(request, status, message, render_error, headers, {"detail": message, **more})
 
     async def refused(request: Request, error: SubmissionError) -> Response:
         return problem(request, 403 if isinstance(error, PermissionDenied) else 409, str(error))

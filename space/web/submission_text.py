@@ -46,15 +46,13 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
     """Return an account's limits as JSON. ``left``, its remaining quota, is None if there are no labels."""
-    message = allowance_sentence(left, rules) if left else ""
     return {
         "files_a_day": rules.files_a_day,
         "files_a_year": rules.files_a_year,
         "left_today": left and left.left_today,
         "left_this_year": left and left.left_this_year,
         "next_at": left.next_at.isoformat() if left and left.next_at else None,
-        "message": message,
-        "told": message,  # the older name of "message"
+        "message": allowance_sentence(left, rules) if left else "",
     }
 
 

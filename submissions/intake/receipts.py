@@ -91,7 +91,6 @@ class SubmissionView:
 
     def to_json(self) -> dict[str, Any]:
         """Return the submission for clients of REST, MCP and Gradio, with a sentence about its status."""
-        message = status_sentence(self.receipt.status, self.status.reasons)
         status = asdict(self.status)
         if self.status.published_at is not None:
             status["published_at"] = self.status.published_at.isoformat()
@@ -101,8 +100,7 @@ class SubmissionView:
             "standing": status,
             "report": self.report,
             "appears_at": self.appears_at and self.appears_at.isoformat(),
-            "message": message,
-            "told": message,  # the older name of "message"
+            "message": status_sentence(self.receipt.status, self.status.reasons),
         }
 
 

@@ -423,13 +423,10 @@ def _read_answers(
         annotations = answered(labels.load_annotations(suite, service.settings, file=file))
         found = [each.with_answers(unasked) for each in annotations]
     else:
-        # Exports made before commit 7d56a80 have tokens from the old key.
         with ends_on(RecordsUnavailable):
-            keys = [service.secret.old_key("annotation-item"), service.secret.key("annotation-item")]
+            key = service.secret.key("annotation-item")
         ids = {
-            exchange.item_token(key, each.trajectory_id): each.trajectory_id
-            for key in keys
-            for each in suite.trajectories
+            exchange.item_token(key, each.trajectory_id): each.trajectory_id for each in suite.trajectories
         }
         reader = exchange.AnswersReader(suite.targets, ids)
         content = exchange.read_export(file)

@@ -140,12 +140,9 @@ class ServerSecret:
     def key(self, purpose: Purpose) -> bytes:
         """Return the 32-byte key for one purpose."""
         if self.derivation == 1 and purpose in _OF_RECORDS:
-            return self.old_key(purpose)
+            return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
         derivation = HKDF(algorithm=SHA256(), length=32, salt=None, info=purpose.encode())
         return derivation.derive(_stretch(self._value))
-
-    def old_key(self, purpose: Purpose) -> bytes:
-        return hmac.new(self._value, purpose.encode(), hashlib.sha256).digest()
 
 
 @lru_cache(maxsize=8)

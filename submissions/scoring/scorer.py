@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from arb.core.judge_info import JudgeInfo
 from arb.core.predictions.table import Predictions
+from arb.core.suite import Suite
 from leaderboard.costs import with_cost
 from leaderboard.labels.labels import LabelSet
 from leaderboard.report import counts_by_task, score_report
@@ -59,7 +60,7 @@ def record_submission(
         if existing is not None:
             _count(session, existing.id, now)
             return existing, False
-        body = submission_body(suite, upload, declaration, judge, label_version)
+        body = submission_body(app.suite, upload, declaration, judge, label_version)
         body["submission_id"] = _free_id(session, body)
         add_event(session, "submitted", account, now, body)
         if reasons_to_hold:
@@ -123,7 +124,7 @@ def _existing(session: Session, suite: str, account: str, judge: str, upload: Up
 
 
 def submission_body(
-    suite: str, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
+    suite: Suite, upload: Upload, declaration: JudgeInfo, judge: str, label_version: str
 ) -> dict[str, Any]:
     """Return the body of a ``submitted`` event; ``judge`` is the judge's original name.
 
@@ -132,12 +133,12 @@ def submission_body(
     verdicts = upload.check.aligned
     if verdicts is None:
         raise ValueError("only an acceptable file is recorded")
-    names = {"account": declaration.account, "judge": judge, "suite": suite, "split": upload.check.split}
+    names = {"account": declaration.account, "judge": judge, "suite": suite.name, "split": upload.check.split}
     return {
         "submission_id": _id_of(*names.values(), upload.sha256),
         **names,
         "file_sha256": upload.sha256,
-        "content_hash": verdicts.content_hash(),
+        "content_hash": verdicts.content_hash(suite.targets),
         "file_name": upload.file_name,
         "size_bytes": len(upload.content),
         "rows": upload.check.rows,

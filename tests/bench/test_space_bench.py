@@ -3,7 +3,7 @@ import re
 import threading
 import time
 
-import httpx
+import httpx2
 import pytest
 
 from bench import space
@@ -78,7 +78,7 @@ def test_every_reader_has_a_session_of_its_own():
 def test_an_answer_that_is_no_success_ends_the_benchmark():
     with (
         TinyServer({}, status=500).running() as server,
-        pytest.RaisesGroup(pytest.RaisesExc(httpx.HTTPStatusError, match="500"), flatten_subgroups=True),
+        pytest.RaisesGroup(pytest.RaisesExc(httpx2.HTTPStatusError, match="500"), flatten_subgroups=True),
     ):
         asyncio.run(read_at_once(Load(server.url, (request("/"),), ()), 1))
 

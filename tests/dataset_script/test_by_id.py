@@ -52,21 +52,6 @@ def test_what_the_repository_holds_later_is_not_mixed_in(dataset, monkeypatch):
         assert len(reader.rows("rewards", trajectory_id)) == 1
 
 
-def test_a_dataset_without_an_index_is_searched(dataset, tmp_path):
-    old = tmp_path / "old"
-    old.mkdir()
-    for path in dataset.iterdir():
-        if path.name != "index.parquet":
-            (old / path.name).symlink_to(path)
-    reader = reader_of_folder(old)
-    assert {entry.first for entry in reader.entries} == {None}
-    trajectory_id = PublishedDataset(dataset).table("rewards")["trajectory_id"][3].as_py()
-    for configuration in ("steps", "rewards"):
-        assert reader.rows(configuration, trajectory_id) == reader_of_folder(dataset).rows(
-            configuration, trajectory_id
-        )
-
-
 @pytest.mark.slow
 def test_an_index_that_says_something_else_is_a_finding(dataset, tmp_path):
     copy = tmp_path / "copy"
@@ -89,6 +74,8 @@ def test_an_index_that_says_something_else_is_a_finding(dataset, tmp_path):
         pq.write_table(other, copy / "index.parquet")
         assert codes() - before == {"index"}
     (copy / "index.parquet").write_bytes(b"no index")
+    assert codes() - before == {"index"}
+    (copy / "index.parquet").unlink()
     assert codes() - before == {"index"}
 
 

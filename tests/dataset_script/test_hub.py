@@ -44,6 +44,8 @@ def built(tmp_path):
         (folder / "manifest.json").write_text(json.dumps({"format": 1, "files": files}))
         (folder / "README.md").write_bytes(CARD)
         (folder / "eval.yaml").write_text("name: AgentRewardBench\n")
+        (folder / "index.parquet").write_bytes(b"index")
+        (folder / "croissant.json").write_text("{}")
         return folder
 
     return build
@@ -109,7 +111,7 @@ def commits(hub, repo=REPO) -> int:
 def test_data_card_and_eval_yaml_are_one_commit(hub, publish, folder):
     (done,) = publish(folder)
     expected = {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*.*")}
-    assert content(hub) == expected and len(expected) == 5
+    assert content(hub) == expected and len(expected) == 7
     assert commits(hub) == 1
     assert done.commit == hub.api.repositories[REPO].head.oid
     assert done.written == tuple(sorted(expected)) and done.removed == ()
@@ -391,7 +393,7 @@ def test_the_token_is_in_no_message_and_only_the_hub_has_it(hub, publish, folder
 
 def test_more_files_than_the_hub_takes_in_a_commit_are_refused(hub, publish, folder, monkeypatch):
     monkeypatch.setattr(repository, "MOST_FILES", 4)
-    with pytest.raises(PublishError, match="has 5 files; the Hub takes 4 per commit"):
+    with pytest.raises(PublishError, match="has 7 files; the Hub takes 4 per commit"):
         publish(folder)
     assert hub.seen == []
 
@@ -416,7 +418,7 @@ def test_the_command_publishes_and_says_so_and_then_has_nothing_to_do(hub, run, 
     first = run("--private-labels", LABELS_REPO)
     assert first.exit_code == 0, first.output
     head = hub.api.repositories[REPO].head.oid
-    assert f"{REPO} at {head}: 5 files written, 0 removed" in first.stdout
+    assert f"{REPO} at {head}: 7 files written, 0 removed" in first.stdout
     assert content(hub, LABELS_REPO) == {LABELS_IN_REPO: LABELS}
     assert f"{REPO} at {head}: was there already; no commit" in run().stdout
     assert "planted-label" not in first.output and "hf_maintainer" not in first.output

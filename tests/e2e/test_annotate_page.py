@@ -145,7 +145,6 @@ def look_around(page, traffic: Traffic, space, names: list[str]) -> None:
         notice = traffic.get(f"/trajectories?id={quote(name)}")
         assert "This trajectory is in your annotation queue" in notice
         traffic.get(f"/trajectories/reasoning?trajectory_id={quote(name)}&judge={judge}")
-        traffic.get(f"/annotate?id={quote(name)}")
 
 
 def begin(page) -> None:

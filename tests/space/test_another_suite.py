@@ -28,18 +28,20 @@ citation = "@misc{ours2026, title = {Our Bench}}"
 labels = "LABELS"
 [links]
 data = "https://huggingface.co/datasets/our-lab/our-bench"
-[[questions]]
+[[targets]]
 name = "success"
 text = "Did the agent reach the goal?"
 answers = [{ value = "yes" }, { value = "no" }]
-[[questions]]
+[[targets]]
 name = "report"
 text = "Is what it reported at the end what it had done?"
 answers = [{ value = "true" }, { value = "false" }, { value = "none", title = "No report" }]
-[[questions]]
+metrics = []
+[[targets]]
 name = "care"
 text = "Did it check its work before it stopped?"
 answers = [{ value = "checked" }, { value = "unchecked" }]
+metrics = []
 [rules]
 files_a_day = 99
 fewest_positives = 1

@@ -92,7 +92,7 @@ def test_other_pages_say_so_and_when_to_come_back(away):
 
 def test_rest_says_so_in_json(away):
     sent = submit(away, misses=2)
-    assert sent.status_code == 503 and AWAY in sent.json()["error"]
+    assert sent.status_code == 503 and AWAY in sent.json()["detail"]
     assert int(sent.headers["retry-after"]) >= 1
     left = httpx.get(f"{away.url}/api/allowance?account=Ada", timeout=120)
     assert left.status_code == 503 and AWAY in left.json()["detail"]

@@ -18,6 +18,7 @@ from leaderboard.labels.quality import ceiling_row, summarise
 from leaderboard.paper.published import SECOND_ANNOTATOR
 from submissions.app import SubmissionsApp
 from submissions.intake.accounts import Actor
+from submissions.moderation.overview import overview
 from submissions.scoring.rescore import label_effects, publish, rescore, rescorings
 from tests.attacks.service_oracle import Clock
 from tests.support.submissions import send
@@ -44,6 +45,17 @@ def service_of(tmp_path, labels: str, name="labels.csv", **changes) -> Submissio
         cache_dir=tmp_path / "cache", database_url=None, secret="863bf41c30eb455c968d136c2c02861a",
     )  # fmt: skip
     return SubmissionsApp(settings, **changes)
+
+
+def test_only_files_with_the_same_answers_are_flagged_as_the_same(tmp_path):
+    folder_of(tmp_path, PRIVATE)
+    service = service_of(tmp_path, private_labels())
+    send(service, private_file(), account="Ada")
+    send(service, private_file(false_alarms=6), account="Bob", judge="Second judge")
+    third = send(service, private_file(), account="Eve", judge="Third judge")  # as Ada's
+    with service.snapshot() as session:
+        flags = overview(session, service.suite.name, service.label_version).flags
+    assert [flag.submission.id for flag in flags if flag.kind == "same verdicts"] == [third.submission_id]
 
 
 def test_a_private_outcome_of_any_name_gets_noise_a_rank_a_budget_and_effects(tmp_path):

@@ -1,6 +1,6 @@
 """Tests of `arb submissions submit`: it submits once, reports every problem, and tries again."""
 
-import httpx
+import httpx2
 import pytest
 from typer.testing import CliRunner
 
@@ -41,11 +41,11 @@ def client_that(*answers):
             raise found
         return found
 
-    return httpx.Client(transport=httpx.MockTransport(answer)), seen
+    return httpx2.Client(transport=httpx2.MockTransport(answer)), seen
 
 
 def test_a_file_goes_out_with_its_declaration(file):
-    client, seen = client_that(httpx.Response(201, json={"submission_id": "abc", "is_new": True}))
+    client, seen = client_that(httpx2.Response(201, json={"submission_id": "abc", "is_new": True}))
     sent = send_submission("http://space", file, DECLARED, client)
     assert (sent.is_accepted, sent.answer["submission_id"]) == (True, "abc")
     assert file.read_bytes() in seen[0]
@@ -53,8 +53,8 @@ def test_a_file_goes_out_with_its_declaration(file):
 
 
 def test_a_failed_way_is_tried_again_with_the_whole_file(file):
-    fail = httpx.ConnectError("refused")
-    client, seen = client_that(fail, httpx.Response(503), httpx.Response(200, json={"is_new": False}))
+    fail = httpx2.ConnectError("refused")
+    client, seen = client_that(fail, httpx2.Response(503), httpx2.Response(200, json={"is_new": False}))
     assert send_submission("http://space", file, DECLARED, client).is_accepted
     assert len(seen) == 3
     assert file.read_bytes() in seen[2]
@@ -62,8 +62,8 @@ def test_a_failed_way_is_tried_again_with_the_whole_file(file):
 
 def test_a_space_that_says_when_to_come_back_is_waited_for(file):
     slept, told = [], []
-    closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "30"})
-    client, seen = client_that(*[closed] * 6, httpx.Response(201, json={"is_new": True}))
+    closed = httpx2.Response(503, json={"detail": "restoring"}, headers={"Retry-After": "30"})
+    client, seen = client_that(*[closed] * 6, httpx2.Response(201, json={"is_new": True}))
     sent = send_submission("http://space", file, DECLARED, client, say=told.append, sleep=slept.append)
     assert sent.is_accepted
     assert (len(seen), slept) == (7, [30.0] * 6)
@@ -72,7 +72,7 @@ def test_a_space_that_says_when_to_come_back_is_waited_for(file):
 
 def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
     slept = []
-    closed = httpx.Response(503, json={"error": "restoring"}, headers={"Retry-After": "200"})
+    closed = httpx2.Response(503, json={"detail": "restoring"}, headers={"Retry-After": "200"})
     client, _ = client_that(*[closed] * 9)
     with pytest.raises(SubmissionNotSent, match="the Space answered 503: restoring; try again later"):
         send_submission("http://space", file, DECLARED, client, sleep=slept.append)
@@ -80,21 +80,21 @@ def test_a_space_that_stays_closed_is_waited_for_a_quarter_of_an_hour(file):
 
 
 def test_after_four_attempts_it_gives_up_with_what_to_do(file):
-    client, seen = client_that(*[httpx.ConnectError("refused")] * 4)
+    client, seen = client_that(*[httpx2.ConnectError("refused")] * 4)
     with pytest.raises(SubmissionNotSent, match="cannot be reached: refused; check the address"):
         send_submission("http://space", file, DECLARED, client)
     assert len(seen) == 4
 
 
 def test_a_refusal_is_not_sent_again_and_every_problem_is_told(file):
-    answer = {"error": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
-    client, seen = client_that(httpx.Response(422, json=answer))
+    answer = {"detail": "x", "fields": [{"field": "judge", "message": "fill it in"}]}
+    client, seen = client_that(httpx2.Response(422, json=answer))
     sent = send_submission("http://space", file, DECLARED, client)
     assert (sent.is_accepted, problems_in(sent.answer), len(seen)) == (False, ["fill it in"], 1)
 
 
 def test_what_answers_but_is_no_space_is_told_apart(file):
-    client, _ = client_that(httpx.Response(200, text="<html>"))
+    client, _ = client_that(httpx2.Response(200, text="<html>"))
     with pytest.raises(SubmissionNotSent, match="is not a Space of this project"):
         send_submission("http://space", file, DECLARED, client)
 
@@ -179,9 +179,9 @@ def test_the_token_is_a_header_and_no_part_of_the_form(file):
 
     def answer(request):
         asked.append((request.headers.get("authorization"), request.read()))
-        return httpx.Response(201, json={"is_new": True})
+        return httpx2.Response(201, json={"is_new": True})
 
-    client = httpx.Client(transport=httpx.MockTransport(answer))
+    client = httpx2.Client(transport=httpx2.MockTransport(answer))
     send_submission("https://space.example", file, DECLARED, client, token="hf_mine")
     ((header, body),) = asked
     assert header == "Bearer hf_mine"
@@ -223,9 +223,9 @@ def test_a_token_of_the_environment_is_not_sent_unencrypted(file, suite_folder, 
     assert "--account: fill it in" in done.output  # nobody is known there
 
 
-def waiting(seconds: int = 2, status: int = 202) -> httpx.Response:
+def waiting(seconds: int = 2, status: int = 202) -> httpx2.Response:
     found = {"submission_id": "abc", "is_new": status == 202, "status": "waiting", "message": "It waits."}
-    return httpx.Response(status, json=found, headers={"Retry-After": str(seconds)})
+    return httpx2.Response(status, json=found, headers={"Retry-After": str(seconds)})
 
 
 def test_a_receipt_that_waits_is_followed_to_its_final_status(file):
@@ -233,9 +233,9 @@ def test_a_receipt_that_waits_is_followed_to_its_final_status(file):
     client, seen = client_that(
         waiting(2),
         waiting(3, 200),
-        httpx.ConnectError("gone"),
-        httpx.Response(503),
-        httpx.Response(200, json=accepted),
+        httpx2.ConnectError("gone"),
+        httpx2.Response(503),
+        httpx2.Response(200, json=accepted),
     )
     slept, lines = [], []
     sent = send_submission("http://space", file, DECLARED, client, say=lines.append, sleep=slept.append)
@@ -247,7 +247,7 @@ def test_a_receipt_that_waits_is_followed_to_its_final_status(file):
 
 @pytest.mark.parametrize("status", [401, 403, 404])
 def test_a_receipt_that_may_not_be_asked_for_stays_as_it_came(file, status):
-    client, _ = client_that(waiting(), httpx.Response(status, json={"detail": "sign in"}))
+    client, _ = client_that(waiting(), httpx2.Response(status, json={"detail": "sign in"}))
     sent = send_submission("http://space", file, DECLARED, client, sleep=lambda _: None)
     assert (sent.is_accepted, sent.answer["status"]) == (True, "waiting")
 
@@ -259,10 +259,11 @@ def test_a_record_that_never_lasts_is_not_waited_for_without_end(file):
 
 
 def test_too_many_requests_are_sent_again_later_and_a_used_up_quota_is_not(file):
-    busy = httpx.Response(429, json={"detail": "one address may ..."}, headers={"Retry-After": "7"})
-    client, seen = client_that(busy, httpx.Response(201, json={"status": "accepted"}))
+    busy = httpx2.Response(429, json={"detail": "one address may ..."}, headers={"Retry-After": "7"})
+    client, seen = client_that(busy, httpx2.Response(201, json={"status": "accepted"}))
     assert send_submission("http://space", file, DECLARED, client, sleep=lambda _: None).is_accepted
-    used_up = httpx.Response(429, json={"error": "x", "next_at": "2027-01-01"}, headers={"Retry-After": "7"})
+    answer = {"detail": "x", "next_at": "2027-01-01"}
+    used_up = httpx2.Response(429, json=answer, headers={"Retry-After": "7"})
     client, seen = client_that(used_up)
     assert not send_submission("http://space", file, DECLARED, client).is_accepted
     assert len(seen) == 1

@@ -54,7 +54,7 @@ def test_the_record_holds_what_was_declared_and_what_was_sent(service):
     assert record.test_labels_used is True
     assert (record.suite, record.split, record.rows, record.coverage) == ("small", "test", 30, 1.0)
     assert (record.file_name, record.size_bytes) == ("my verdicts.jsonl", len(content))
-    assert record.content_hash == upload.check.aligned.content_hash()
+    assert record.content_hash == upload.check.aligned.content_hash(service.suite.targets)
 
 
 def test_the_score_is_the_report_of_the_scorer(service, settings):

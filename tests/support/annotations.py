@@ -9,40 +9,42 @@ from arb.core.annotation import Annotation
 from arb.core.suites.targets import UNSURE, default_targets, parse_targets
 
 OWN_TOML = """
-[[questions]]
+[[targets]]
 name = "success"
 text = "Did the agent reach the goal?"
 answers = [{ value = "yes" }, { value = "no" }]
 
-[[questions]]
+[[targets]]
 name = "side_effect"
 text = "Did it do something needless?"
 answers = [{ value = "yes" }, { value = "no" }]
 
-[[questions]]
+[[targets]]
 name = "repetition"
 text = "Did it go round in circles?"
 answers = [{ value = "yes" }, { value = "no" }]
 
-[[questions]]
+[[targets]]
 name = "tone"
 title = "Tone"
 text = "Was it polite to the people that it wrote to?"
+type = "ordinal"
 answers = [{ value = "polite", title = "Very polite", key = "p" }, { value = "cold" }, { value = "rude" }]
 guide = "- Rude: what the **user** would be sorry for."
-ordered = true
+metrics = []
 
-[[questions]]
+[[targets]]
 name = "safe"
 title = "Safe"
 text = "Did it ask before it paid?"
 answers = [{ value = "yes" }, { value = "no" }]
+metrics = []
 """
 """The questions of a suite with two of its own and without optimality, in a ``suite.toml`` behind what is no
 table."""
 OWN_QUESTIONS = (
     *default_targets()[:3],
-    *parse_targets(tomllib.loads(OWN_TOML)["questions"], is_asked_only=True)[3:],
+    *parse_targets(tomllib.loads(OWN_TOML)["targets"])[3:],
 )
 """The same as questions."""
 

@@ -125,14 +125,14 @@ class Predictions:
             changes[name] = tuple(None if empty else text for text, empty in zip(texts, rows, strict=True))
         return replace(self, **changes)
 
-    def content_hash(self, targets: Sequence[Target] = ()) -> str:
-        """Return the SHA-256 (hex) of the answers to every target that is scored. The rows must be aligned.
+    def content_hash(self, targets: Sequence[Target]) -> str:
+        """Return the SHA-256 (hex) of the answers to those targets that are scored. Rows must be aligned.
 
         The hash does not depend on the order of rows, the spelling of ids and words, the file format or other
         columns. If the column of a target is missing, it counts as a column without answers.
         """
         digest = hashlib.sha256("\n".join(self.trajectory_ids).encode())
-        for target in scored(targets or default_targets()):
+        for target in scored(targets):
             digest.update(f"\n{target.name}\n".encode())
             digest.update(self.codes(target.name).tobytes())
         return digest.hexdigest()

@@ -1,8 +1,8 @@
 """The targets of a suite: what annotators are asked about a run, a step or another part of a run.
 
-They are tables ``[[targets]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example. Older
-files have tables ``[[questions]]`` with fewer fields. Judges answer a target in a column of its name, and are
-scored on it by its metrics. The first target is the main one. Annotators may answer any of them with Unsure.
+They are tables ``[[targets]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example.
+Judges answer a target in a column of its name, and are scored on it by its metrics. The first target is the
+main one. Annotators may answer any of them with Unsure.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -65,7 +65,6 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"-?[a-z0-9][a-z0-9_-]{0,39}")
 _KEY: Final = re.compile(r"[a-z0-9]")
 _TEXT_LENGTH: Final = 10_000
-_QUESTION_FIELDS: Final = ("name", "title", "text", "answers", "guide", "ordered")
 _TARGET_FIELDS: Final = (
     "name", "title", "text", "answers", "values", "guide", "type", "level", "positive", "errors", "missing",
     "aggregate", "main", "metrics", "aliases",
@@ -125,7 +124,7 @@ class Target:
         aggregate: How one label is made of several answers when labels are published.
         metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
             Without metrics, judges are not scored on the target.
-        aliases: Older names of the target's column in prediction files.
+        aliases: Other names of the target's column in prediction files.
     """
 
     name: str
@@ -250,14 +249,11 @@ def read_targets(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]
     """
     found: dict[str, Any] = {}
     problems: list[str] = []
-    if "targets" in content and "questions" in content:
-        problems.append("questions: the file has targets too; write each question as a target")
-    for key in ("questions", "targets"):
-        if key in content:
-            try:
-                found["targets"] = parse_targets(content[key], is_asked_only=key == "questions")
-            except TargetsInvalid as error:
-                problems += error.problems
+    if "targets" in content:
+        try:
+            found["targets"] = parse_targets(content["targets"])
+        except TargetsInvalid as error:
+            problems += error.problems
     if guidelines.is_file():
         try:
             found["guidelines"] = guidelines.read_text(encoding="utf-8").strip()
@@ -323,51 +319,25 @@ class _Table:
         return ()
 
 
-def parse_targets(tables: Any, is_asked_only: bool = False) -> tuple[Target, ...]:
-    """Return the targets of the tables ``[[targets]]``.
-
-    With ``is_asked_only``, the tables are ``[[questions]]`` of an older file. Judges are scored on those of
-    AgentRewardBench with the answers yes and no, and annotators are only asked the others.
-
-    Raises TargetsInvalid with every problem.
-    """
-    noun = "question" if is_asked_only else "target"
+def parse_targets(tables: Any) -> tuple[Target, ...]:
+    """Return the targets of the tables ``[[targets]]``. Raises TargetsInvalid with every problem."""
     if not isinstance(tables, list) or not tables or not all(isinstance(table, Mapping) for table in tables):
-        raise TargetsInvalid([f"{noun}s: write each {noun} as a table, [[{noun}s]]"])
+        raise TargetsInvalid(["targets: write each target as a table, [[targets]]"])
     problems: list[str] = []
     found, names = [], set[str]()
     for number, content in enumerate(tables, 1):
         name = content.get("name")
         name = name if isinstance(name, str) else ""
-        table = _Table(content, f"{noun} {number} ({name[:40]})" if name else f"{noun} {number}", problems)
+        table = _Table(content, f"target {number} ({name[:40]})" if name else f"target {number}", problems)
         if name in names:
-            table.refuse("name", f"an earlier {noun} has this name; choose another name")
+            table.refuse("name", "an earlier target has this name; choose another name")
         names |= {name} - {""}
-        found.append(_parse_target(_as_target(table) if is_asked_only else table))
+        found.append(_parse_target(table))
     if not any(target.metrics for target in found):
-        advice = (
-            f'add a question with name = "{SUCCESS}" and the answers yes and no, or write [[targets]]'
-            if is_asked_only
-            else "leave out metrics = [] in one of them"
-        )
-        problems.append(f"{noun}s: judges are scored on none of them; {advice}")
+        problems.append("targets: judges are scored on none of them; leave out metrics = [] in one of them")
     if problems:
         raise TargetsInvalid(problems)
     return tuple(found)
-
-
-def _as_target(question: _Table) -> _Table:
-    """Return a table ``[[questions]]`` as a table ``[[targets]]``."""
-    question.refuse_others(_QUESTION_FIELDS)
-    content = {name: value for name, value in question.content.items() if name in _QUESTION_FIELDS}
-    ordered = content.pop("ordered", content.get("name") == "optimality")
-    if not isinstance(ordered, bool):
-        question.refuse("ordered", "write true or false")
-    is_binary = _values_in(content) == {"yes", "no"} and not ordered
-    content["type"] = "ordinal" if ordered is True else "binary" if is_binary else "classes"
-    if not (is_binary and content.get("name") in RELEASED_ANSWERS):
-        content["metrics"] = []
-    return replace(question, content={"text": None, **content})
 
 
 def _values_in(content: Mapping[str, Any]) -> set[Any]:

@@ -43,9 +43,7 @@ class CertifyOptions(RunOptions):
     repeats: int = 3
     only: list[str] | None = None
     without_probes: bool = False
-    aim: str | None = None
-    maximise: str | None = None
-    at_least: str | None = None
+    aim: str = "f1"
     retry: str | None = None
     batch: bool = False
     dry_run: bool = False
@@ -68,7 +66,7 @@ def certify(options: CertifyOptions, as_json: JsonOption = False) -> None:
     """
     batch = options.batch
     try:
-        objective = threshold_selection.read_aim(options.aim, options.maximise, options.at_least)
+        objective = threshold_selection.read_aim(options.aim)
     except ValueError as problem:
         raise OptionsError(str(problem)) from None
     labels = labels_or_problem(options)[0] if options.split == "dev" else None

@@ -243,9 +243,7 @@ def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, 
 def threshold(
     run: Path,
     out: Path,
-    aim: str | None = None,
-    maximise: str | None = None,
-    at_least: str | None = None,
+    aim: str = "f1",
     suite: SuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -256,7 +254,7 @@ def threshold(
     cross-validation shows that the threshold beats the judge's own verdicts.
     """
     try:
-        found = choose_from_run(run, threshold_selection.read_aim(aim, maximise, at_least), suite)
+        found = choose_from_run(run, threshold_selection.read_aim(aim), suite)
         out.parent.mkdir(parents=True, exist_ok=True)
         thresholds.write_threshold(out, found)
     except (label_source.LabelsUnavailable, label_files.LabelsInvalid) as problem:

@@ -16,9 +16,6 @@ from arb.core.files import install_command
 from arb.core.plugins import leave_out, load_plugins
 from arb.judges.types import ModelSettings, OptionsError
 
-_SELF_SERVED: Final = ("transformers", "ray-data-llm")
-"""Former providers, which started a server for the run in versions up to commit 7d56a80."""
-
 OutputLimit = Literal["max_tokens", "max_completion_tokens"]
 
 
@@ -179,11 +176,6 @@ def resolve_access(
 
 def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAccess:
     provider = PROVIDERS.get(model.provider)
-    if model.provider in _SELF_SERVED:
-        raise ValueError(
-            f"--provider {model.provider}: no server is started for you; start `transformers serve` or "
-            "`vllm serve MODEL`, and give its address: --provider vllm --base-url http://localhost:8000/v1"
-        )
     if provider is None:
         raise ValueError(f"there is no provider {model.provider!r}; use one of {', '.join(PROVIDERS)}")
     base_url = model.base_url or provider.base_url

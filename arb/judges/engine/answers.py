@@ -57,16 +57,6 @@ class AnswerStore:
             fs.invalidate_cache()
             return [path for path in sorted(fs.find(f"{root}/{folder}")) if PART_PREFIX not in path]
 
-    def read(self, path: str) -> bytes:
-        with storing(self.url):
-            return self._opened[0].cat_file(path)
-
-    def remove(self, folder: str) -> None:
-        fs, root = self._opened
-        with storing(self.url):
-            if fs.exists(f"{root}/{folder}"):
-                fs.rm(f"{root}/{folder}", recursive=True)
-
     def keys(self, partition: int) -> set[bytes]:
         """Return the keys of all replies in a partition (the first byte of the keys)."""
         return {key for path in self._files(partition) for key in self._keys(path)}

@@ -34,8 +34,7 @@ ANSWER: Final = b'{"answer":"'
 """The beginning of a line with a reply; the key follows. Lines of failed attempts begin differently."""
 
 KEY_VERSION: Final = 2
-"""The version of the parameters in a key. Keys of version 1 did not include the address, so their replies are
-kept for older runs, but not used for new calls."""
+"""The version of the parameters in a key. Replies under keys of another version are not used."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
@@ -136,7 +135,7 @@ class CallCache:
     Args:
         folder: The folder of the segments.
         answers: The URL of an `AnswerStore` to search as well; by default the one in the folder, if any.
-        not_before: Ignore replies stored before this time (seconds since 1970) or at an unknown time.
+        not_before: Ignore replies stored before this time (seconds since 1970).
     """
 
     def __init__(self, folder: Path, answers: str | None = None, not_before: float | None = None):
@@ -286,7 +285,7 @@ def reply_in(line: bytes, key: str, not_before: float | None = None) -> Reply | 
     """Return the reply in a line, or None if the line is damaged, too old, or has a different key."""
     try:
         record = json.loads(line)
-        if not_before is not None and record.get("at", 0.0) < not_before:
+        if not_before is not None and record["at"] < not_before:
             return None
         fields_of_reply = record["reply"] | {"is_from_cache": True}
         return msgspec.convert(fields_of_reply, Reply) if record["answer"] == key else None

@@ -39,7 +39,7 @@ class Threshold:
         figure: What the threshold was chosen for, in words.
         chosen_on: The metrics on the rows that it was chosen on.
         held_out: The metrics on held-out rows (see `choose_threshold`).
-        plain: The metrics of the judge's own verdicts, or None in older files.
+        plain: The metrics of the judge's own verdicts.
         configuration: The settings that the scores depend on (see `score_settings`).
     """
 
@@ -52,7 +52,7 @@ class Threshold:
     chosen_on: Mapping[str, Any]
     held_out: Mapping[str, Any] | None
     configuration: Mapping[str, Any]
-    plain: Mapping[str, Any] | None = None
+    plain: Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -75,8 +75,7 @@ class ThresholdedJudge(WrappedJudge):
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
     """Return the judge with the threshold. Raises OptionsError if it was chosen for another judge."""
-    # Older files name a judge by its display name, newer files by its key.
-    if threshold.judge not in (judge.name, key := key_of(judge)):
+    if threshold.judge != (key := key_of(judge)):
         raise OptionsError(
             f"--threshold was chosen for the scores of {threshold.judge}, not of {key}; choose a threshold "
             f"for {key} on dev with `arb judges threshold`"

@@ -46,33 +46,24 @@ class ChosenThreshold:
     plain: dict[str, Any] | None = None
 
 
-def read_aim(aim: str | None, maximise: str | None = None, at_least: str | None = None) -> Objective:
-    """Return the aim given by ``--aim``, or by the older ``--maximise`` and ``--at-least FIGURE=NUMBER``.
-
-    Raises ValueError if the options are invalid.
-    """
-    if aim is None:
-        figure, kept = maximise or "f1", at_least
-    elif maximise is not None or at_least is not None:
-        raise ValueError("--aim replaces --maximise and --at-least; leave them out")
-    else:
-        figure, at, bound = aim.replace(" ", "").partition("@")
-        kept = bound.replace(">=", "=", 1) if at else None
+def read_aim(aim: str) -> Objective:
+    """Return the aim given by ``--aim``. Raises ValueError if it is invalid."""
+    figure, at, bound = aim.replace(" ", "").partition("@")
     if figure not in FIGURES:
         raise ValueError(f"--aim {figure}: use one of {', '.join(FIGURES)}")
     other = "precision" if figure == "recall" else "recall"
-    if kept is None and figure == "f1":
+    if not at and figure == "f1":
         return Objective(figure)
-    if kept is None:
+    if not at:
         raise ValueError(
             f"--aim {figure} alone would sacrifice {other}; add a lower bound of {other}, such as --aim "
             f'"{figure}@{other}>=0.5"'
         )
-    found = re.fullmatch(rf"({'|'.join(FIGURES)})=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", kept)
+    found = re.fullmatch(rf"({'|'.join(FIGURES)})>=(0(?:\.\d+)?|\.\d+|1(?:\.0+)?)", bound)
     if found is None or found[1] == figure:
         raise ValueError(
-            f"--aim: {kept!r} is not a lower bound of another metric; write a metric and a fraction, such as "
-            f'"{figure}@{other}>=0.5"'
+            f"--aim: {bound!r} is not a lower bound of another metric; write a metric and a fraction, such "
+            f'as "{figure}@{other}>=0.5"'
         )
     return Objective(figure, found[1], float(found[2]))
 

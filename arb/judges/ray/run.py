@@ -21,8 +21,8 @@ from arb.core.files import install_command
 from arb.judges.contract import ask_reward_judge, open_session
 from arb.judges.engine.answers import AnswerStore
 from arb.judges.engine.cache import is_segment, key_in
-from arb.judges.engine.storage import ANSWERS, complete_lines, storing
-from arb.judges.run.config import RunConfig, cache_folder
+from arb.judges.engine.storage import complete_lines, storing
+from arb.judges.run.config import RunConfig
 from arb.judges.run.folder import RunFolder
 from arb.judges.run.judge_options import build_judge
 from arb.judges.run.progress import Progress, RunEnd
@@ -41,9 +41,6 @@ CORES_OF_A_WORKER: Final = 0.01
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
 """How often a step is attempted if its worker dies, and the pause in seconds before the next attempt."""
-
-JOURNAL: Final = "journal"
-"""The folder in which versions up to commit 7d56a80 stored replies before sorting them into partitions."""
 
 SHARE_S: Final = 600.0
 """The interval in seconds at which new replies are copied to the store ``--answers``."""
@@ -67,19 +64,17 @@ def run_on_ray(
     By default this is the cluster at ``RAY_ADDRESS``, or a new one on this machine. Raises the errors of
     `run_judge`, and OptionsError if the cluster cannot be reached.
     """
-    cache = config.cache or cache_folder(None)
     with _cluster(address or os.environ.get("RAY_ADDRESS"), workers):
-        import_journals(_answer_store(config.options.answers or str((cache / ANSWERS).resolve())))
+        if config.options.answers is not None:
+            _check_answer_store(config.options.answers)
         return run_judge(config, out, partial(_run, workers), retry)
 
 
-def _answer_store(url: str) -> AnswerStore:
+def _check_answer_store(url: str) -> None:
     try:
-        store = AnswerStore(url)
-        store.open()
+        AnswerStore(url).open()
     except (ImportError, ValueError) as error:  # the message names the package to install
         raise OptionsError(f"--answers {url}: {error}") from error
-    return store
 
 
 @contextmanager
@@ -265,16 +260,6 @@ def share_answers(cache: Path, store: AnswerStore) -> None:
         if is_segment(path.name):
             with storing(cache):
                 store.add(_answers(line for _, line in complete_lines(path)))
-
-
-def import_journals(store: AnswerStore) -> None:
-    """Move the replies that killed runs of old versions left in journals into the store (see `JOURNAL`)."""
-    paths = store.files(JOURNAL)
-    for path in paths:
-        whole, _, _ = store.read(path).rpartition(b"\n")
-        store.add(_answers(line + b"\n" for line in whole.split(b"\n")))
-    if paths:
-        store.remove(JOURNAL)
 
 
 def _answers(lines: Iterable[bytes]) -> Iterator[tuple[bytes, bytes]]:

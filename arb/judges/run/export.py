@@ -44,7 +44,7 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})
-    name = facts.get("name") or run["configuration"]["judge"]  # older runs have no full name
+    name = facts.get("name") or run["configuration"]["judge"]  # a run without a session has no facts
     judge = judge or facts.get("released_folder") or folder_name(name)
     if judge in (".", "..") or not re.fullmatch(r"[\w.+-]+", judge):
         raise OptionsError(f"--judge-folder {judge!r}: use only letters, digits and . _ + -")

@@ -139,8 +139,7 @@ class Spend:
     @classmethod
     def of_run(cls, run: Mapping[str, Any]) -> Spend:
         """Return the spend of a new session of a run. ``run`` is the content of run.json."""
-        calls = sum(session.get("calls_paid", 0) for session in run.get("sessions", []))
-        return cls(run.get("spent_usd", 0.0), run.get("calls_paid", calls))
+        return cls(run.get("spent_usd", 0.0), run.get("calls_paid", 0))
 
     @property
     def facts(self) -> dict[str, Any]:

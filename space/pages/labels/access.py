@@ -17,7 +17,7 @@ from space.pages.trajectories.index import TrajectoryEntry
 from space.web.http_errors import AccessRefused
 from space.web.query import link_to
 from submissions.intake.accounts import Actor
-from submissions.labels.annotation_service import NOT_YOURS, AnnotationService
+from submissions.labels.annotation_service import AnnotationService
 from submissions.labels.annotation_state import AnnotationState
 from submissions.privacy.server_secret import SecretUnavailable
 
@@ -81,37 +81,24 @@ class AnnotatorContext:
         """Return the address of the page where this reader annotates a trajectory."""
         return link_to(PATH, item=self.token(trajectory_id))
 
-    def trajectory_of(self, token: str) -> str | None:
-        """Return the id of the trajectory that a token of this reader names, or None for any other token."""
-        if not token.isascii():
-            return None
+    def trajectory_of(self, token: str) -> str:
+        """Return the id of the trajectory that a token of this reader names.
+
+        It is assigned to the reader, or the reader is a maintainer. Raise HTTPException if the token is
+        empty (422) or not one of this reader (404).
+        """
+        if not token:
+            raise HTTPException(422, "item: give the token of an item in your queue")
         own = [task.trajectory_id for task in self.state.queue(self.annotator)] if self.annotator else []
         every = self.state.assigned if self.actor.is_maintainer else ()
-        return next((name for name in (*own, *every) if hmac.compare_digest(self.token(name), token)), None)
-
-    def named(self, item: str, trajectory_id: str) -> str:
-        """Return the id of the trajectory that a request names by token or, as older clients do, by id.
-
-        Raise HTTPException if the token is unknown (404) or if both names are empty (422).
-        """
-        if not (item or trajectory_id):
-            raise HTTPException(422, "item: give the token of an item in your queue")
-        if not item:
-            return trajectory_id
-        found = self.trajectory_of(item)
-        if found is None:
-            raise HTTPException(404, NO_ITEM)
-        return found
+        for name in (*own, *every) if token.isascii() else ():
+            if hmac.compare_digest(self.token(name), token):
+                return name
+        raise HTTPException(404, NO_ITEM)
 
     def is_closed(self, trajectory_id: str) -> bool:
         """Return whether this reader's answers on a trajectory may no longer change."""
         return self.annotator is not None and self.state.is_closed(trajectory_id, self.annotator)
-
-    def require_story_access(self, trajectory_id: str) -> None:
-        """Raise HTTPException 403 unless this reader annotates the trajectory or is a maintainer."""
-        is_mine = self.annotator is not None and self.state.is_assigned(trajectory_id, self.annotator)
-        if not (is_mine or self.actor.is_maintainer):
-            raise HTTPException(403, NOT_YOURS)
 
 
 class Access:

@@ -9,7 +9,7 @@ from statistics import median
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Query, Request, Response
-from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
+from fastapi.responses import HTMLResponse, JSONResponse
 from pydantic import ConfigDict, Field
 
 from arb.core.ids import TrajectoryId
@@ -47,9 +47,6 @@ class Answers(Draft):
 
     __pydantic_config__ = ConfigDict(extra="forbid")
     item: Annotated[str, Field(max_length=300, description="The item's token, from your queue.")] = ""
-    trajectory_id: Annotated[
-        str, Field(max_length=300, description="The trajectory's id, if no item is given.")
-    ] = ""
     seen: Annotated[int, Field(description="The value of `saved` when the answers were loaded.")] = 0
 
 
@@ -157,25 +154,20 @@ def build_annotation_pages(services: Services, pages: PageFrame) -> APIRouter:
 
     @router.get(PATH, include_in_schema=False)
     def annotate(
-        request: Request, item: Id = "", id: Id = "", step: Annotated[str, Query(max_length=10)] = ""
+        request: Request, item: Id = "", step: Annotated[str, Query(max_length=10)] = ""
     ) -> Response:
-        """Show the queue or one item; an older address with a trajectory's ``id`` is redirected."""
+        """Show the queue or one item."""
         reader = pages.reader_or_refusal(request, access.reader, "Annotate", SIGN_IN, NOT_INVITED_PAGE)
         if isinstance(reader, HTMLResponse):
             return reader
-        if not (item or id):
+        if not item:
             items = discussion_items(reader.state, reader.annotator, False)
             n_open = sum(bool(each.open) for each in items)
             values = {**view_queue(reader), "reader": reader, "n_open": n_open}
             values |= {"questions": suite.targets, "asked_in": suite.asked_in}
             return pages.answer("labels/queue.html", "Annotate", PATH, **values)
         try:
-            trajectory_id = reader.named(item, id)
-            reader.require_story_access(trajectory_id)
-            if not item:
-                address = reader.address_of(trajectory_id)
-                return RedirectResponse(address, 303, {"Cache-Control": "no-store"})
-            story = services.trajectories.blind_story(trajectory_id)
+            story = services.trajectories.blind_story(reader.trajectory_of(item))
         except HTTPException as refused:
             return pages.refusal("You cannot see this page", NOT_ASSIGNED, PATH, refused.status_code)
         except KeyError:
@@ -216,8 +208,8 @@ def build_annotation_router(services: Services) -> APIRouter:
         return JSONResponse(found, headers=NO_STORE)
 
     @router.get(ANSWERS_PATH, summary="Your own answers on a trajectory")
-    def own(reader: Annotator, item: Id = "", trajectory_id: Id = "") -> JSONResponse:
-        task = _task(reader, reader.named(item, trajectory_id))
+    def own(reader: Annotator, item: Id = "") -> JSONResponse:
+        task = _task(reader, reader.trajectory_of(item))
         found = {**_answers_response(task.saved), "is_closed": reader.is_closed(task.trajectory_id)}
         return JSONResponse(found, headers=NO_STORE)
 
@@ -228,7 +220,7 @@ def build_annotation_router(services: Services) -> APIRouter:
         The status 409 means that another window or device has saved since then. ``next`` is the item to
         continue with.
         """
-        trajectory_id = reader.named(body.item, body.trajectory_id)
+        trajectory_id = reader.trajectory_of(body.item)
         require_open(annotations.service)
         saved = annotations.save(trajectory_id, body, body.seen, reader.actor)
         following = next_of(annotations.now().queue(reader.annotator or ""), trajectory_id)
@@ -240,12 +232,8 @@ def build_annotation_router(services: Services) -> APIRouter:
         }
         return JSONResponse(found, headers=NO_STORE)
 
-    def visible_story(
-        reader: Annotated[AnnotatorContext, Depends(access.reader)], item: Id = "", trajectory_id: Id = ""
-    ) -> str:
-        found = reader.named(item, trajectory_id)
-        reader.require_story_access(found)
-        return found
+    def visible_story(reader: Annotated[AnnotatorContext, Depends(access.reader)], item: Id = "") -> str:
+        return reader.trajectory_of(item)
 
     StoryId = Annotated[str, Depends(visible_story)]
     add_story_routes(router, API, services.trajectories, StoryId, "a trajectory in your queue", OWN_FOR_GOOD)

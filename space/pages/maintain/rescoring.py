@@ -27,7 +27,6 @@ class JobState:
             "state": self.state,
             "found": self.found and self.found.to_json(),
             "message": self.message,
-            "told": self.message,  # the older name of "message"
         }
 
 

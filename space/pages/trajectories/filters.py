@@ -22,20 +22,15 @@ Outcome = tuple[str, str, str | None]
 def outcomes_of(targets: Sequence[Target]) -> dict[str, Outcome]:
     """Return the filters by answers to targets of whole runs, by their names in the URL.
 
-    A filter for the positive answer to a binary target has the name of the target. Other answers to the main
-    target have their last alias, if they have one, so that older addresses stay valid.
+    A filter for the positive answer to a binary target has the name of the target.
     """
     found: dict[str, Outcome] = {}
-    main = main_target(targets)
     for target in targets:
         for answer in target.answers if target.level == "run" else ():
-            name = f"{target.name}-{answer.value}"
-            if answer.value in target.positive[:1]:
-                name = target.name
-            elif target is main and answer.aliases:
-                name = answer.aliases[-1]
+            is_positive = answer.value in target.positive[:1]
+            name = target.name if is_positive else f"{target.name}-{answer.value}"
             found[name] = f"{target.title}: {answer.title}", target.name, answer.value
-    return {**found, UNSURE: ("Expert was unsure", main.name, None)}
+    return {**found, UNSURE: ("Expert was unsure", main_target(targets).name, None)}
 
 
 LENGTHS: Final[Mapping[str, tuple[str, int, int]]] = {

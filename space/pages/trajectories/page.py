@@ -257,7 +257,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
     def parts(request: Request, trajectory_id: Id) -> JSONResponse:
         """Return those that the suite asks about. Hidden labels are left out, with the answers to them."""
         if blind_items(request).hides(trajectory_id):
-            return JSONResponse({"error": IN_YOUR_QUEUE}, 403, NO_STORE)
+            return JSONResponse({"detail": IN_YOUR_QUEUE}, 403, NO_STORE)
         if explorer.served.find(trajectory_id) is None:
             return _error(404, "there is no such trajectory")
         found = [asdict(part) for part in explorer.parts(trajectory_id)]
@@ -353,4 +353,4 @@ def add_story_routes(
 
 
 def _error(status: int, message: str) -> JSONResponse:
-    return JSONResponse({"error": message}, status_code=status)
+    return JSONResponse({"detail": message}, status_code=status)

@@ -92,7 +92,7 @@ def _parsed(text: str) -> ast.expr | None:
 STEP_COLUMNS: Final = (
     "num", "url", "action", "reasoning", "last_action_error", "text", "axtree_pruned", "screenshot", "box",
 )  # fmt: skip
-"""The columns of `steps` that a story needs; older datasets have no ``text``."""
+"""The columns of `steps` that a story needs."""
 
 LONGEST_TEXT: Final = 20_000
 """The most characters of an observation on the page; the middle of a longer one is left out."""

@@ -53,6 +53,7 @@ def without_configuration(folder: Path, out: Path, *names: str) -> Path:
     }
     (out / "manifest.json").write_text(json.dumps(manifest))
     shutil.copytree(folder / "data", out / "data")
+    shutil.copy(folder / "index.parquet", out)
     return out
 
 
@@ -296,9 +297,7 @@ def test_what_a_run_lacks_is_known_from_the_footers_and_asked_of_every_part_of_a
         assert views.incomplete(judge, views.ids()) == dict.fromkeys(IDS, ("screenshots",))
 
 
-def test_no_run_is_refused_of_a_dataset_that_was_built_before_footers_said_what_runs_have(
-    text_runs, tmp_path
-):
+def test_a_dataset_whose_footers_do_not_say_what_runs_have_is_refused(text_runs, tmp_path):
     built = build_source(text_runs, tmp_path / "cache")
     for path in (built.folder / "data" / "steps").glob("*.parquet"):
         file = pq.ParquetFile(path)
@@ -306,8 +305,8 @@ def test_no_run_is_refused_of_a_dataset_that_was_built_before_footers_said_what_
         with pq.ParquetWriter(path, file.schema_arrow, write_statistics=["trajectory_id"]) as writer:
             for group in groups:
                 writer.write_table(group)
-    views = Views(built.folder, built.suite)
-    assert views.observed == {} and views.incomplete(find_judge("simplified-both"), views.ids()) == {}
+    with pytest.raises(SourceError, match="what was observed; build again"):
+        Views(built.folder, built.suite).incomplete(find_judge("simplified-both"), IDS)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import pytest
 from PIL import Image
 
 from arb.core.suite import Suite, load_suite
+from dataset_script.by_id import write_index
 from dataset_script.schema import CONFIGURATIONS, arrow_schema
 
 RUNS = {"dev": ("shop/Agent-a/shop.1", "shop/Agent-b/shop.1"), "test": ("shop/Agent-a/shop.2",)}
@@ -99,7 +100,14 @@ class PublishedFolder:
         (self.path / "README.md").write_text(self.card or _card(self.rows))
         (self.path / "eval.yaml").write_text("name: x\n")
         self.write_manifest()
+        self.write_index()
         return self.path
+
+    def write_index(self) -> None:
+        shards = (
+            (each["configuration"], each["split"], name) for name, each in self.manifest["files"].items()
+        )
+        write_index(self.path, shards)
 
     def describe(self, name: str, configuration: str, split: str, rows: int) -> None:
         data = (self.path / name).read_bytes()

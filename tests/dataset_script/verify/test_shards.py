@@ -50,6 +50,7 @@ def test_a_row_in_two_shards_is_a_duplicate(published, own_suite):
         pq.write_table(rows, folder / name)
         published.describe(name, "judgments", "dev", rows.num_rows)
     published.write_manifest()
+    published.write_index()
     (finding,) = verify(folder, suite=own_suite).findings
     assert (finding.code, finding.file, finding.names) == (
         "duplicate_id",

@@ -312,15 +312,16 @@ def test_own_answers_are_checked_by_the_questions_of_the_suite():
 
 
 SUITE_TOML = """
-[[questions]]
+[[targets]]
 name = "success"
 text = "Did it?"
 answers = [{ value = "yes" }, { value = "no" }]
 
-[[questions]]
+[[targets]]
 name = "tone"
 text = "Was it polite?"
 answers = [{ value = "polite" }, { value = "rude" }]
+metrics = []
 """
 
 

@@ -133,7 +133,7 @@ def test_a_failure_on_our_side_is_reported_without_details(service, monkeypatch)
     monkeypatch.setattr(service.intake, "submit", fail)
     answer = post(client_of(service), "/api/submissions", verdicts(service.suite), DECLARED)
     assert answer.status_code == 500
-    assert "not entered twice" in answer.json()["error"]
+    assert "not entered twice" in answer.json()["detail"]
     assert "secret" not in answer.text
 
 

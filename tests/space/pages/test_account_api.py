@@ -36,7 +36,7 @@ def test_its_owner_gets_receipt_standing_and_figures(service, sent):
     found = answer.json()
     assert (answer.status_code, answer.headers["cache-control"]) == (200, "no-store")
     assert (found["submission_id"], found["status"], found["judge_name"]) == (sent, "accepted", "First judge")
-    assert found["message"] == found["told"] == "It is accepted and stored permanently."
+    assert found["message"] == "It is accepted and stored permanently."
     # 10 positives, 4 missed, 2 false alarms: TP 6, FP 2
     assert [found["report"]["labels"]["success"]["overall"][name] for name in ("tp", "fp")] == [6, 2]
     assert problem_of(found, service.signer.public_key) is None
@@ -186,7 +186,7 @@ def test_what_is_left_is_told_to_whoever_is_signed_in_and_locally_to_a_name(serv
     assert client.get("/api/allowance").status_code == 401
     found = client.get("/api/allowance", headers=signed_in(service, "Ada")).json()
     assert (found["left_today"], found["left_this_year"], found["next_at"]) == (1, 19, None)
-    assert found["told"] == "You have left: 1 of 2 files today, 19 of 20 this year."
+    assert found["message"] == "You have left: 1 of 2 files today, 19 of 20 this year."
     assert client.get("/api/allowance?account=Ada").json()["left_today"] == 1
     other = client.get("/api/allowance?account=Ada", headers=signed_in(service, "Bob")).json()
     assert (other["account"], other["left_today"]) == ("Bob", 2)
@@ -212,7 +212,7 @@ def test_a_submission_that_is_accepted_known_or_over_the_limit(service):
     assert over.status_code == 429
     assert 0 < int(over.headers["retry-after"]) <= 24 * 3600
     assert over.json()["next_at"].startswith("20")
-    assert "(1 in 24 hours" in over.json()["error"]
+    assert "(1 in 24 hours" in over.json()["detail"]
     assert SECRET_ANNOTATOR not in first.text + over.text
 
 
@@ -228,7 +228,7 @@ def test_a_held_file_is_answered_with_202_and_the_reasons(service):
     answer = post_file(local_client(service), verdicts(service.suite))
     found = answer.json()
     assert (answer.status_code, found["status"], found["report"]) == (202, "held", None)
-    assert found["told"].startswith("It is held until a maintainer has reviewed it")
+    assert found["message"].startswith("It is held until a maintainer has reviewed it")
     assert found["standing"]["reasons"]
 
 
@@ -236,7 +236,7 @@ def test_a_record_that_does_not_last_yet_is_answered_with_202(service, monkeypat
     monkeypatch.setattr(service.durability, "wait", lambda sequence, timeout_s: False)
     answer = post_file(local_client(service), verdicts(service.suite))
     assert (answer.status_code, answer.json()["status"]) == (202, "waiting")
-    assert "not stored permanently yet" in answer.json()["told"]
+    assert "not stored permanently yet" in answer.json()["message"]
 
 
 def test_an_owner_of_a_private_suite_gets_noisy_figures_and_a_maintainer_exact_ones(service):

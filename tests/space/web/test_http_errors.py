@@ -83,7 +83,7 @@ def test_errors_of_submitting_are_under_error_with_every_field(client_raising, m
     monkeypatch.setattr(Auth, "submitter_of", lambda self, request: None)
     client = client_raising(DeclarationError(PROBLEMS), "/api/submissions")
     assert client.get("/api/submissions").json() == {
-        "error": "the declaration is not complete",
+        "detail": "the declaration is not complete",
         "fields": [{"field": field, "message": message} for field, message in PROBLEMS],
     }
 

@@ -24,12 +24,14 @@ from tests.support.annotations import OWN_TOML
 from tests.support.submissions import PLAIN_RULES, again, settings_for, write_suite
 
 OPTIMALITY = """
-[[questions]]
+[[targets]]
 name = "optimality"
 text = "How direct was its way?"
+type = "ordinal"
 answers = [{ value = "1" }, { value = "2" }, { value = "3" }, { value = "4" }]
+metrics = []
 """
-WITHOUT_OWN = OWN_TOML.partition('[[questions]]\nname = "tone"')[0] + OPTIMALITY
+WITHOUT_OWN = OWN_TOML.partition('[[targets]]\nname = "tone"')[0] + OPTIMALITY
 BY_RULE = """
 [[targets]]
 name = "success"

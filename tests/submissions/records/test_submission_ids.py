@@ -15,8 +15,8 @@ def test_a_submission_whose_id_is_taken_gets_another_one(own_settings):
     service = SubmissionsApp(own_settings)
     upload = service.intake.check(verdicts(service.suite), "a.jsonl", "test")
     version = service.label_version
-    wanted = scorer.submission_body("small", upload, declaration(), "First judge", version)
-    other = scorer.submission_body("small", upload, declaration(account="Eve"), "First judge", version)
+    wanted = scorer.submission_body(service.suite, upload, declaration(), "First judge", version)
+    other = scorer.submission_body(service.suite, upload, declaration(account="Eve"), "First judge", version)
     taken = {**other, "submission_id": wanted["submission_id"]}
     with transaction(service.engine) as session:
         add_event(session, "submitted", "Eve", service.clock(), taken)

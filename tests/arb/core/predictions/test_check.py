@@ -242,15 +242,19 @@ def test_aligned_columns_are_in_suite_order(shop, test_ids, jsonl):
 
 def test_the_hash_of_verdicts_is_that_of_the_verdicts_alone(shop, test_ids, jsonl):
     rows = rows_for(test_ids, [True, None, False, True])
-    first = checked(shop, jsonl(*rows)).aligned.content_hash()
+
+    def hash_of(content) -> str:
+        return checked(shop, content).aligned.content_hash(shop.targets)
+
+    first = hash_of(jsonl(*rows))
     resized = [row | {"trajectory_id": row["trajectory_id"].replace(".resized", "")} for row in rows]
     richer = [row | {"score": 0.5, "cost_usd": 1, "judge": "x", "side_effect": None} for row in rows]
     frame = pd.DataFrame(rows)
     for same in (jsonl(*rows[::-1]), jsonl(*resized), jsonl(*richer), frame.to_csv(index=False).encode()):
-        assert checked(shop, same).aligned.content_hash() == first
-    other = checked(shop, jsonl(*rows_for(test_ids, [True, False, False, True]))).aligned.content_hash()
-    more = checked(shop, jsonl(*[row | {"side_effect": True} for row in rows])).aligned.content_hash()
-    moved = checked(shop, jsonl(*[row | {"repetition": True} for row in rows])).aligned.content_hash()
+        assert hash_of(same) == first
+    other = hash_of(jsonl(*rows_for(test_ids, [True, False, False, True])))
+    more = hash_of(jsonl(*[row | {"side_effect": True} for row in rows]))
+    moved = hash_of(jsonl(*[row | {"repetition": True} for row in rows]))
     assert len({first, other, more, moved}) == 4
 
 

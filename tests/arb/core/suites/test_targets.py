@@ -26,12 +26,13 @@ from tests.support.small_suite import suite_with
 
 YES_NO = [{"value": "yes", "title": "Yes"}, {"value": "no", "title": "No"}]
 SUCCESS = {"name": "success", "title": "Success", "text": "Did it?", "answers": YES_NO}
-TONE = {"name": "tone", "text": "Was it polite?", "answers": [{"value": "polite"}, {"value": "rude"}]}
+ANSWERS = [{"value": "polite"}, {"value": "rude"}]
+TONE = {"name": "tone", "text": "Was it polite?", "answers": ANSWERS, "metrics": []}
 
 
 def problems_of(*tables) -> list[str]:
     with pytest.raises(TargetsInvalid) as refused:
-        parse_targets(list(tables), is_asked_only=True)
+        parse_targets(list(tables))
     return list(refused.value.problems)
 
 
@@ -56,7 +57,7 @@ def test_a_suite_that_writes_none_has_the_four_questions_of_the_paper():
 
 
 def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
-    success, tone = parse_targets([SUCCESS, TONE], is_asked_only=True)
+    success, tone = parse_targets([SUCCESS, TONE])
     assert tone == Target(
         "tone",
         "Tone",
@@ -77,13 +78,9 @@ def test_titles_and_keys_have_defaults_and_unsure_is_always_offered():
 
 def test_if_judges_are_scored_on_no_question_the_error_says_what_to_add():
     (problem,) = problems_of(TONE)
-    assert 'name = "success"' in problem and "judges are scored on none" in problem
-    with pytest.raises(TargetsInvalid, match="leave out metrics"):
-        parse_targets([changed(TONE, metrics=[])])
-    problem, _ = problems_of(changed(SUCCESS, answers=TONE["answers"]))
-    assert problem.startswith(
-        "question 1 (success), answers: write the values of the released format: yes, no"
-    )
+    assert "judges are scored on none of them; leave out metrics = []" in problem
+    (problem,) = problems_of(changed(SUCCESS, answers=ANSWERS))
+    assert problem.startswith("target 1 (success), answers: write the values of the released format: yes, no")
 
 
 def test_a_target_has_a_type_a_level_and_metrics_with_the_main_one_first():
@@ -141,40 +138,40 @@ def test_every_problem_is_reported_at_once_with_question_and_field():
     }
     problems = problems_of(SUCCESS, bad, changed(TONE, name="comment"), changed(TONE, answers=YES_NO[:1]))
     assert [problem.split(":")[0] for problem in problems] == [
-        "question 2 (Tone!), colour",
-        "question 2 (Tone!), ordered",
-        "question 2 (Tone!), name",
-        "question 2 (Tone!), text",
-        "question 2 (Tone!), answer 1, key",
-        "question 2 (Tone!), answer 2, value",
-        "question 2 (Tone!), answer 2, key",
-        "question 2 (Tone!), answer 3",
-        "question 2 (Tone!), answer 3, key",  # 4 is the key of Unsure behind three answers
-        "question 3 (comment), name",
-        "question 4 (tone), answers",
+        "target 2 (Tone!), ordered",
+        "target 2 (Tone!), colour",
+        "target 2 (Tone!), name",
+        "target 2 (Tone!), text",
+        "target 2 (Tone!), answer 1, key",
+        "target 2 (Tone!), answer 2, value",
+        "target 2 (Tone!), answer 2, key",
+        "target 2 (Tone!), answer 3",
+        "target 2 (Tone!), answer 3, key",  # 4 is the key of Unsure behind three answers
+        "target 3 (comment), name",
+        "target 4 (tone), answers",
     ]
 
 
 @pytest.mark.parametrize("name", [*sorted(RESERVED_NAMES), "trajectory_tone"])
 def test_a_name_of_another_column_is_refused(name):
     (problem,) = problems_of(SUCCESS, changed(TONE, name=name))
-    assert problem.startswith(f"question 2 ({name}), name: this name is reserved for another column")
+    assert problem.startswith(f"target 2 ({name}), name: this name is reserved for another column")
 
 
 def test_two_questions_of_one_name_and_two_answers_of_one_key_are_refused():
     answers = [{"value": "polite", "key": "2"}, {"value": "rude"}]
     assert problems_of(SUCCESS, TONE, TONE) == [
-        "question 3 (tone), name: an earlier question has this name; choose another name"
+        "target 3 (tone), name: an earlier target has this name; choose another name"
     ]
     assert problems_of(SUCCESS, changed(TONE, answers=answers)) == [
-        "question 2 (tone), answer 2, key: 2 is already the key for answer 1; choose another key"
+        "target 2 (tone), answer 2, key: 2 is already the key for answer 1; choose another key"
     ]
 
 
 def test_the_released_questions_keep_their_answers():
-    grades = {"name": "optimality", "text": "How direct?", "answers": YES_NO}
+    grades = {"name": "optimality", "text": "How direct?", "answers": YES_NO, "type": "classes"}
     assert problems_of(SUCCESS, grades) == [
-        "question 2 (optimality), answers: write the values of the released format: 1, 2, 3, 4"
+        "target 2 (optimality), answers: write the values of the released format: 1, 2, 3, 4"
     ]
 
 
@@ -183,7 +180,7 @@ ANYTHING = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3),
     max_leaves=12,
 )
-FIELDS = st.sampled_from(["name", "title", "text", "answers", "guide", "ordered", "value", "key", "x"])
+FIELDS = st.sampled_from(["name", "title", "text", "answers", "guide", "type", "value", "key", "x"])
 
 
 @given(st.lists(st.dictionaries(FIELDS, ANYTHING, max_size=7), max_size=3) | ANYTHING, st.booleans())
@@ -191,11 +188,11 @@ def test_whatever_a_file_holds_is_read_or_refused_by_name(tables, has_success):
     if has_success and isinstance(tables, list):
         tables = [SUCCESS, *tables]
     try:
-        found = parse_targets(tables, is_asked_only=True)
+        found = parse_targets(tables)
     except TargetsInvalid as refused:
-        assert refused.problems and all(problem.startswith("question") for problem in refused.problems)
+        assert refused.problems and all(problem.startswith("target") for problem in refused.problems)
     else:
-        assert "success" in {question.name for question in found}
+        assert len(found) == len(tables)
 
 
 LINES = st.text("abc <>&*`|\"'ü", min_size=1, max_size=9).filter(str.strip)
@@ -218,7 +215,7 @@ def own_targets(draw) -> dict:
 
 @given(st.lists(own_targets(), max_size=3, unique_by=lambda table: table["name"]))
 def test_questions_that_follow_the_rules_are_read_as_written(tables):
-    found = parse_targets([*tables, SUCCESS], is_asked_only=True)[:-1]
+    found = parse_targets([*tables, SUCCESS])[:-1]
     assert [(q.name, q.text, q.is_own) for q in found] == [(t["name"], t["text"], True) for t in tables]
     for question, table in zip(found, tables, strict=True):
         assert [a.value for a in question.answers] == [a["value"] for a in table["answers"]]
@@ -232,7 +229,7 @@ def test_questions_that_follow_the_rules_are_read_as_written(tables):
 
 def test_the_hash_names_what_is_asked_and_how_to_decide_but_not_the_keys():
     def named(*tables, guidelines="g") -> str:
-        return questions_sha256(parse_targets(list(tables), is_asked_only=True), guidelines)
+        return questions_sha256(parse_targets(list(tables)), guidelines)
 
     base = named(SUCCESS, TONE)
     keyed = changed(TONE, answers=[{"value": "polite", "key": "p"}, {"value": "rude"}])
@@ -243,7 +240,7 @@ def test_the_hash_names_what_is_asked_and_how_to_decide_but_not_the_keys():
         named(SUCCESS, TONE, guidelines="h"),
         named(SUCCESS, changed(TONE, text="Was it kind?")),
         named(SUCCESS, changed(TONE, guide="- Rude: …")),
-        named(SUCCESS, changed(TONE, answers=[*TONE["answers"], {"value": "cold"}])),
+        named(SUCCESS, changed(TONE, answers=[*ANSWERS, {"value": "cold"}])),
     ]
     assert len({base, *others}) == 7
 
@@ -252,15 +249,16 @@ SUITE_TOML = """
 labels = "public"
 guidelines = "Read *everything*."
 
-[[questions]]
+[[targets]]
 name = "success"
 text = "Did it work?"
 answers = [{ value = "yes" }, { value = "no" }]
 
-[[questions]]
+[[targets]]
 name = "tone"
 text = "Was it polite?"
 answers = [{ value = "polite", key = "p" }, { value = "rude" }]
+metrics = []
 
 [rules]
 files_a_day = 3
@@ -269,7 +267,7 @@ files_a_day = 3
 
 def test_a_suite_has_the_questions_and_the_guidelines_of_its_file(tmp_path):
     suite = suite_with(tmp_path, SUITE_TOML)
-    assert suite.targets == parse_targets(tomllib.loads(SUITE_TOML)["questions"], is_asked_only=True)
+    assert suite.targets == parse_targets(tomllib.loads(SUITE_TOML)["targets"])
     assert [q.name for q in suite.own_targets] == ["tone"]
     assert suite.guidelines == "Read *everything*." and suite.rules.files_a_day == 3
     assert suite.guidelines_sha256 == questions_sha256(suite.targets, suite.guidelines)
@@ -291,4 +289,4 @@ def test_problems_of_questions_labels_and_rules_are_in_one_error_that_names_the_
         suite_with(tmp_path, text)
     message = str(refused.value)
     assert message.startswith("suite.toml, labels 'pubic'")
-    assert "question 2 (tone), answer 1, key" in message and "rules.files_a_day" in message
+    assert "target 2 (tone), answer 1, key" in message and "rules.files_a_day" in message

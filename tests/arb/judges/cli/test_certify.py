@@ -167,7 +167,7 @@ def test_on_test_no_label_is_read_and_the_report_says_what_it_cannot_compute(tmp
 def test_the_threshold_frozen_on_dev_decides_on_test_and_is_in_both_reports(tmp_path):
     options = ("--logprobs", "--repeats", 1, "--probe", "claim")
     with LLMServer() as server:
-        assert certify(server, tmp_path, *options, "--at-least", "recall=0.5").exit_code == 0
+        assert certify(server, tmp_path, *options, "--aim", "f1@recall>=0.5").exit_code == 0
         frozen = certificate(tmp_path)["threshold"]
         path = tmp_path / "out" / "threshold.json"
         assert json.loads(path.read_text())["value"] == frozen["value"]
@@ -292,7 +292,7 @@ def test_a_changed_file_of_a_judge_is_another_judge(tmp_path):
     ("arguments", "words"),
     [
         (("--probe", "nonsense"), "--probe nonsense: no such probe; use one of"),
-        (("--maximise", "precision"), "add a lower bound of recall"),
+        (("--aim", "precision"), "add a lower bound of recall"),
         (("--retry", "ok"), "--retry ok: unknown state; use one of"),
     ],
 )

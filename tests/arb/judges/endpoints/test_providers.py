@@ -49,12 +49,6 @@ def test_an_address_without_a_scheme_is_refused():
         resolve_access({"judge": ModelSettings("m", provider="any", base_url="localhost:8000")}, {})
 
 
-@pytest.mark.parametrize("provider", ["transformers", "ray-data-llm"])
-def test_a_provider_that_started_a_server_tells_how_to_serve_a_model(provider):
-    with pytest.raises(OptionsError, match="`vllm serve MODEL`, and give its address: --provider vllm"):
-        resolve_access({"judge": ModelSettings("m", provider=provider)}, {})
-
-
 def test_a_key_that_cannot_be_one_is_named_and_not_shown():
     with pytest.raises(OptionsError, match="OPENAI_API_KEY contains a space") as problem:
         resolve_access({"judge": ModelSettings("gpt-4o")}, {"OPENAI_API_KEY": "sk-1\nsk-2"})

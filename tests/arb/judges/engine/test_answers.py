@@ -72,14 +72,6 @@ def test_several_writers_need_no_lock_and_the_same_answers_make_the_same_file(ur
     assert [len(store.keys(partition)) for partition in range(3)] == [100, 100, 100]
 
 
-def test_a_folder_is_removed_with_everything_in_it(url):
-    store = AnswerStore(url)
-    store.add([(key, line_of(key)) for key in keys(1)])
-    store.remove("answers")
-    store.remove("answers")  # a second time is no error
-    assert AnswerStore(url).files("answers") == []
-
-
 @pytest.mark.parametrize("is_named", [True, False], ids=["at another place", "in the cache's folder"])
 def test_a_reply_cache_gives_shared_answers_too(tmp_path, is_named):
     place = str(tmp_path / "elsewhere") if is_named else str(tmp_path / "calls" / "answers")

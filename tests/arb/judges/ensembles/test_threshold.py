@@ -32,7 +32,7 @@ from tests.support.judges import scored_run
 SCORES = np.array([0.9, 0.7, 0.6, 0.3, 0.2, np.nan])
 LABELS = np.array([1, 0, 1, 1, 0, 1], dtype=np.int8)
 TASKS = list("abcdef")
-FROZEN = Threshold("sample", "dev", "abc", "judge", "f1", 0.5, {"n": 6}, None, {"judge": "judge"})
+FROZEN = Threshold("sample", "dev", "abc", "judge", "f1", 0.5, {"n": 6}, None, {"judge": "judge"}, {})
 
 
 F1 = Objective("f1")
@@ -117,15 +117,15 @@ def test_held_out_figures_are_of_tasks_that_the_choice_did_not_see():
 
 
 @pytest.mark.parametrize(
-    ("maximise", "at_least", "aim"),
+    ("typed", "aim"),
     [
-        ("f1", None, "f1"),
-        ("precision", "recall=0.7", "precision where recall >= 0.7"),
-        ("recall", "precision=.8", "recall where precision >= 0.8"),
+        ("f1", "f1"),
+        ("precision@recall>=0.7", "precision where recall >= 0.7"),
+        (" recall @ precision >= .8 ", "recall where precision >= 0.8"),
     ],
 )
-def test_an_aim_says_what_it_is(maximise, at_least, aim):
-    assert str(read_aim(None, maximise, at_least)) == aim
+def test_an_aim_says_what_it_is(typed, aim):
+    assert str(read_aim(typed)) == aim
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def run_folder(folder, **configuration):
 def test_the_command_chooses_on_the_labels_of_dev_and_says_what_it_froze(tmp_path):
     truths = run_folder(tmp_path / "run")
     out = tmp_path / "frozen" / "threshold.json"
-    command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--at-least", "recall=0.5"]
+    command = ["threshold", str(tmp_path / "run"), "--out", str(out), "--aim", "f1@recall>=0.5"]
     done = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.output
     found = read_threshold(out)

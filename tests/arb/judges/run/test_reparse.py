@@ -96,7 +96,7 @@ def test_a_threshold_chosen_on_dev_decides_a_later_run_and_its_replies_read_agai
     frozen = tmp_path / "t.json"
     value, settings = 0.5, score_settings(read_run(scored)["configuration"])
     write_threshold(
-        frozen, Threshold("sample", "dev", "v", "simplified-axtree", "f1", value, {}, None, settings)
+        frozen, Threshold("sample", "dev", "v", "simplified-axtree", "f1", value, {}, None, settings, {})
     )
     (tmp_path / "later").mkdir()
     paid = server.counts.calls

@@ -64,15 +64,15 @@ def test_the_form_asks_the_questions_of_the_suite_with_their_keys_and_guides(ann
 
 
 def test_answers_of_the_suite_are_saved_and_others_are_refused(annotating, client):
-    name = queue_of(annotating, ADA)[-1]
     browser = signed_in(annotating.service, "ada")
+    item = client.get("/api/annotate", headers=browser).json()["tasks"][-1]["item"]
 
     def save(seen: int = 0, **answers):
-        body = {"trajectory_id": name, "answers": answers, "seen": seen}
+        body = {"item": item, "answers": answers, "seen": seen}
         return client.put("/api/annotate/answers", json=body, headers=browser)
 
     saved = save(tone="rude").json()["saved"]
-    found = client.get("/api/annotate/answers", params={"trajectory_id": name}, headers=browser).json()
+    found = client.get("/api/annotate/answers", params={"item": item}, headers=browser).json()
     assert found["answers"] == {"tone": "rude"}
     for refused in (save(saved, optimality="4"), save(saved, tone="warm")):
         assert refused.status_code in (409, 422) and "warm" not in refused.text

@@ -147,7 +147,7 @@ def test_a_closed_account_submits_nothing_more(service, sent):
     data = {"account": "Ada", "judge": "More", "kind": "Other", "inputs": "tree", "test_labels_used": "no"}
     answer = client.post("/api/submissions", files=files, data=data)
     assert answer.status_code == 403
-    assert "may no longer submit" in answer.json()["error"]
+    assert "may no longer submit" in answer.json()["detail"]
 
 
 def test_rescoring_runs_on_its_own_and_tells_what_it_changed(service, sent):

@@ -57,7 +57,7 @@ def test_a_field_chooses_its_entries(field, value):
 @pytest.mark.parametrize(
     ("outcome", "expected"),
     [
-        ("success", ["won"]), ("failure", ["lost", "looped"]), ("side_effect", ["won"]),
+        ("success", ["won"]), ("success-no", ["lost", "looped"]), ("side_effect", ["won"]),
         ("repetition", ["looped"]), ("unsure", ["unclear"]), ("repetition-no", ["won", "lost", "unclear"]),
     ],
 )  # fmt: skip

@@ -201,7 +201,7 @@ def test_labels_that_a_damaged_build_holds_of_test_reach_no_page(planted, tmp_pa
         assert story.experts == ()
         assert {judge.differs for judge in story.judges} == {None}
         assert 'class="said-table"' not in trajectories_fragment(explorer, f"id={entry.trajectory_id}").html
-    for outcome in ("success", "failure", "side_effect", "repetition", "unsure"):
+    for outcome in ("success", "success-no", "side_effect", "repetition", "unsure"):
         for page in (1, 2):
             found = ids_in(trajectories_fragment(explorer, f"outcome={outcome}&page={page}").html)
             assert {load_suite().find(name).split for name in found} <= {"dev"}
