@@ -104,8 +104,8 @@ class GeneratedOracle:
         cells = dict(zip(self._rows, (figures(*counts) for counts in by_benchmark), strict=True))
         overall = figures(*by_benchmark.sum(axis=0))
         return {
-            "format": 1, "suite": "generated", "split": "test", "label_version": "generated-1", "policy": "strict",
-            "coverage": float((success >= 0).mean()),
+            "format": 1, "suite": "generated", "split": "test", "label_version": "generated-1",
+            "policy": "strict", "coverage": float((success >= 0).mean()),
             "labels": {
                 "success": {"overall": overall, "by_benchmark": cells, "by_agent": {}},
                 "side_effect": None, "repetition": None,
