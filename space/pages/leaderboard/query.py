@@ -272,6 +272,7 @@ def _text_key(name: str) -> Callable[[BoardRow], Any]:
 SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
     "judge": lambda row: row.judge.casefold(),
     "cost": lambda row: row.cost["usd_per_1000"] if row.cost else None,
+    "date": lambda row: row.date or None,
     "submissions": lambda row: row.attempts or None,
     **{name: _text_key(name) for name in ("model", "maker", "weights", "licence")},
 }

@@ -309,6 +309,13 @@ def test_rows_sort_by_facts_and_rows_without_them_come_last(three):
     assert judges(view_board(rows, LeaderboardQuery(sort="-maker"))) == ["Alpha", "Gamma", "Beta"]
 
 
+def test_rows_sort_by_date(three):
+    first, second, third = three.rows
+    rows = board(first, replace(second, date="2026-01-01"), replace(third, date="2026-01-03"))
+    assert judges(view_board(rows, LeaderboardQuery(sort="date"))) == ["Beta", "Alpha", "Gamma"]
+    assert judges(view_board(rows, LeaderboardQuery(sort="-date"))) == ["Gamma", "Alpha", "Beta"]
+
+
 def test_the_front_has_the_judges_that_none_beats_in_precision_and_recall():
     # precision and recall: A 90, 50; B 80, 80; C 75, 75 (below B); D 60, 90; E as B
     # X has 95, 95, but cannot be compared
@@ -330,6 +337,8 @@ def test_a_phone_can_sort_by_every_column_and_reverse_the_chosen_one(three):
     assert ("-recall", " selected") in offered
     names = [value for value, _ in offered]
     assert names == ["", "rank", "judge", "-figure", "-recall", "recall", "-f1", "date"]
+    options = options_of(three)
+    assert [choice_in(f"sort={name}", options, 3)[1] for name in names] == [[]] * 8
     assert html.count(" sorted") == 3  # the recall of each row
 
 
