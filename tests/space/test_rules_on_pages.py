@@ -207,6 +207,12 @@ def front_is_not_beaten(world: World, *_) -> None:
     assert unbeaten == {row_id for row_id, html in HTML_OF_ROWS.items() if "on the front" in html}
 
 
+def ranked_self_reported_have_verdicts(world: World, *_) -> None:
+    """No row has a rank whose metrics are only what its authors say."""
+    reported = [row for row in world.drawn.board.rows if row.provenance == "self-reported"]
+    assert all(row.id in world.drawn.verdicts for row in reported if row.id in world.ranks)
+
+
 def rows_are_in_order(world: World, *_) -> None:
     """By precision, then recall, then the earlier submission, among the ranked rows."""
     rows = [
@@ -369,6 +375,7 @@ RULES: dict[str, Check] = {
     r"separated above it, and ends at "
     r"the number of ranked judges less those separated below it\.": holds_of_ranks,
     r"If two judges have the same precision, .*": rows_are_in_order,
+    r"They are ranked only if their verdicts are known\.": ranked_self_reported_have_verdicts,
     r"With more than (?P<n>\d+) ranked judges it is the studentized range .*": is_large,
     # Compare
     rf"(?P<a>{NAME}) and (?P<b>{NAME}) cannot be compared: (?P<who>{NAME}) is (?P<why>.*)\.":
