@@ -515,9 +515,10 @@ def test_errors_are_tagged_by_keyboard_and_the_tags_of_others_come_after_ones_ow
     assert "CANARY" not in "".join(page.locator("details.tags").all_inner_texts())
     page.keyboard.press("j")
     page.keyboard.press("j")
+    expect(error).to_contain_class("is-current")
     page.keyboard.press("2")
-    with page.expect_navigation():
-        page.keyboard.press("Enter")
+    expect(error.locator("button[type=submit]").locator("visible=true")).to_be_focused()
+    page.keyboard.press("Enter")
     page.locator(".notice.good", has_text="Done").wait_for()
     tags = error.locator("details.tags")
     tags.locator("summary", has_text="2 tags").click()

@@ -89,7 +89,7 @@ REFUSED = [
     (TABLE, [file("labels", "l.csv", TABLE)], "Send only one of them"),
     ("", [file("verdicts", "v.csv", TABLE)], "Choose a file of labels too"),
     ("label,verdict\nyes,perhaps\n", [], "the pasted table, column verdict: row 1 has 'perhaps'"),
-    ("label,verdict\nyes\n", [], "the pasted table: rows 2 do not have the 2 cells"),
+    ("label,verdict\nyes\n", [], "the pasted table: these rows do not have the 2 cells of the header: 1"),
     ("", [file("labels", "l.csv", "x\xe4".encode("latin-1"))], "l.csv: is not UTF-8 text"),
     ("", [file("labels", "l.csv", TABLE.encode("utf-16"))], "l.csv: is not UTF-8 text"),
     ("", [file("labels", "l.json", b"[" * 1_000_000)], "l.json: is not a JSON array"),
