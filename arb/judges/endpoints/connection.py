@@ -28,7 +28,7 @@ MAX_REPLY_BYTES: Final = 32 << 20
 """The maximum size of a decompressed response. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
-"""From this length on, a value of the user's headers is treated as a secret."""
+"""The length from which the value of a user's header is treated as a secret."""
 
 
 def open_session(access: EndpointAccess) -> aiohttp.ClientSession:

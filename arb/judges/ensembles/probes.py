@@ -279,5 +279,5 @@ def _verdict(record: JudgmentRecord) -> bool | None:
 
 
 def _cells(share: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Return a share and its interval as texts, which are empty if the share was not measured."""
+    """Return a share and its interval as strings, which are empty if the share was not measured."""
     return ("", "") if share is None else (percent(share["value"]), interval(share["interval"]))
