@@ -219,7 +219,7 @@ def difference(
 ) -> Changes:
     """Return the sorted paths to write and to remove in order to replace a repository's files by ``files``.
 
-    ``there`` are the repository's present files. Files for which ``owned`` returns False are not removed.
+    ``there`` has the repository's present files. Files for which ``owned`` returns False are not removed.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]

@@ -213,7 +213,7 @@ _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3,
 
 
 def parse_success(text: str) -> ParsedAnswer:
-    """Return the meaning of an answer to "was it successful?". Only the first clause counts."""
+    """Return the meaning of an answer to "was it successful?", judging by its first clause."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
@@ -311,7 +311,7 @@ _NAMES: Final = MappingProxyType(
         "verdict": ("verdict", f"{_VERDICT}|success"),
     }
 )
-"""The name of the answer in each form, and the names that models use instead."""
+"""The name of the answer in each form, and other names that models use."""
 _ALL_TAGS: Final = (*(name for names in _NAMES.values() for name in names), _SIDE, _OPTIMAL, _LOOP)
 
 _REFUSAL: Final = re.compile(

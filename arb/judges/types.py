@@ -241,7 +241,7 @@ class Reply:
 
     ``state`` is ``ok`` if a reply arrived, even without a verdict. Otherwise it is ``refused``, ``too_long``
     or ``error``, and ``error`` has the reason. Tokens (see `Usage`), cost and latency are None if unknown.
-    ``cost_usd`` is what was paid when the reply was made, also for a reply from the cache. ``model`` is the
+    ``cost_usd`` is what was paid when the reply was made, even for a reply from the cache. ``model`` is the
     model that answered, as named by the endpoint. ``dropped`` has the parameters that were not sent.
 
     ``tool_calls`` are the tools that the model calls, in which case there may be no text.

@@ -59,7 +59,7 @@ RESERVED_NAMES: Final = frozenset(
         "task_id", "trajectory_id",
     }
 )  # fmt: skip
-"""Names of other columns, which a question must not have. Names with ``trajectory_`` are reserved too."""
+"""Names of other columns, which a question must not use. Names with ``trajectory_`` are reserved too."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"-?[a-z0-9][a-z0-9_-]{0,39}")

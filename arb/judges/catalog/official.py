@@ -7,8 +7,8 @@ since the templates are constants and importing the code would load many depende
 
 The messages are those of the package: steps are joined without a separator, goal images are left out, and a
 missing tree is written as None. The package fails if there is no screenshot and does not support runs without
-web pages. This module replaces a missing screenshot by a sentence, and in a run without web pages the tree or
-caption by the last observation and the answer.
+web pages. This module replaces a missing screenshot with a sentence, and in a run without web pages the tree
+or caption with the last observation and the answer.
 """
 
 import ast

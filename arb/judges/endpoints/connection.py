@@ -86,7 +86,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Replace the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
+    """Remove the key and the user's headers, which an endpoint may quote, from a failure, and return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")

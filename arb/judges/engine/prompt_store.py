@@ -3,7 +3,7 @@
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-The name of a prompt is the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
+A prompt is named by the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
 a picture, the file has the SHA-256 of the bytes that were sent, the media type, size and detail, but not the
 bytes, which are in the recorded runs. An incomplete last line is ignored.
 """

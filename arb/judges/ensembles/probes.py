@@ -74,7 +74,7 @@ def without_last_screenshot(view: View, goals: Goals) -> View:
 
 
 def with_another_goal(view: View, goals: Goals) -> View:
-    """Replace the goal by the goal of another task, which is chosen by a hash of the original goal."""
+    """Replace the goal with that of another task, chosen by a hash of the original goal."""
     others = [goal for goal in goals if goal.goal.strip() != view.goal.strip()]
     if not others:
         return view

@@ -113,7 +113,7 @@ def dummy_reply(
 
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
-    """Return about ``words`` words of text that judges can parse as a reply to a call of this purpose."""
+    """Return about ``words`` words of text that judges can parse as a reply to a call with this purpose."""
     replies = _TYPICAL["replies"]
     reply = replies.get(purpose, replies["verdict"])
     number = (words - reply.get("words_of_form", 0)) // reply["text"].count("{filler}")
