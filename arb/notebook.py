@@ -222,12 +222,12 @@ def compare(
     metric: str | None = None,
     labels: File | None = None,
 ) -> pd.DataFrame:
-    """Return the difference in a metric between every two prediction files, on the same tasks.
+    """Return the difference in a metric between each pair of prediction files, on the same tasks.
 
     ``low`` and ``high`` are the bounds of the difference's 95 % interval over tasks. ``p_accuracy`` is the
     p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers). ``first`` and ``second``
-    are the judges: from the run's run.json, else the name of the folder or file, or the index in ``files``
-    for a DataFrame.
+    are the judges' names, from the run's run.json or else from the folder or file. A DataFrame is named by
+    its index in ``files``.
 
     Args:
         files: At least two prediction files.
@@ -279,18 +279,18 @@ def estimate(
     Each agent has one row with three kinds of estimate: from each judge alone, from the labels only, and from
     both (``assisted``). The last two have 95 % intervals. ``saved`` is the share of labels that you save by
     using the verdicts too. ``attrs`` has the warnings, and the runs that crashed before they could be judged,
-    as far as the run.json next to the verdicts names them.
+    if the run.json next to the verdicts lists them.
 
     Args:
         verdicts: One or more judges' prediction files.
-        labels: One or more files with labels of some runs, which add up.
+        labels: One or more files with labels of some runs, which are combined.
         draw: The ``.draw.json`` file that ``annotation-template --for-estimate`` wrote.
         agent: The only agent to estimate. By default, all agents are estimated.
         suite: The suite, as in `score`. The estimate is about its main target, or else its first binary one.
         crashed: Whether crashed runs count as failures, or are left out (``apart``).
 
     Raises:
-        ValueError: The files have errors, of which the message lists all, or the suite has no such target.
+        ValueError: The files have errors (the message lists all), or the suite has no such target.
     """
     targets = load_suite(suite or Settings().suite).targets
     outcome_target(targets)
@@ -348,7 +348,7 @@ def _cell(cell: Mapping[str, Any]) -> dict[str, Any]:
 def _labelled(
     files: Sequence[File], split: str, suite: str | None, labels: File | None
 ) -> tuple[LabelSet, dict[str, Predictions]]:
-    """Return labels and the verdicts of each judge in their order."""
+    """Return the labels, and the verdicts of each judge in the order of the labels."""
     names = _judges(files)
     if labels is not None and (isinstance(labels, pd.DataFrame) or not is_annotations(Path(labels))):
         tables = [
@@ -384,7 +384,7 @@ def _read(file: File, targets: tuple[Target, ...], reader: str | None = None) ->
 
 
 def _judges(files: Sequence[File]) -> list[str]:
-    """Return the judge's name for each file, or its index for a DataFrame."""
+    """Return the judge's name for each file. A DataFrame is named by its index."""
     names = iter(judge_names([Path(file) for file in files if isinstance(file, str | Path)]))
     return [next(names) if isinstance(file, str | Path) else str(i) for i, file in enumerate(files)]
 

@@ -45,7 +45,7 @@ class Rewards:
 
 
 class JudgeReward(LiveJudge):
-    """A judge as a reward function of training loops, from a batch of runs to `Rewards` (``arb.reward``).
+    """A judge as a reward function for training loops, which returns `Rewards` for a batch of runs.
 
     Replies are cached, so a run that was judged before costs nothing. ``max_usd`` limits all batches
     together. The arguments are those of `LiveJudge`.
@@ -75,7 +75,7 @@ class JudgeReward(LiveJudge):
 
 
 def _recordings(runs: Sequence[Run]) -> list[Recording]:
-    """Return the runs as recordings. Those of messages are named after the messages' hash."""
+    """Return the runs as recordings. A run given as messages has an id made from their hash."""
     found, problems = [], []
     for number, run in enumerate(runs, start=1):
         if isinstance(run, Recording):

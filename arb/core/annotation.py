@@ -21,7 +21,7 @@ class Annotation:
         experiment: The value of ``exp_name`` in a released file.
         step: The number of the step that decided the outcome.
         annotation: The annotation's number among those of the same item, from 1.
-        of_step: The number of the step that the answers are about, as text, or None.
+        of_step: The number of the step that the answers are about, as a string, or None.
         of_part: The name of another part of the run that the answers are about, or None.
     """
 
@@ -44,7 +44,7 @@ class Annotation:
 
     @property
     def level(self) -> Literal["run", "step", "part"]:
-        """What the answers are about."""
+        """Whether the answers are about a whole run, a step or another part of it."""
         return "step" if self.of_step is not None else "run" if self.of_part is None else "part"
 
     @property

@@ -85,7 +85,7 @@ AgentFromOption = Annotated[
 
 
 def _can_be_written(path: Path | None) -> Path | None:
-    """Refuse a path below a file, or in a folder without permission, before the command does any work."""
+    """Refuse a path that cannot be written, before the command does any work."""
     if path is not None:
         folder = next(
             each
@@ -100,7 +100,7 @@ def _can_be_written(path: Path | None) -> Path | None:
 
 
 file_option = functools.partial(typer.Option, exists=True, dir_okay=False)
-"""An option that names a file to read. A path that does not exist is refused with the option's name."""
+"""An option that names a file to read. If it does not exist, the error message names the option."""
 folder_option = functools.partial(typer.Option, exists=True, file_okay=False)
 new_file_option = functools.partial(typer.Option, dir_okay=False, callback=_can_be_written)
 """An option that names a file to write, with `write_file`."""
@@ -119,7 +119,7 @@ _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands that reports a missing extra `space`, and files that it cannot use, in one line."""
+    """A group of commands that reports unusable files, or that the extra `space` is missing, in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -247,7 +247,7 @@ def then(command: Callable[..., object], make: Callable[..., tuple[object, ...]]
 
 
 def write_file(path: Path, content: bytes | str) -> None:
-    """Write a file that an option named, in a folder that is created if it is missing."""
+    """Write a file that was named by an option. Its folder is created if it does not exist."""
     path.parent.mkdir(parents=True, exist_ok=True)
     atomic_write(path, content)
 
@@ -293,5 +293,5 @@ def plain_console() -> Console:
 
 
 def words(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the values of an option that may be repeated and may have several values, with commas."""
+    """Return the values of an option that may be repeated and may have several values separated by commas."""
     return tuple(word for text in texts or () for each in text.split(",") if (word := each.strip()))

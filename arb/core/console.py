@@ -67,9 +67,9 @@ def printable(text: str) -> str:
 
 
 def new_console(*, stderr: bool = False, width: int | None = None) -> console.Console:
-    """Return a console that prints text as it is and, unless it is a terminal, without escape codes.
+    """Return a console that prints text as it is, and writes escape codes only to a terminal.
 
-    Notebooks set ``FORCE_COLOR``, with which rich would write escape codes into pipes and files too.
+    Notebooks set ``FORCE_COLOR``, which would make rich write escape codes into pipes and files too.
     """
     is_terminal = (sys.stderr if stderr else sys.stdout).isatty()
     return console.Console(

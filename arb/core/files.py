@@ -59,7 +59,7 @@ def atomic_writer(path: Path, mode: int = 0o666) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def new_folder(path: Path, mode: int = 0o777) -> Iterator[Path]:
-    """Yield a temporary folder that is renamed to ``path`` if the block ends without an error, else removed.
+    """Yield a temporary folder, which is renamed to ``path`` after the block, or removed after an error.
 
     The folder gets the permissions ``mode`` minus the umask. A killed process may leave a folder behind whose
     name begins with `PART_PREFIX`.

@@ -1,6 +1,6 @@
-"""The versions of the formats that others read or write. Documents name theirs in the field ``format``.
+"""The versions of the formats that others read or write, which documents give in the field ``format``.
 
-Increase a version when you remove or redefine something in a format. New fields and columns keep it.
+Increase a version when you remove or redefine something in a format, but not when you add a field or column.
 """
 
 from types import MappingProxyType
@@ -29,7 +29,7 @@ FORMATS: Final = MappingProxyType(
 
 
 def format_problem(name: str, content: object) -> str | None:
-    """Return what is wrong with the version of a parsed document, or None. Without the field it is 1."""
+    """Return what is wrong with the version of a parsed document, or None. A missing version means 1."""
     version = content.get("format", 1) if isinstance(content, dict) else 1
     if version in range(1, FORMATS[name] + 1):
         return None

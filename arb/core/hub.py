@@ -4,8 +4,8 @@
 these calls go through `patiently`. No message contains a token or the signed URL of an upload.
 
 `HubRepository.put` makes one commit, or none if the repository has the files already. The commit is based
-on the head that was read (``parent_commit``). If somebody else committed meanwhile, or an answer got lost,
-the repository is read and compared again, so it does no harm if the Hub commits and then answers 500.
+on the head that was read (``parent_commit``). If somebody else has committed since, or a response was lost,
+the repository is read and compared again, so it does no harm if the Hub commits and then responds with 500.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def passes(error: BaseException) -> bool:
 
 
 def status_of(error: BaseException) -> int | None:
-    """Return the HTTP status of the Hub's answer, or None if there was no answer."""
+    """Return the HTTP status of the Hub's response, or None if there was no response."""
     response = getattr(error, "response", None)
     return response.status_code if response is not None else None
 
@@ -219,7 +219,7 @@ def difference(
 ) -> Changes:
     """Return the sorted paths to write and to remove in order to replace a repository's files by ``files``.
 
-    ``there`` are the repository's present files. Files for which ``owned`` returns False are not removed.
+    ``there`` has the repository's present files. Files for which ``owned`` returns False are not removed.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
@@ -242,7 +242,7 @@ def _same(local: Path, remote: RepoFile) -> bool:
 
 
 _NOT_MADE: Final = (412, 429)
-"""HTTP statuses that mean that the commit was certainly not made."""
+"""HTTP statuses that prove that no commit was made."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,9 +58,10 @@ class TrajectoryId:
 
 @dataclass(frozen=True, slots=True)
 class Trajectory:
-    """What is labelled: one run of an agent on a task, or a part of one.
+    """An item that can have labels: one run of an agent on a task, or a step or other part of a run.
 
-    ``step`` is the number of a step as text, and ``part`` the name of another part. Both are None for a run.
+    ``step`` is the number of a step as a string, and ``part`` the name of another part; both are None for a
+    whole run.
     ``tags`` are the subsets that it belongs to, as pairs of a name and a value, such as difficulty and hard.
     """
 

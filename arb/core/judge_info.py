@@ -21,7 +21,7 @@ _WEB_ADDRESS: Final = re.compile(r"(?i:https?)://[^\s<>\"'\\`/?#@]+([/?#][^\s<>\
 
 
 def _plain(text: str) -> str:
-    """Return a text in NFC with single spaces, so that names that look equal are equal. Raises ValueError."""
+    """Return a name in NFC with single spaces, so that names that look equal are equal. Raises ValueError."""
     text = text.strip()
     if not text.isprintable() or _BLANKS.search(text):
         raise ValueError("contains line breaks or invisible characters; remove them")
@@ -32,7 +32,7 @@ def _plain(text: str) -> str:
 
 
 def _most_marks(text: str) -> int:
-    """Return the largest number of combining marks on one letter."""
+    """Return the largest number of combining marks on any letter."""
     runs = itertools.groupby(text, lambda mark: unicodedata.category(mark) in ("Mn", "Me"))
     return max((len(list(marks)) for is_mark, marks in runs if is_mark), default=0)
 
@@ -61,7 +61,7 @@ else:
 
 @dataclass(frozen=True, kw_only=True)
 class JudgeInfo:
-    """A judge as declared by its submitter or described in a paper. Empty texts and None mean unknown.
+    """A judge as declared by its submitter or described in a paper. Empty strings and None mean unknown.
 
     `declare` checks the values of submitters. Published rows are not checked.
     """
@@ -126,7 +126,7 @@ def declared_fields() -> dict[str, dict[str, Any]]:
 
 
 def declare(**fields: Any) -> JudgeInfo:
-    """Return a checked declaration. ``test_labels_used`` may be the text yes, no, true or false.
+    """Return a checked declaration. ``test_labels_used`` may be the string yes, no, true or false.
 
     Raises:
         DeclarationError: The declaration is invalid; the exception lists every problem.

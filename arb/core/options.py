@@ -1,8 +1,8 @@
-"""Options of commands that a TOML file describes, each with the arguments of typer.Option.
+"""Read the options of commands from a TOML file, which has the arguments of typer.Option for each.
 
-First come those that commands share, by heading of the help, then those of one command. An option has the
-name of its parameter, unless ``flag`` gives another one. ``path`` says what a path must be: a ``file`` or
-``folder`` to read, or a ``new_file`` or ``new_folder`` to write.
+Options that commands share are grouped by their heading in the help; the others are grouped by command. An
+option is named after its parameter, unless ``flag`` gives another name. ``path`` says what a path
+must be: a ``file`` or ``folder`` to read, or a ``new_file`` or ``new_folder`` to write.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ _TAIL: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A text that may be an answer, and its index in the reply."""
+    """A piece of text that may be an answer, and its index in the reply."""
 
     text: str
     place: int
@@ -137,7 +137,7 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
-    """Return the begin and end of each passage of thoughts, in order."""
+    """Return the start and end of each passage of thoughts, in order."""
     spans: list[tuple[int, int]] = []
     begun: tuple[str, int] | None = None
     for tag in _THOUGHTS.finditer(reply):
@@ -155,7 +155,7 @@ def _thoughts(reply: str, is_cut_off: bool) -> list[tuple[int, int]]:
 
 
 def _found(text: str, place: int, is_one_line: bool = False) -> Iterator[Candidate]:
-    """Yield the text from its first word or signed number to its end, if it has one."""
+    """Yield the text from its first word or signed number on. Yield nothing if it has neither."""
     if (first := re.search(r"[^\W_]", text)) is not None:
         start = first.start()
         signed = text[start - (start > 0 and text[start - 1] == "-") :]
@@ -213,7 +213,7 @@ _GRADES: Final = {"complete failure": 1, "suboptimal": 2, "somewhat optimal": 3,
 
 
 def parse_success(text: str) -> ParsedAnswer:
-    """Return the meaning of an answer to "was it successful?". Only the first clause counts."""
+    """Return the meaning of an answer to "was it successful?", judging by its first clause."""
     plain = _plain(text)
     words = _WORD.findall(plain)
     if len(_polarities(words)) == 2 and _are_only(words, _YES, _NO, _FILLER):
@@ -311,7 +311,7 @@ _NAMES: Final = MappingProxyType(
         "verdict": ("verdict", f"{_VERDICT}|success"),
     }
 )
-"""The name of the answer in each form, and the names that models use instead."""
+"""The name of the answer in each form, and other names that models use."""
 _ALL_TAGS: Final = (*(name for names in _NAMES.values() for name in names), _SIDE, _OPTIMAL, _LOOP)
 
 _REFUSAL: Final = re.compile(
@@ -428,7 +428,7 @@ def numbered_rows(text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def read_criteria(text: str) -> list[CriterionRating]:
-    """Return the ratings in lines ``number | required | met | step 3 | why``, the last one of each number.
+    """Return the ratings in lines ``number | required | met | step 3 | why``, the last one for each number.
 
     ``required`` may be ``optional``, and ``met`` may be ``not met``. Other lines are ignored.
     """

@@ -10,7 +10,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from arb.core.memory import container_memory
 
 _OWN_NAMES = ("database_", "hf_", "space_", "oauth_", "openid_")
-"""Prefixes of fields whose environment variables are named by the Hub or other programs."""
+"""Prefixes of fields whose environment variables have names that the Hub or other programs chose."""
 _HOST_NAME = re.compile(r"[^\s/:]*")
 
 
@@ -20,7 +20,7 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. The page of settings in the documentation is made from this class."""
+    """Settings from the environment. The documentation's page of settings is generated from this class."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
@@ -139,11 +139,11 @@ class Settings(BaseSettings):
 
     @property
     def main(self) -> "Settings":
-        """The settings of the Space's default suite, which has the secret and the accounts."""
+        """The settings of the Space's default suite, which include its secret and accounts."""
         return self._main or self
 
     def under(self, main: "Settings") -> "Settings":
-        """Return these settings as those of a further suite of a Space with the settings ``main``."""
+        """Return these settings for a further suite of the Space whose default suite has ``main``."""
         found = self.model_copy()
         found._main = main
         return found

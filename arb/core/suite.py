@@ -90,7 +90,7 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
-    """Return what to write instead of a rule's value, or None if it has the type of the default."""
+    """Return what to write instead of a rule's value, or None if the value has the type of the default."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
@@ -183,7 +183,7 @@ class Suite:
         return main_target(self.targets)
 
     def target(self, name: str) -> Target | None:
-        """Return the target with a name, or None if the suite has none of this name."""
+        """Return the target with this name, or None if the suite has no such target."""
         return next((target for target in self.targets if target.name == name), None)
 
     @property
@@ -233,7 +233,7 @@ class Suite:
         return tuple(t for t in self.trajectories if t.split == name)
 
     def items(self, name: str) -> tuple[Trajectory, ...]:
-        """Return what is labelled in a split: its runs if a target asks about runs, then steps and parts."""
+        """Return the items to label in a split: runs (if a target asks about runs), steps and parts."""
         asks_runs = any(target.level == "run" for target in self.targets)
         runs = self.split(name)
         return (runs if asks_runs else ()) + tuple(part for part in self.parts if part.split == name)
@@ -285,7 +285,7 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, Any]:
     """Return the fields of `Suite` that ``suite.toml`` and ``guidelines.md`` set.
 
-    ``default_labels`` says whether labels are public or private if the file does not say it.
+    ``default_labels`` (public or private) applies if the file does not say which the labels are.
 
     Raises SuiteError with a message that lists every problem.
     """

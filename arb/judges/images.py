@@ -49,7 +49,7 @@ def prepare_image(content: bytes, options: ImageOptions) -> Image:
 def crop_image(image: Image, box: Sequence[int]) -> Image:
     """Return a part of a picture as PNG. ``box`` has its left, top, right and bottom edges in per cent.
 
-    Raises UnreadableImageError, also for edges that leave no area.
+    Raises UnreadableImageError, for example if the edges enclose no area.
     """
     if len(box) != 4 or not (0 <= box[0] < box[2] <= 100 and 0 <= box[1] < box[3] <= 100):
         raise UnreadableImageError("crop needs left < right and top < bottom, each from 0 to 100")

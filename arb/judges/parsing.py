@@ -39,7 +39,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token at an offset of the whole text and its part before the offset; None after the end."""
+    """Return the token at an offset in the text and the token's part before it, or None after the end."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):

@@ -39,7 +39,7 @@ def hash_of_file(name: str) -> str:
 
 
 def content_of(parts: Iterable[str | Image]) -> Content:
-    """Return texts and pictures as the content of a message, with adjacent texts joined by an empty line."""
+    """Return texts and pictures as the content of a message, with an empty line between adjacent texts."""
     joined: list[str | Image] = []
     for part in parts:
         if isinstance(part, str) and joined and isinstance(joined[-1], str):
@@ -79,7 +79,7 @@ ALL_TEXTS: Final = 200_000
 """The maximum total length of the observations in a run with text observations: about 50,000 tokens."""
 
 SHORTER: Final = 0.2
-"""The part of `ONE_TEXT` and `ALL_TEXTS` that is used for the shorter prompt if a prompt was too long."""
+"""The share of `ONE_TEXT` and `ALL_TEXTS` that a prompt may use after a longer one was too long."""
 
 _MARK: Final = re.compile(r"\n\[… ([\d,]{1,15}) characters left out …\]\n")
 _BELOW: Final = "(the last one; it stands below)"

@@ -87,7 +87,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's call of a tool. ``arguments`` is the text that the model wrote, which may be no valid JSON.
+    """A model's call to a tool. ``arguments`` is the text that the model wrote, which may not be valid JSON.
 
     ``extra`` has the fields that some providers want back with the call, such as Gemini's signature.
     """
@@ -106,7 +106,7 @@ class Message:
     """One message of a call: its role and its content.
 
     An assistant's message may have ``tool_calls``. The message after it with the role ``tool`` and the call's
-    ``tool_call_id`` is the result of a call, which can only be a text.
+    ``tool_call_id`` is the result of a call, which can only be text.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -116,7 +116,7 @@ class Message:
 
     @property
     def parts(self) -> tuple[str | Image, ...]:
-        """The content as a tuple of texts and pictures, followed by the calls of tools as texts."""
+        """The content as a tuple of texts and pictures, followed by the tool calls as texts."""
         content = (self.content,) if isinstance(self.content, str) else self.content
         return (*content, *map(str, self.tool_calls)) if self.tool_calls else content
 
@@ -241,7 +241,7 @@ class Reply:
 
     ``state`` is ``ok`` if a reply arrived, even without a verdict. Otherwise it is ``refused``, ``too_long``
     or ``error``, and ``error`` has the reason. Tokens (see `Usage`), cost and latency are None if unknown.
-    ``cost_usd`` is what was paid when the reply was made, also for a reply from the cache. ``model`` is the
+    ``cost_usd`` is what was paid when the reply was made, even for a reply from the cache. ``model`` is the
     model that answered, as named by the endpoint. ``dropped`` has the parameters that were not sent.
 
     ``tool_calls`` are the tools that the model calls, in which case there may be no text.
@@ -300,8 +300,8 @@ class Evidence(NamedTuple):
 class Answer:
     """A judge's answer for one trajectory, with a verdict or answers about steps only if its state is ``ok``.
 
-    ``success`` may be None if there are ``steps``.
-    Steps in ``evidence`` and ``steps`` are numbered as in the `View`.
+    ``success`` may be None if there are ``steps``. Steps in ``evidence`` and ``steps`` are numbered as in the
+    `View`.
     """
 
     state: str
@@ -398,7 +398,7 @@ class JudgeTraits:
         is_official: Whether the prompts are those of the judge's authors.
         is_inverted: Whether the prompt asks about success last instead of first.
         form: The form of replies, which ``judges reparse`` needs to parse stored replies again.
-        steps: What the judge asks about steps, if its replies answer as `parsing.parse_steps` reads them.
+        steps: The question about steps, if replies answer it in the form that `parsing.parse_steps` reads.
         images: How to send pictures, or None to send them as recorded.
         output_tokens: The output limits by role, for roles that do not use the run's limit.
         response_formats: The ``response_format`` of requests, by role, of a judge whose replies are JSON.

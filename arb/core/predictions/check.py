@@ -28,7 +28,7 @@ from arb.core.vocabulary import BENCHMARKS, SPLITS
 
 _SUGGESTIONS: Final = 3
 MOST_IDS: Final = 20
-"""The most rows of a finding that it gives with their ids and with the ids that they probably mean."""
+"""The most rows for which a finding gives the id in the file and the id that was probably meant."""
 _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
 
@@ -159,9 +159,9 @@ class _SplitCheck:
         ]
 
     def _with_corrections(self, findings: Sequence[Finding], rows: Sequence[int]) -> list[Finding]:
-        """Return findings about wrong ids with what the first ids probably mean.
+        """Return findings about wrong ids, with the ids that were probably meant (see `Finding.meant`).
 
-        If one replacement makes most of the ids in ``rows`` valid, its sentence ends the messages.
+        If one replacement makes most of the ids in ``rows`` valid, the messages end with a sentence about it.
         """
         found = find_replacement([self.table.trajectory_ids[row] for row in rows], self.ids)
         sentence = f" {found.sentence()}" if found else ""

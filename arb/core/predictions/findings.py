@@ -28,12 +28,13 @@ class Finding:
     Attributes:
         rows: The first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, or rows of
             Parquet from 1.
-        count: The number of all affected rows, or of what else the message counts.
+        count: The number of affected rows, or of other things that the message counts.
         file: A file, or a trajectory of a source or dataset.
         names: A few places in ``file``.
-        summary: The message without examples, for a page that shows them as a table; empty: the message.
-        ids: The ids in the first rows of ``rows``, of a finding about ids.
-        meant: The ids that they probably mean, "" if that is not known.
+        summary: The message without examples, for a page that shows these in a table. If it is empty, the
+            page shows ``message``.
+        ids: In a finding about ids, the ids in the first of these ``rows``.
+        meant: For each of ``ids``, the valid id that was probably meant, or "" if unknown.
     """
 
     level: Level
@@ -111,8 +112,8 @@ def row_finding(
 ) -> Finding:
     """Return one finding for all rows with the same problem. Its message shows up to five of them.
 
-    ``show(i)`` returns the text to show for ``rows[i]``, safe to print. ``of`` is what the numbers count,
-    such as "line".
+    ``show(i)`` returns the text to show for ``rows[i]``, safe to print. ``of`` is the word before each
+    row number, such as "line".
     """
     named = [f"{of} {row}" for row in islice(rows, MAX_EXAMPLES)]
     if show is not None:

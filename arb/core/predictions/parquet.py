@@ -30,7 +30,7 @@ _NEWER_LIMITS: Final = {
     for name, value in {"schema_depth_limit": 16, "arrow_extensions_enabled": False}.items()
     if name in signature(pq.ParquetFile.__init__).parameters
 }
-"""Limits that pyarrow has had since 26 and 21. The Space, which reads strangers' files, requires 26."""
+"""Limits that pyarrow has from version 26 or 21 on. The Space, which reads strangers' files, requires 26."""
 _MAX_FIXED_WIDTH: Final = 32
 """The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 

@@ -288,7 +288,7 @@ def _bound(what: str, bound: int) -> None:
 
 
 def _pack(table: Predictions | None, findings: Sequence[Finding]) -> dict[str, object]:
-    """Return a table and findings as a JSON object, in which a text that many rows share occurs once."""
+    """Return a table and findings as a JSON object. A string that many rows share is stored once."""
     answer: dict[str, object] = {"findings": [asdict(each) for each in findings]}
     if table is not None:
         answer["texts"] = {name: _distinct(texts) for name, texts in table.texts.items()}

@@ -20,7 +20,7 @@ from arb.core.suites.targets import Target
 
 @dataclass(frozen=True, slots=True)
 class ReadingLimits:
-    """What a prediction file may contain: the columns of its suite, and limits.
+    """The columns that a prediction file may have, and the limits on its size.
 
     Each limit is checked before the work that it limits.
     """
@@ -129,7 +129,7 @@ _MOST_BAD_LINES: Final = 50_000
 
 
 def recognise(content: bytes) -> FileFormat | Finding:
-    """Return the format of non-empty bytes, or an error that says what else they are."""
+    """Return the format of non-empty bytes, or an error if they are not a prediction file."""
     if content.startswith(b"PAR1"):
         return "parquet"
     for other in _FOREIGN["formats"]:

@@ -1,4 +1,4 @@
-"""Finds the one replacement that turns wrong trajectory ids into valid ones, such as another prefix."""
+"""Find the one replacement that turns wrong trajectory ids into valid ones, such as another prefix."""
 
 import difflib
 import re
@@ -18,7 +18,7 @@ _SEPARATOR: Final = re.compile(r"[/.]")
 
 @dataclass(frozen=True)
 class Replacement:
-    """A text to replace at one place of every id, and the number of ids that it corrects."""
+    """A string to replace at one position in every id, and the number of ids that this corrects."""
 
     place: Literal["prefix", "suffix", "agent"]
     old: str
@@ -26,7 +26,7 @@ class Replacement:
     n_ids: int = 0
 
     def apply(self, spelled: str) -> str | None:
-        """Return the id with the replacement, or None if the id does not have the old text."""
+        """Return the id with the replacement, or None if the id does not contain ``old`` there."""
         if self.place == "prefix":
             return self.new + spelled[len(self.old) :] if spelled.startswith(self.old) else None
         if self.place == "suffix":
@@ -36,7 +36,7 @@ class Replacement:
         return spelled.replace(old, new, 1) if old in spelled else None
 
     def sentence(self) -> str:
-        """Return what to do, such as "586 ids have the prefix 'x/'; remove it."."""
+        """Return a sentence with advice, such as "586 ids have the prefix 'x/'; remove it."."""
         have, lack = ("has", "lacks") if self.n_ids == 1 else ("have", "lack")
         if not self.old:
             return f"{counted(self.n_ids, 'id')} {lack} the {self.place} {quoted(self.new)}; add it."
@@ -47,7 +47,7 @@ class Replacement:
 def find_replacement(spelled: Sequence[str], ids: Sequence[str]) -> Replacement | None:
     """Return the replacement that makes the most of the wrong ids valid.
 
-    Returns None if none corrects at least two ids and half of all.
+    Returns None if no replacement corrects at least two of them and at least half.
     """
     wrong = sorted({text for text in spelled if len(text) <= _LONGEST})
     if not 2 <= len(wrong) <= _MOST_IDS:
@@ -63,7 +63,7 @@ def find_replacement(spelled: Sequence[str], ids: Sequence[str]) -> Replacement 
 
 
 class _Neighbours:
-    """The valid ids in order, to find those with the longest common start or end."""
+    """The valid ids, sorted to find those that share the longest prefix or suffix with another id."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = frozenset(ids)
@@ -71,7 +71,7 @@ class _Neighbours:
         self._forwards, self._backwards = sorted(ids), sorted(text[::-1] for text in ids)
 
     def of(self, spelled: str) -> list[str]:
-        """Return the valid ids next to an id, in the order of their starts and of their ends."""
+        """Return the valid ids next to an id, both when sorted as they are and when sorted backwards."""
         start, end = bisect(self._forwards, spelled), bisect(self._backwards, spelled[::-1])
         backwards = self._backwards[max(0, end - 1) : end + 1]
         return self._forwards[max(0, start - 1) : start + 1] + [text[::-1] for text in backwards]
@@ -80,7 +80,7 @@ class _Neighbours:
 def _candidates(spelled: str, neighbours: _Neighbours) -> Iterator[Replacement]:
     """Yield the replacements that may correct an id.
 
-    None exchanges the agent and another part of the id at once: the result might be the id of another run.
+    No replacement changes the agent and another part of the id, since this could give the id of another run.
     """
     for valid in neighbours.of(spelled):
         end = _common_parts(spelled[::-1], valid[::-1])
@@ -96,7 +96,7 @@ def _candidates(spelled: str, neighbours: _Neighbours) -> Iterator[Replacement]:
 
 
 def _common_parts(one: str, other: str) -> int:
-    """Return the length of the common start of two texts up to a separator, so that no word is cut."""
+    """Return the length of the common prefix of two strings up to a separator, so that no word is cut."""
     pairs = zip(one, other, strict=False)
     n_common = next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(one), len(other)))
     if n_common in (len(one), len(other)):

@@ -36,7 +36,7 @@ class Predictions:
     Attributes:
         trajectory_ids: The ids as written ("" if not text) or, after `align`, as released.
         targets: The answers by target, as the numbers of `Target.code`, or as floats for a score.
-        step: The step that each row is about, as text, or None for the whole run.
+        step: The step that each row is about, as a string, or None for the whole run.
         part: The other part that each row is about, or None for the whole run.
         reasoning: Kept only with `ReadingLimits.keep_reasoning`.
     """
@@ -170,7 +170,7 @@ def to_table(raw: RawTable, limits: ReadingLimits) -> tuple[Predictions | None, 
 def _read_column(
     name: str, column: PredictionColumn, raw: RawTable, limits: ReadingLimits
 ) -> tuple[Any, list[Finding]]:
-    """Return a typed column (a tuple of texts, or an array of numbers) and its findings."""
+    """Return a typed column (a tuple of strings, or an array of numbers) and its findings."""
     values = raw.columns[name]
     meaning, empty = meaning_of(column)
     meanings = _meanings(values, meaning)

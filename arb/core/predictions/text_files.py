@@ -1,7 +1,8 @@
 """Read CSV and JSON Lines into a raw table.
 
-CSV files have a header and are separated by commas, semicolons or tabs. Every value stays text. Rows are
-numbered as in a spreadsheet: the header is row 1, quoted line ends do not begin a row, blank lines count.
+CSV files have a header and are separated by commas, semicolons or tabs. Every value stays a string. Rows
+are numbered as in a spreadsheet: the header is row 1, a quoted line end does not begin a row, and blank
+lines count.
 JSON Lines have one object per line and are numbered by line. Invalid lines are skipped and reported.
 """
 

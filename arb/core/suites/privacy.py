@@ -1,4 +1,4 @@
-"""What the rules of a suite with private labels leave of the figures that submitters see."""
+"""Predict how exactly submitters see figures under the rules of a suite with private labels."""
 
 from dataclasses import dataclass, replace
 from math import hypot, sqrt
@@ -32,7 +32,7 @@ class NoisyPrecision:
 
 
 def noisy_precision(rules: SuiteRules, test_runs: int) -> NoisyPrecision:
-    """Predict what submitters see of a precision of 80 % with these rules and so many labelled test runs."""
+    """Predict how exactly submitters see a precision of 80 %, for a number of labelled test runs."""
     n_ranking = (test_runs + 1) // 2 if rules.ranking_half else test_runs
     n_visible = test_runs - n_ranking if rules.ranking_half else test_runs
     positive = max(1.0, n_visible * _POSITIVE)
@@ -42,17 +42,17 @@ def noisy_precision(rules: SuiteRules, test_runs: int) -> NoisyPrecision:
 
 
 def fewer_files(rules: SuiteRules) -> SuiteRules:
-    """Return rules with one file a year that reveal no more of a label, with as little noise as possible.
+    """Return rules that allow one file a year and reveal no more about a label than ``rules`` do.
 
-    A file reveals 1 / (2 sd^2) (see `submissions.privacy.leak_budget`), so n files with noise sd reveal as
-    much as one file with noise sd / sqrt(n).
+    They add as little noise as possible: a file reveals 1 / (2 sd^2) (see `submissions.privacy.leak_budget`),
+    so n files with noise sd reveal as much as one file with noise sd / sqrt(n).
     """
     noise = rules.private_noise / sqrt(max(1, rules.files_a_year))
     return replace(rules, files_a_year=1, private_noise=round(noise + 0.005, 2))
 
 
 def privacy_lines(rules: SuiteRules, test_runs: int) -> list[str]:
-    """Return what submitters see, and other rules to choose if noise hides the differences between judges."""
+    """Describe what submitters see, and suggest other rules if noise hides the differences between judges."""
     found = noisy_precision(rules, test_runs)
     runs = f"{found.n_visible:,} of {test_runs:,} test runs"
     runs += f"; the other {found.n_ranking:,} rank" if rules.ranking_half else ""

@@ -34,7 +34,7 @@ Their names are the first part of their addresses. The leaderboard, judges' page
 """
 
 MODALITIES: Final = ("text", "screenshot", "tree")
-"""What a run may consist of: texts, screenshots, and accessibility trees of pages."""
+"""What a run may consist of: text, screenshots, and accessibility trees of pages."""
 
 PROFILE_KEYS: Final = (
     "title", "description", "noun", "modalities", "citation", "license", "version", "date", "links", "pages",
@@ -80,13 +80,13 @@ class SuiteProfile:
     error_tags: tuple[tuple[str, str, str], ...] = ()
     """The kinds of errors of judges as (name, title, description); if empty, those of the paper."""
     noun: str = "agents"
-    """Whose runs are judged, in the plural: ``web agents``."""
+    """A plural noun for those whose runs are judged, such as ``web agents``."""
     modalities: tuple[str, ...] = MODALITIES
-    """What runs consist of, some of `MODALITIES`. Pages offer no filter or view for the others."""
+    """What runs consist of: one or more of `MODALITIES`. Pages offer no filter or view for the others."""
 
     @property
     def place(self) -> str:
-        """Return where the agents worked, as words after "tasks", as far as the modalities tell."""
+        """The words after "tasks" that say where the agents worked; empty if the modalities do not tell."""
         return " in a browser" if "tree" in self.modalities else ""
 
     def serves(self, path: str) -> bool:
@@ -162,7 +162,7 @@ def _text_problems(content: Mapping[str, Any]) -> Iterator[str]:
             yield f"{key}: write it on one line, without control characters"
     modalities = content.get("modalities", ["text"])
     if not isinstance(modalities, list) or not modalities or not all(m in MODALITIES for m in modalities):
-        yield f"modalities: write a list of some of {', '.join(MODALITIES)}"
+        yield f"modalities: write a list of one or more of {', '.join(MODALITIES)}"
 
 
 def _release_problems(content: Mapping[str, Any]) -> Iterator[str]:

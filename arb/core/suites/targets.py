@@ -23,7 +23,7 @@ _RELEASED: Final = tomllib.loads(Path(__file__).with_name("released.toml").read_
 RELEASED_COLUMNS: Final = MappingProxyType({name: found["column"] for name, found in _RELEASED.items()})
 """The columns of AgentRewardBench's targets in the released annotations, in order."""
 RELEASED_WORDS: Final = MappingProxyType({name: found["words"] for name, found in _RELEASED.items()})
-"""The word for each of their answers, and for Unsure, in the released annotations."""
+"""The word for each answer to AgentRewardBench's targets, and for Unsure, in the released annotations."""
 RELEASED_YES_NO: Final = tuple(name for name, words in RELEASED_WORDS.items() if "yes" in words)
 RELEASED_ANSWERS: Final = MappingProxyType(
     {
@@ -31,14 +31,14 @@ RELEASED_ANSWERS: Final = MappingProxyType(
         for name in dict.fromkeys((*RELEASED_YES_NO, *RELEASED_WORDS))
     }
 )
-"""These targets, first those with the answers yes and no, and their answers."""
+"""The answers to each of AgentRewardBench's targets. Targets with the answers yes and no come first."""
 
 CONTRADICTIONS: Final = (
     ((SUCCESS, "yes"), ("optimality", "1")),
     ((SUCCESS, "no"), ("optimality", "4")),
     (("repetition", "yes"), ("optimality", "4")),
 )
-"""Pairs of answers to these targets that contradict each other."""
+"""Pairs of answers to AgentRewardBench's targets that contradict each other."""
 
 NO_ANSWER: Final = -1
 """The code of a missing answer."""
@@ -51,7 +51,7 @@ AggregateRule = Literal["first", "majority", "median", "adjudicated"]
 MOST_ANSWERS: Final = 8
 """The most answers to a question. With this limit, the key for Unsure is still a digit."""
 PAGE_KEYS: Final = "cdfgjkqstu"
-"""The keys that annotators' pages use for other things than answers."""
+"""The keys that annotators' pages use for purposes other than answers."""
 RESERVED_NAMES: Final = frozenset(
     {
         "agent", "annotation", "annotator", "annotator_name", "at", "benchmark", "comment", "exp_name",
@@ -59,7 +59,7 @@ RESERVED_NAMES: Final = frozenset(
         "task_id", "trajectory_id",
     }
 )  # fmt: skip
-"""Names of other columns, which a question must not have. Names with ``trajectory_`` are reserved too."""
+"""Names of other columns, which a question must not use. Names with ``trajectory_`` are reserved too."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"-?[a-z0-9][a-z0-9_-]{0,39}")
@@ -84,7 +84,7 @@ METRICS: Final[Mapping[TargetType, tuple[str, ...]]] = MappingProxyType(
 )
 """The metrics that a target of a type may have. The first one is its main metric by default."""
 STEP_METRICS: Final = ("first_error_accuracy",)
-"""Further metrics of a target that names its ``errors``."""
+"""Additional metrics for a target that declares ``errors``."""
 
 
 class TargetsInvalid(ValueError):
@@ -110,7 +110,7 @@ class AnswerChoice:
 
 @dataclass(frozen=True)
 class Target:
-    """What is asked about an item, with a ``guide`` in Markdown on how to answer it.
+    """A question about an item, with a ``guide`` in Markdown on how to answer it.
 
     Attributes:
         answers: The answers in the order in which pages show them, without Unsure; empty for a score.
@@ -119,9 +119,9 @@ class Target:
         level: What an item is: a run, a step of a run, or another named part of it.
         positive: The values that count as positive; only for a binary target.
         errors: The values that mean that a step is wrong, for the metrics that look for the first error.
-        missing: How a judge's missing answer counts: as the negative class (only of a binary target), as
+        missing: How a judge's missing answer counts: as the negative class (only for a binary target), as
             wrong, or not at all.
-        aggregate: How one label is made of several answers when labels are published.
+        aggregate: How several answers become one label when labels are published.
         metrics: The metrics that boards show. The first one is the main metric, which boards are sorted by.
             Without metrics, judges are not scored on the target.
         aliases: Other names of the target's column in prediction files.
@@ -153,12 +153,12 @@ class Target:
 
     @property
     def noun(self) -> str:
-        """What pages call an item that the target asks about."""
+        """The word that pages use for one item that the target asks about."""
         return "trajectory" if self.level == "run" else self.level
 
     @property
     def nouns(self) -> str:
-        """What pages call several items."""
+        """The plural of `noun`."""
         return "trajectories" if self.level == "run" else f"{self.level}s"
 
     @property
@@ -196,7 +196,7 @@ class Target:
         return int(value in self.positive) if self.type == "binary" else self.values.index(value)
 
     def value_of(self, code: int) -> str | None:
-        """Return the value that a number of `code` stands for, or None; of several, the first one."""
+        """Return the first value with this `code`, or None if no value has it."""
         return next((value for value in self.values if code >= 0 and self.code(value) == code), None)
 
     @property
@@ -303,7 +303,7 @@ class _Table:
         return choices[0]
 
     def some_of(self, field: str, choices: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
-        """Return the names in a field, which are some of the choices."""
+        """Return the names in a field, each of which must be one of the choices."""
         names = self.content.get(field, list(default))
         if isinstance(names, list) and all(name in choices for name in names):
             return tuple(names)
@@ -341,7 +341,7 @@ def parse_targets(tables: Any) -> tuple[Target, ...]:
 
 
 def _values_in(content: Mapping[str, Any]) -> set[Any]:
-    """Return the values that a table declares as answers, as far as they are declared rightly."""
+    """Return the values that a table declares as answers, without those that are not strings."""
     answers = content.get("answers", content.get("values"))
     if not isinstance(answers, list):
         return set()

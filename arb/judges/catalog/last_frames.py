@@ -86,6 +86,6 @@ class BrowserUseJudge(LastFramesJudge):
         return replace(super().answer(reply), evidence=tuple(evidence))
 
     def screenshots(self, view: View) -> list[Image]:
-        """Return the last recorded screenshots, of whichever steps."""
+        """Return the last screenshots that were recorded, no matter at which steps."""
         images = [step.screenshot for step in view.steps if step.screenshot is not None]
         return images[-self.most_screenshots :]

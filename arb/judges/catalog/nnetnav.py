@@ -1,8 +1,8 @@
 """NNetNav (Murty et al., arXiv 2410.02907; paper, section 4.1): describe the changes, then rate them.
 
-One model describes the change between every two consecutive observations, from their accessibility trees or,
-in a run without web pages, from their texts. Another model reads the descriptions and rates the run from 1 to
-5. A rating of 4 or 5 is a success.
+One model describes the change between each pair of consecutive observations, from their accessibility trees
+or, in a run without web pages, from their texts. Another model reads the descriptions and rates the run from
+1 to 5. A rating of 4 or 5 is a success.
 """
 
 import re

@@ -7,8 +7,8 @@ since the templates are constants and importing the code would load many depende
 
 The messages are those of the package: steps are joined without a separator, goal images are left out, and a
 missing tree is written as None. The package fails if there is no screenshot and does not support runs without
-web pages. This module replaces a missing screenshot by a sentence, and in a run without web pages the tree or
-caption by the last observation and the answer.
+web pages. This module replaces a missing screenshot with a sentence, and in a run without web pages the tree
+or caption with the last observation and the answer.
 """
 
 import ast
@@ -51,9 +51,9 @@ Templates = Mapping[str, str]
 
 @dataclass(frozen=True)
 class PromptSource:
-    """Where the templates of judges are: in the package, or in a checkout of a ``repository`` on GitHub.
+    """A source of templates: the package, or a checkout of a ``repository`` on GitHub.
 
-    ``files`` has our names of the templates by file, each with its place (see ``official.toml``).
+    ``files`` maps each file to the templates in it: our name for each, and its place (see ``official.toml``).
     """
 
     files: Mapping[str, Mapping[str, str]]
@@ -78,7 +78,7 @@ def read_templates(
 ) -> Templates:
     """Return the templates of a source, from a checkout of its repository or else from the package.
 
-    Raises OfficialPromptsError if they cannot be read or are not those that the source knows.
+    Raises OfficialPromptsError if they cannot be read, are incomplete, or do not match the source's SHA-256.
     """
     url, place = f"https://github.com/{source.repository}", f"--prompts-from {checkout}"
     if source.repository and checkout is None:
@@ -132,7 +132,7 @@ _PLACE: Final = re.compile(r"(?P<name>\w+)(?:\.(?P<variable>\w+))?(?:\[(?P<numbe
 
 
 def _text_at(module: ast.Module, place: str) -> str | None:
-    """Return the text at a place as ``official.toml`` writes them, or None if there is none."""
+    """Return the string at a place, written as in ``official.toml``, or None if there is no such string."""
     parsed = _PLACE.fullmatch(place.removesuffix(".strip()"))
     if parsed is None:
         raise ValueError(f"{place} is not a place of a text")
@@ -147,7 +147,7 @@ def _text_at(module: ast.Module, place: str) -> str | None:
 
 
 def _named(inside: ast.AST, name: str) -> list[ast.AST]:
-    """Return the functions of this name, and the constants that are assigned to this name, as texts."""
+    """Return the functions with this name, and the constants assigned to it, converted to strings."""
     found: list[ast.AST] = []
     for node in ast.walk(inside):
         match node:
@@ -159,7 +159,7 @@ def _named(inside: ast.AST, name: str) -> list[ast.AST]:
 
 
 def _texts_in(node: ast.AST) -> Iterator[str]:
-    """Yield the strings in a piece of source in their order; an f-string is one, with its expressions."""
+    """Yield the strings in a piece of source, in order. An f-string is one string, with its expressions."""
     if isinstance(node, ast.JoinedStr):
         yield "".join(
             str(part.value) if isinstance(part, ast.Constant) else f"{{{ast.unparse(part.value)}}}"
@@ -174,7 +174,7 @@ def _texts_in(node: ast.AST) -> Iterator[str]:
 
 
 def fill(template: str, **values: object) -> str:
-    """Return a template of `_texts_in` with a value for the first name in each of its expressions.
+    """Return a template from `_texts_in`, with each expression replaced by the value of its first name.
 
     If the value is empty, an expression such as ``{task or 'none'}`` becomes ``none``.
     """
@@ -351,7 +351,7 @@ class OfficialOSReward(_Official, OSRewardJudge):
 class OfficialBrowserUse(_Official, BrowserUseJudge):
     """The judge of browser-use with its authors' prompt, without a ground truth.
 
-    The original tells the current date. The date of a recorded run is not known, so the prompt says so.
+    The original prompt gives the current date. This one says that the date of the recorded run is not known.
     """
 
     method: ClassVar[str] = "browseruse"
@@ -384,7 +384,7 @@ class OfficialBrowserUse(_Official, BrowserUseJudge):
 
 
 def final_result(view: View) -> str:
-    """Return the agent's answer or its last message to the user, or an empty text."""
+    """Return the agent's answer or its last message to the user, or an empty string."""
     last = next((step.action for step in reversed(view.steps) if step.action), "")
     return view.answer or (last if last.startswith(("send_msg_to_user(", "report_infeasible(")) else "")
 
@@ -405,13 +405,14 @@ _OFFICIAL: Final[Mapping[type, tuple[str, Callable[..., Judge]]]] = {
     OSRewardJudge: ("osreward", OfficialOSReward),
     BrowserUseJudge: ("browser-use", OfficialBrowserUse),
 }
-"""For each class of judges: the name of its source in `SOURCES`, and the class with these prompts."""
+"""For each judge class: the name of its source in `SOURCES`, and the class that uses the authors' prompts."""
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:
-    """Return a judge like this one that sends its authors' prompts, for later judges read from ``checkout``.
+    """Return a judge like this one that sends its authors' prompts.
 
-    Raises OfficialPromptsError if the prompts cannot be read or the judge has no official prompts.
+    The prompts of judges that are not from the paper are read from ``checkout``. Raises OfficialPromptsError
+    if the prompts cannot be read or the judge has no official prompts.
     """
     name, _ = _OFFICIAL.get(type(judge), ("agent-reward-bench", None))
     templates, made_by = read_templates(SOURCES[name], settings, checkout), SOURCES[name].repository

@@ -11,10 +11,10 @@ from arb.judges.types import JUDGE_ROLE, Call, DescribedJudge, JudgeTraits, Mess
 
 @dataclass(frozen=True)
 class OneModelJudge(DescribedJudge):
-    """A judge that asks one ``model``, with the texts of the file ``prompts`` and under the name ``method``.
+    """A judge that asks one ``model``, with the prompts in the file ``prompts``.
 
-    A judge whose method depends on its fields gives it in `describe`. With ``takes_texts``, texts can replace
-    screenshots that were not recorded.
+    A judge whose ``method`` depends on its fields sets it in `describe`. With ``takes_texts``,
+    text observations can replace screenshots that were not recorded.
     """
 
     form: ClassVar[Form]

@@ -1,7 +1,7 @@
 """A rubric judge: write criteria from the goal, then rate each of them with the step that shows it.
 
-The method follows the Universal Verifier (arXiv 2604.06240) in that criteria are written before an attempt is
-seen, and outcome and process are rated apart. Prompts and rules are our own, so it does not have that name.
+As in the Universal Verifier (arXiv 2604.06240), criteria are written before an attempt is seen, and outcome
+and process are rated separately. Prompts and rules are our own, so this judge does not have that name.
 """
 
 from collections.abc import Sequence

@@ -18,7 +18,7 @@ RIGHT: Final = Target(
     (AnswerChoice("yes", "Right", "y"), AnswerChoice("no", "Wrong", "n")),
     level="step",
 )
-"""The question for suites that ask none about steps. The answers are only in judgments.jsonl."""
+"""The question for suites that have no question about steps. The answers are only in judgments.jsonl."""
 
 
 @dataclass(frozen=True)

@@ -175,7 +175,7 @@ def with_run_options(
 def _with_options(
     command: Callable, shared: Mapping[str, Any], hints: dict[str, Any], run: Callable
 ) -> Callable:
-    """Return ``run`` with the options ``shared``, given with their defaults, and those of ``command``."""
+    """Wrap ``run`` in a function with the options of ``command`` and those in ``shared`` (name: default)."""
 
     @functools.wraps(command)
     def called(**values: Any) -> Any:

@@ -80,7 +80,7 @@ def run(
 
 
 def _say_next(options: RunOptions, predictions: Path) -> None:
-    """Suggest the next command: score a dev run, check a test run, or choose runs of the user's to label."""
+    """Suggest a next step: score a dev run, check a test run, or choose some of the user's runs to label."""
     chosen = flags(split=options.split, suite=options.suite)
     if options.typed_source is not None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")

@@ -156,7 +156,7 @@ def responses_body(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _input_items(message: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return a message as input items: calls of tools and their results are items of their own."""
+    """Return a message as input items. Tool calls and their results are separate items."""
     if message["role"] == "tool":
         result = {"call_id": message["tool_call_id"], "output": message["content"]}
         return [{"type": "function_call_output", **result}]

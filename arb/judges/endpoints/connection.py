@@ -28,7 +28,7 @@ MAX_REPLY_BYTES: Final = 32 << 20
 """The maximum size of a decompressed response. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
-"""From this length on, a value of the user's headers is treated as a secret."""
+"""The length from which the value of a user's header is treated as a secret."""
 
 
 def open_session(access: EndpointAccess) -> aiohttp.ClientSession:
@@ -86,7 +86,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Replace the key and the user's headers, which an endpoint may quote, in a failure, and return it."""
+    """Remove the key and the user's headers, which an endpoint may quote, from a failure, and return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")

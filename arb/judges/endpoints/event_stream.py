@@ -79,7 +79,7 @@ class _StreamedChoice:
         self.finish_reason = part.get("finish_reason") or self.finish_reason
 
     def _add_tool_call(self, part: Mapping[str, Any]) -> None:
-        """Add a piece of a call of a tool: the first has its id and name, and its arguments come in parts."""
+        """Add a piece of a tool call. The first piece has the id and name; the arguments arrive in pieces."""
         place = part.get("index", len(self.tool_calls))
         call = self.tool_calls.setdefault(place, {"function": {"name": "", "arguments": ""}})
         function = part.get("function")

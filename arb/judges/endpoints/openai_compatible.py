@@ -110,10 +110,10 @@ def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the calls of tools in a message, without unreadable ones.
+    """Return the tool calls in a message, without unreadable ones.
 
-    Gemini signs calls, and Anthropic its thoughts before them, and they want the signatures back. The latter
-    are kept with the first call.
+    Gemini signs tool calls, and Anthropic signs the thoughts before them. Both want the signatures back, so
+    those of thoughts are kept with the first call.
     """
     found: list[ToolCall] = []
     calls = message.get("tool_calls")

@@ -148,7 +148,7 @@ class Budget:
         return low + fitting - 1 if fitting else None
 
     def settle(self, reservation: Reservation, usage: Usage | None, *, maybe_paid: bool = False) -> None:
-        """Replace a reservation by the actual cost of its attempt; ``usage`` is None if there was no reply.
+        """Replace a reservation with the actual cost of its attempt; ``usage`` is None if there was no reply.
 
         With ``maybe_paid``, the endpoint may have charged for a reply that was lost or is unreadable. Then
         the whole reservation counts as spent.

@@ -182,7 +182,7 @@ class CallCache:
         """Claim a call for this process. Return False if another process has claimed it; then try again.
 
         After the other process has finished or died, the claim succeeds. Then `refresh` and `get` find its
-        reply, if there is one. Tasks in the same process are not kept apart; see `CallExecutor`.
+        reply, if there is one. Tasks in the same process can claim the same call; see `CallExecutor`.
         """
         with storing(self.folder):
             claims = self._claims

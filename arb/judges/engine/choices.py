@@ -25,7 +25,7 @@ def shared_choices(
     """Return all answers in a reply, each with its share of the tokens and dollars.
 
     The first answer gets the input tokens and the cost of failed attempts. The endpoint reports only the sum
-    of the output tokens, which is divided by the length of the texts.
+    of the output tokens, which is divided in proportion to the length of the texts.
     """
     usage = reply.usage
     usd = cost_of(usage)

@@ -164,7 +164,7 @@ class Slot:
 
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """Return a token bucket for a quota, or None if the headers have neither a limit nor a time of reset.
+    """Return a token bucket for a quota, or None if the headers have neither a limit nor a reset time.
 
     The endpoint reported the quota for a call sent ``age_s`` seconds ago; ``sent_since`` is subtracted from
     it. According to OpenAI, a quota fills evenly until its reset, at (limit - remaining) / reset per second.

@@ -3,7 +3,7 @@
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-The name of a prompt is the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
+A prompt is named by the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
 a picture, the file has the SHA-256 of the bytes that were sent, the media type, size and detail, but not the
 bytes, which are in the recorded runs. An incomplete last line is ignored.
 """
@@ -39,7 +39,7 @@ class PromptStoreError(ValueError):
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
-    """Return messages as a `Prompt`, in which pictures are only described and calls of tools are texts."""
+    """Return messages as a `Prompt`, with descriptions in place of pictures, and tool calls as text."""
     prompt: Prompt = []
     for each in messages:
         if isinstance(each.content, str) and not each.tool_calls:
@@ -165,4 +165,4 @@ class PromptReader:
         return PromptStoreError(f"{self._file.name}: {what} is damaged{reason}; {_RUN_AGAIN}")
 
 
-_RUN_AGAIN: Final = "run the judge again into a new folder to store it"
+_RUN_AGAIN: Final = "run the judge again with a new --out folder to record its prompts"

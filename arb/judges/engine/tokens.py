@@ -200,7 +200,7 @@ class TokenCounters:
 def counted(messages: tuple[Message, ...], tools: Sequence[Tool]) -> tuple[Message, ...]:
     """Return messages with the declarations of tools at the end, so that their tokens are counted too.
 
-    The declarations are sent without the line breaks, which make room for a provider's own words about tools.
+    Line breaks, which are not sent, are added to allow for the tokens of a provider's own text about tools.
     """
     if not tools:
         return messages

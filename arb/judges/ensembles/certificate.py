@@ -278,7 +278,7 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how far the verdicts of the unchanged judge agree over several runs.
+    """Return how well the verdicts of the unchanged judge agree over several runs.
 
     ``unanimous`` is the share of trajectories with equal verdicts, of those with a verdict in every run.
     """

@@ -102,7 +102,7 @@ class JudgeVote(SequentialJudge):
 
 
 def candidates(judges: Sequence[JudgeAnswers], of: Callable[..., Combination]) -> list[Combination]:
-    """Return all combinations to compare, made with ``of``.
+    """Return all combinations to compare, each built by ``of``.
 
     These are the pairs with ``all`` and ``any``, the majorities of three, and the cascades whose first judge
     gives scores. The judges of a vote stay in the given order, in which they are asked.

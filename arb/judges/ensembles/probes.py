@@ -74,7 +74,7 @@ def without_last_screenshot(view: View, goals: Goals) -> View:
 
 
 def with_another_goal(view: View, goals: Goals) -> View:
-    """Replace the goal by the goal of another task, which is chosen by a hash of the original goal."""
+    """Replace the goal with that of another task, chosen by a hash of the original goal."""
     others = [goal for goal in goals if goal.goal.strip() != view.goal.strip()]
     if not others:
         return view
@@ -279,5 +279,5 @@ def _verdict(record: JudgmentRecord) -> bool | None:
 
 
 def _cells(share: Mapping[str, Any] | None) -> tuple[str, str]:
-    """Return a share and its interval as texts, which are empty if the share was not measured."""
+    """Return a share and its interval as strings, which are empty if the share was not measured."""
     return ("", "") if share is None else (percent(share["value"]), interval(share["interval"]))

@@ -42,7 +42,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
 
 def _most_frequent(answers: Sequence[Answer]) -> StepAnswers | None:
-    """Return the most frequent answer about each step, the earlier one of two, or None if there are none."""
+    """Return the most frequent answer about each step, the first one in a tie, or None if there are none."""
     votes: defaultdict[int, defaultdict[str, Counter[str | bool | int]]]
     votes = defaultdict(lambda: defaultdict(Counter))
     for answer in answers:

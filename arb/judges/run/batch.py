@@ -237,7 +237,7 @@ class _BatchRounds:
         return None
 
     def _left(self) -> str:
-        """Return the end of a message: the batches that are still open, or that all results are saved."""
+        """Return the end of a message, which names the open batches or says that all results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = console.counted(sum(len(entry.keys) for entry in left), "call")

@@ -38,9 +38,10 @@ class ExportSummary:
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
     """Write every judgment of a run into ``out``, with ``judge`` as the name of the judge's folder.
 
-    By default, this is the released folder for a judge of the paper, and made from the full name for any
-    other judge. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced. Raises
-    RunFolderError, OptionsError, and PromptStoreError if a prompt is damaged.
+    By default, a judge of the paper has the name of its released folder, and any other judge a name made
+    from its full name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
+
+    Raises RunFolderError, OptionsError, and PromptStoreError if a prompt is damaged.
     """
     run = read_run(run_folder)
     facts = run.get("judge", {})

@@ -48,7 +48,7 @@ _OF_SOURCES: Final = frozenset(
     {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "subset", "ids"}
     | {"shard", "limit", "skip_incomplete"}
 )
-"""Options of ``judges run`` that choose recorded runs. A program hands over its runs instead."""
+"""Options of ``judges run`` that choose recorded runs. A program passes its runs directly instead."""
 
 _PER_PROCESS: Final = ("max_usd", "requests_per_minute", "tokens_per_minute")
 """Limits that several processes would each apply on their own."""
@@ -120,7 +120,7 @@ class LiveJudge:
     def close(self) -> None:
         """Finish the records and stop the thread. It happens by itself when the program ends.
 
-        A later batch starts again, and its budget counts only what the folder ``out`` says was spent.
+        A later batch starts the thread again, with a budget that counts only the costs recorded in ``out``.
         """
         with self._lock:
             engine, self._engine = self._engine, None
@@ -154,7 +154,7 @@ def _for_worker(kind: type[LiveJudge], owner: int, options: dict[str, Any]) -> L
 
 
 def judge_of_logs(judge: str, out: str | Path | None, options: Mapping[str, object]) -> LiveJudge:
-    """Return a judge for runs in logs. Raises OptionsError also for a judge that needs rewards."""
+    """Return a judge for runs in logs. Raises OptionsError, for example if the judge needs rewards."""
     live = LiveJudge(judge, out, **options)
     if is_reward_judge(live.config.judge):
         raise OptionsError(f"{judge}: needs rewards, which are not read from logs; use another judge")
@@ -294,7 +294,7 @@ def _config(judge: str, options: Mapping[str, object]) -> RunConfig:
 
 
 def _problems(config: RunConfig, runs: Sequence[Recording], by_id: Mapping[str, Recording]) -> Iterator[str]:
-    """Yield why runs cannot be judged: two runs have one id, or the judge needs more than was recorded."""
+    """Yield why runs cannot be judged: two runs have the same id, or inputs of the judge are missing."""
     for number, run in enumerate(runs, start=1):
         name = f"run {number} ({run.trajectory_id})"
         if by_id[run.trajectory_id] != run:

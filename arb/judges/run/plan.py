@@ -126,7 +126,7 @@ def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: Ca
 
 
 class CallCounter:
-    """Replies to the calls of a judge, from the cache or with dummy replies, and counts them.
+    """Counts a judge's calls, and answers them from the cache or with dummy replies.
 
     ``seconds_per_call`` is the duration of a call if the user knows it. ``is_batch`` selects the prices of
     the Batch API. ``pilot`` has the replies of a pilot, by role and purpose.

@@ -158,7 +158,7 @@ class Spend:
 
 
 class CallWarnings:
-    """Warns once about each parameter that was not sent, and each model that answered unexpectedly."""
+    """Warns once per parameter that was not sent and per model that answered instead of the one requested."""
 
     def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
         self._models, self._say = models, say
@@ -170,7 +170,7 @@ class CallWarnings:
         self.note_sums({role: reply.dropped}, {role: () if reply.model is None else (reply.model,)})
 
     def note_sums(self, dropped: Mapping[str, Iterable[str]], served: Mapping[str, Iterable[str]]) -> None:
-        """Warn about parameters that were not sent and about unexpected models; both are given by role."""
+        """Warn, by role, about parameters that were not sent and models that were not requested."""
         for role, model in self._models.items():
             for name in dropped.get(role, ()):
                 if (role, name) not in self._dropped:

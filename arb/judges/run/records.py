@@ -112,7 +112,7 @@ def reply_of(call: JudgmentRecord) -> Reply:
 def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
     """Return the row of the prediction file for a record; ``success`` is None unless the state is ``ok``.
 
-    The file has no column for evidence and calls of tools, so they are added to the reasoning as text.
+    The file has no columns for evidence and tool calls, so they are added to the reasoning as text.
     """
     known = {**record, **record["answer"]}
     looked = [
@@ -133,11 +133,11 @@ def prediction_rows(
 ) -> Iterator[JudgmentRecord]:
     """Yield the rows of a prediction file: `prediction_row` of each record, and with ``has_steps`` its steps.
 
-    There is a row for every step that the suite asks about, also without an answer, so that the file is
-    complete. Answers about other steps or targets are only in judgments.jsonl. The verdict is written into
-    the suite's main target if that is not ``success`` but asks about whole runs with two classes. If no
-    target asks about whole runs, the row of the first step has the run's cost and other facts. Without a
-    suite, the targets are AgentRewardBench's.
+    There is a row for every step that the suite asks about, even without an answer, so that the file is
+    complete. Answers about other steps or targets are only in judgments.jsonl. If the suite has no target
+    ``success``, the verdict is in the column of its main target, if that is a binary target about whole runs.
+    If no target asks about whole runs, the row of the first step has the run's cost and other facts. Without
+    a suite, the targets are AgentRewardBench's.
     """
     if suite is None:
         yield from map(prediction_row, records)

@@ -179,7 +179,7 @@ def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
 
 
 def _verdict_calls(record: JudgmentRecord) -> list[JudgmentRecord]:
-    """Return the calls that asked for a verdict, or the calls of the last stage if no call is marked so."""
+    """Return the calls that asked for a verdict, or the calls of the last stage if none is marked as such."""
     named = [call for call in record["calls"] if call["purpose"] == VERDICT]
     last = max((call["stage"] for call in record["calls"]), default=0)
     return named or [call for call in record["calls"] if call["stage"] == last]

@@ -115,7 +115,7 @@ def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | N
 
 
 async def all_of(calls: Sequence[Call], ask: Ask) -> list[Reply]:
-    """Make several calls at the same time. If one raises an error, the others still finish: they are paid."""
+    """Make several calls concurrently. If one raises an error, the others finish, since they are paid for."""
     if len(calls) == 1:  # the usual case; creating a task would take longer than reading the cache
         return [await ask(calls[0])]
     replies = []

@@ -24,7 +24,7 @@ TYPICAL_TOKENS_OF_OTHERS: Final = 250
 
 TYPICAL_TOOL_CALLS: Final = 3
 TOKENS_OF_A_TOOL_CALL: Final = 40
-"""How many calls of tools a plan assumes for a judge that offers tools, and the tokens of such a reply."""
+"""How many tool calls a plan assumes for a judge that offers tools, and the tokens of such a reply."""
 
 YES_SHARE: Final = 0.35
 """The share of verdicts assumed to say yes, about the success rate in Table 6 of the paper."""
@@ -113,7 +113,7 @@ def dummy_reply(
 
 
 def _text(purpose: str, words: int, mark: str, says_yes: bool) -> str:
-    """Return about ``words`` words of text that judges can parse as a reply to a call of this purpose."""
+    """Return about ``words`` words of text that judges can parse as a reply to a call with this purpose."""
     replies = _TYPICAL["replies"]
     reply = replies.get(purpose, replies["verdict"])
     number = (words - reply.get("words_of_form", 0)) // reply["text"].count("{filler}")
