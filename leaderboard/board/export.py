@@ -66,8 +66,8 @@ def board_to_csv(board: Board) -> str:
     targets = scored(board.targets)
     metrics = dict.fromkeys(name for target in targets for name in target.metrics if name not in FIGURES)
     others = (name for target in targets if target.type != "binary" for name in target.metrics)
-    with_ends = tuple(dict.fromkeys((*intervals.FIGURES, *others, *metrics)))
     by_benchmark = dict.fromkeys(target.main_metric for target in targets)
+    with_ends = tuple(dict.fromkeys((*intervals.FIGURES, *others, *metrics, *by_benchmark)))
     scores = (score for row in board.rows for score in row.labels.values() if score)
     ordered = sorted({name for score in scores for name in score["by_benchmark"]})
     ends = [f"{metric}_ci_{end}" for metric in with_ends for end in ("low", "high")]
