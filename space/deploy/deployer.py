@@ -251,12 +251,16 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Create the repositories of records, board and Space that are missing; return their names."""
+        """Create the repositories of Space, records and board that are missing; return their names.
+
+        The Space comes first. Only creating it shows whether the account may have it, and a refusal then
+        leaves nothing behind.
+        """
         made: list[str] = []
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
+            (deployment.space, "space", {"space_sdk": deployment.sdk}),
             (deployment.private, "dataset", {"private": True}),
             (deployment.board, "dataset", {"private": False}),
-            (deployment.space, "space", {"space_sdk": deployment.sdk}),
         )
         for repo, kind, options in wanted:
             if repo is None or self._found(repo, kind) is not None:
