@@ -384,7 +384,8 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
         unknown = reader.unknown_values(wanted, tags)
-        wanted = replace(wanted, **dict.fromkeys(unknown, ""))
+        defaults: dict[str, Any] = dict.fromkeys(unknown, "")
+        wanted = replace(wanted, **defaults)
         judges = list(verdicts.by_judge(chosen).values()) if chosen else []
         judges.sort(key=lambda each: (each.name.casefold(), each.judge))
         tagged = {(tag.judge, tag.trajectory_id) for tag in every}
