@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
-from arb.core.console import coefficient, interval, percent
+from arb.core.console import coefficient, interval, percent, text_environment
 from arb.core.files import csv_text, new_folder
 from arb.core.suites.targets import Target, default_targets, scored
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
@@ -163,10 +163,7 @@ def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+    environment = text_environment(FOLDER / "templates", autoescape=True)
     environment.globals.update(
         figure=figure, ends=ends, site_metrics=site_metrics, benchmarks_in=benchmarks_in,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,
