@@ -160,7 +160,7 @@ def test_a_second_run_changes_nothing(hub, deploy, said):
     assert second.made == second.variables == ()
 
 
-def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, tmp_path):
+def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, said, tmp_path):
     deploy()
     space = space_of(hub)
     hub.commit(f"spaces/{SPACE}", {"notes-of-the-owner.md": b"keep me"})
@@ -168,7 +168,7 @@ def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, 
     before = len(space.commits)
     done = deploy(files={"space/app.py": files["space/app.py"]}, board=None)
     assert (done.files.written, done.files.removed) == (("README.md", "space/app.py"), ("requirements.txt",))
-    assert len(space.commits) == before + 1
+    assert len(space.commits) == before + 1 and f"{SPACE}: 1 file, 0.0 MB" in said
     assert "notes-of-the-owner.md" in content(space)
     assert "ARB_BOARD_REPO" not in space.variables  # no longer wanted
 
