@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, Final
 
 import yaml
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from arb.core.console import text_environment
 from arb.core.suite import OFFICIAL
 from arb.core.suites.profile import SuiteProfile, default_title
 from arb.core.suites.targets import Target, default_targets, scored
@@ -123,13 +123,7 @@ def render_eval_yaml(
 
 
 def _render(template: str, **values: Any) -> str:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = text_environment(Path(__file__).parent, keep_trailing_newline=True)
     environment.filters["yaml_line"] = lambda value, name: yaml.safe_dump(
         {name: value}, allow_unicode=True, width=10_000
     )

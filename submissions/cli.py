@@ -21,7 +21,7 @@ from arb.core.cli import (
     read_settings,
     stop,
 )
-from arb.core.console import percent, progress_bar, text_table
+from arb.core.console import counted, percent, progress_bar, text_table
 from arb.core.lazy import lazy_imports
 from submissions.errors import RecordsUnavailable, SubmissionError
 
@@ -90,7 +90,9 @@ def rescore(as_json: JsonOption = False, maintainer: MaintainerOption = COMMAND_
 
 
 def print_rescoring(found: rescoring.Rescoring) -> None:
-    typer.echo(f"labels {found.before or 'none'} -> {found.after}: {found.scored:,} submissions scored")
+    typer.echo(
+        f"labels {found.before or 'none'} -> {found.after}: {counted(found.scored, 'submission')} scored"
+    )
     table = text_table("Judge", "Account", "Rank before", "Rank after")
     for change in found.changes:
         before, after = ("–" if place is None else str(place) for place in (change.before, change.after))
@@ -324,7 +326,7 @@ def accept_charge(maintainer: MaintainerOption = COMMAND_LINE, as_json: JsonOpti
     """
     with records_to_write(maintainer) as (service, actor):
         again, rho = secret_change.accept_charge(service, actor)
-    text = f"figures of {len(again):,} files are shown again (charge: rho = {rho:.4f})"
+    text = f"figures of {counted(len(again), 'file')} are shown again (charge: rho = {rho:.4f})"
     found = {"submissions": again, "rho": rho}
     report(as_json, found, text, "check the records", "submissions", "verify")
 
@@ -336,7 +338,7 @@ def new_secret() -> None:
 
 def _say_backup(found: backup.Backup, where: str, as_json: bool) -> None:
     numbers = {"records": found.records, "files": found.files, "missing": found.missing}
-    report(as_json, numbers, f"{found.records:,} records and {found.files:,} files {where}")
+    report(as_json, numbers, f"{counted(found.records, 'record')} and {counted(found.files, 'file')} {where}")
     for sha256 in found.missing:
         typer.echo(f"missing: the stored file {sha256}; its submissions cannot be scored", err=True)
 

@@ -111,13 +111,17 @@ def progress_bar(
                 bar.remove_task(task)
 
 
-def text_environment(folder: Path) -> jinja2.Environment:
-    """Return the Jinja environment of the text templates in a folder, with filters for numbers."""
+def text_environment(folder: Path, **options: Any) -> jinja2.Environment:
+    """Return the Jinja environment of the templates in a folder, with filters for numbers.
+
+    ``options`` are further ones of `jinja2.Environment`, such as ``autoescape``.
+    """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        **options,
     )
     environment.filters |= {
         "counted": counted,

@@ -13,9 +13,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 
-from arb.core.console import coefficient, interval, percent
+from arb.core.console import coefficient, interval, percent, text_environment
 from arb.core.files import csv_text, new_folder
 from arb.core.suites.targets import Target, default_targets, scored
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES
@@ -66,8 +66,8 @@ def board_to_csv(board: Board) -> str:
     targets = scored(board.targets)
     metrics = dict.fromkeys(name for target in targets for name in target.metrics if name not in FIGURES)
     others = (name for target in targets if target.type != "binary" for name in target.metrics)
-    with_ends = tuple(dict.fromkeys((*intervals.FIGURES, *others, *metrics)))
     by_benchmark = dict.fromkeys(target.main_metric for target in targets)
+    with_ends = tuple(dict.fromkeys((*intervals.FIGURES, *others, *metrics, *by_benchmark)))
     scores = (score for row in board.rows for score in row.labels.values() if score)
     ordered = sorted({name for score in scores for name in score["by_benchmark"]})
     ends = [f"{metric}_ci_{end}" for metric in with_ends for end in ("low", "high")]
@@ -163,10 +163,7 @@ def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER / "templates"), autoescape=True, undefined=StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+    environment = text_environment(FOLDER / "templates", autoescape=True)
     environment.globals.update(
         figure=figure, ends=ends, site_metrics=site_metrics, benchmarks_in=benchmarks_in,
         benchmark_titles=BENCHMARK_TITLES, agent_titles=AGENT_TITLES, provenances=PROVENANCE_TITLES,

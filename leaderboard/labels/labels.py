@@ -213,16 +213,26 @@ def _in_suite(
     """Return the annotations with the suite's spelling of ids, and a message for each unknown id.
 
     ``first_row`` is the number of the first row in messages: 2 for CSV, which has a header. With
-    ``is_strict``, a step or part that the suite does not ask about is unknown too.
+    ``is_strict``, there is also a message for each step or part that the suite does not ask about, and for
+    each person who answers a question on the same item in two rows.
     """
     found, unknown = [], []
+    row_of: dict[tuple[str | None, ...], int] = {}
     for number, annotation in enumerate(annotations, start=first_row):
         trajectory = suite.find(annotation.trajectory_id)
         if trajectory is None:
             spelled = annotation.trajectory_id[:200]
             unknown.append(f"row {number}: {spelled!r} is not in the suite {suite.name}")
             continue
-        found.append(replace(annotation, trajectory_id=trajectory.trajectory_id))
+        annotation = replace(annotation, trajectory_id=trajectory.trajectory_id)
+        found.append(annotation)
+        if is_strict and annotation.person and not annotation.is_decision:
+            keys = [(annotation.person, *annotation.item, target) for target in annotation.answers]
+            earlier = {row_of.setdefault(key, number) for key in keys} - {number}
+            unknown += [
+                f"rows {first} and {number}: one annotator answers the same question twice; remove one"
+                for first in sorted(earlier)
+            ]
         steps, parts = suite.asked_in(trajectory.trajectory_id)
         for level, item, asked in ("step", annotation.of_step, steps), ("part", annotation.of_part, parts):
             if is_strict and item is not None and item not in asked:

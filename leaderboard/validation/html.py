@@ -4,10 +4,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markupsafe import Markup
 
-from arb.core.console import coefficient, interval, percent
+from arb.core.console import coefficient, text_environment
 from leaderboard.calibration import Calibration
 from leaderboard.validation.report import METHOD, ValidationReport
 
@@ -17,14 +17,8 @@ _SIDE: Final = 240
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent),
-        undefined=StrictUndefined,
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters.update(percent=percent, interval=interval, coefficient=coefficient)
+    environment = text_environment(Path(__file__).parent, autoescape=True)
+    environment.filters["coefficient"] = coefficient
     return environment
 
 

@@ -24,8 +24,8 @@ from huggingface_hub.errors import (  # type: ignore[attr-defined]  # HTTPError 
     RepositoryNotFoundError,
 )
 from huggingface_hub.utils import disable_progress_bars  # type: ignore[attr-defined]  # exported lazily
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from arb.core.console import counted, text_environment
 from arb.core.hub import (
     HubError,
     HubRepository,
@@ -138,13 +138,7 @@ class Deployment:
 
 def render(template: str, **values: Any) -> str:
     """Return the text of a template in ``templates/``."""
-    environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
+    environment = text_environment(Path(__file__).parent / "templates", keep_trailing_newline=True)
     environment.filters["yaml"] = _yaml
     return environment.get_template(f"{template}.j2").render(**values)
 
@@ -201,7 +195,7 @@ class Deployer:
         made = self._make_repositories(deployment)
         variables = self._set_variables(space, deployment.variables())
         mounted = self._mount(space, deployment.data)
-        self.say(f"{space}: {len(files)} files, {total_bytes(files) / 1e6:.1f} MB")
+        self.say(f"{space}: {counted(len(files), 'file')}, {total_bytes(files) / 1e6:.1f} MB")
         local = made_files(deployment)
         with tempfile.TemporaryDirectory(prefix="arb-deploy-") as folder, warnings.catch_warnings():
             for name, content in local.items():
@@ -251,12 +245,16 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Create the repositories of records, board and Space that are missing; return their names."""
+        """Create the repositories of Space, records and board that are missing; return their names.
+
+        The Space comes first. Only creating it shows whether the account may have it, and a refusal then
+        leaves nothing behind.
+        """
         made: list[str] = []
         wanted: tuple[tuple[str | None, str, dict[str, Any]], ...] = (
+            (deployment.space, "space", {"space_sdk": deployment.sdk}),
             (deployment.private, "dataset", {"private": True}),
             (deployment.board, "dataset", {"private": False}),
-            (deployment.space, "space", {"space_sdk": deployment.sdk}),
         )
         for repo, kind, options in wanted:
             if repo is None or self._found(repo, kind) is not None:

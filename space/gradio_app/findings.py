@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from markupsafe import Markup, escape
 
-from arb.core.console import percent
+from arb.core.console import counted, percent
 from arb.core.predictions.excerpts import excerpt, row_texts
 from arb.core.predictions.findings import Finding
 from arb.core.predictions.raw import recognise
@@ -118,10 +118,12 @@ def understood(upload: Upload, suite: Suite) -> tuple[str, ...]:
         lines.append(f"The judge is not ranked on {' and '.join(absent)}: the file has no such verdicts.")
     if scores := _finite(aligned.score):
         lines.append(
-            f"There are scores for {len(scores):,} trajectories, so the judge's page shows their calibration."
+            f"There are scores for {counted(len(scores), 'trajectory')}, so the judge's page shows their "
+            "calibration."
         )
     if costs := _finite(aligned.cost_usd):
-        lines.append(f"There are costs for {len(costs):,} trajectories, ${math.fsum(costs):,.2f} in total.")
+        where = counted(len(costs), "trajectory")
+        lines.append(f"There are costs for {where}, ${math.fsum(costs):,.2f} in total.")
     ended = Counter(state for state in aligned.state or () if state not in (None, "ok"))
     if ended:
         counts = ", ".join(f"{count:,} {state}" for state, count in ended.items())

@@ -22,12 +22,12 @@ from typing import Any, Final, TypeVar
 
 from fastapi import HTTPException, Request, Response
 from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment
 from markdown_it import MarkdownIt
 from markupsafe import Markup
 
 from arb.core.cache import ByteCache
-from arb.core.console import NOT_DEFINED, counted, interval, percent
+from arb.core.console import NOT_DEFINED, text_environment
 from arb.core.suites.profile import SuiteProfile
 from arb.core.suites.targets import UNSURE, Target
 from arb.core.vocabulary import BENCHMARK_TITLES, metric_name
@@ -44,17 +44,8 @@ FOLDER = Path(__file__).parents[1] / "templates"
 
 @lru_cache(maxsize=1)
 def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(FOLDER),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = text_environment(FOLDER, autoescape=True)
     environment.filters |= {
-        "percent": percent,
-        "interval": interval,
-        "counted": counted,
         "thousands": lambda number: NOT_DEFINED if number is None else f"{number:,}",
         "day": lambda date: date[:10],  # of an ISO date with a time
         "markdown": markdown,

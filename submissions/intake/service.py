@@ -1,6 +1,8 @@
 """Intake of prediction files: check, dry run, submit and score."""
 
+import errno
 import logging
+import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
@@ -88,7 +90,13 @@ class IntakeService:
         if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
         app.secret  # noqa: B018 - reading it stores its check value in the records
-        app.files.keep(upload.content)
+        try:
+            app.files.keep(upload.content)
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            logger.warning("a submission cannot be stored: %s", os.strerror(error.errno))
+            raise TemporarilyClosed("the server's disk is full, so nothing was stored; try later") from error
         reasons: tuple[str, ...] = ()
         if not app.suite.labels_are_public:
             suite = app.suite

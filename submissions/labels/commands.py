@@ -23,7 +23,7 @@ from arb.core.cli import (
     print_json,
     stop,
 )
-from arb.core.console import text_table
+from arb.core.console import counted, text_table
 from arb.core.lazy import lazy_imports
 from arb.core.vocabulary import SPLITS
 from submissions.cli import (
@@ -122,7 +122,7 @@ def assign(
         shares = percent_twice / 100, percent_gold / 100
         added = annotations.assign(split, most, shares[0], seed, available, actor, shares[1], times)
     following = "see the progress (annotators answer at /annotate)", "submissions", "annotate", "status"
-    report(as_json, {"assignments": added}, f"{added:,} assignments added", *following)
+    report(as_json, {"assignments": added}, f"{counted(added, 'assignment')} added", *following)
 
 
 @app.command()
@@ -141,8 +141,8 @@ def status(as_json: JsonOption = False) -> None:
         print_json({**counts, "annotators": annotators, "open": _open_json(items)})
         return
     typer.echo(
-        f"{service.suite.name}: {len(state.assigned):,} trajectories assigned, {len(finished):,} finished by "
-        f"at least one annotator, {len(items):,} with an open question"
+        f"{service.suite.name}: {counted(len(state.assigned), 'trajectory')} assigned, "
+        f"{len(finished):,} finished by at least one annotator, {len(items):,} with an open question"
     )
     console = plain_console()
     if annotators:
@@ -150,8 +150,8 @@ def status(as_json: JsonOption = False) -> None:
         for each in annotators:
             account = each["account"] if each["is_active"] else f"{each['account']} (no longer invited)"
             seconds = "" if each["seconds"] is None else f"{each['seconds']:.0f}"
-            counted = f"{each['n_done']:,}", f"{each['n_assigned']:,}"
-            table.add_row(each["annotator"], account, *counted, seconds)
+            numbers = f"{each['n_done']:,}", f"{each['n_assigned']:,}"
+            table.add_row(each["annotator"], account, *numbers, seconds)
         console.print(table)
     if items:
         table = text_table("trajectory", "question", "answers")
@@ -217,10 +217,10 @@ def resolve(
             found, n_open = annotations.resolve_by_rule(rule, actor, reason)
         else:
             found, n_open = annotations.resolve_all(rows, actor), None
-    counts, text = {"decided": found}, f"{found:,} question{'' if found == 1 else 's'} decided"
+    counts, text = {"decided": found}, f"{counted(found, 'question')} decided"
     if n_open is not None:
         counts["open"] = n_open
-        text += f"; {n_open:,} stay open, because the rule gives no answer"
+        text += f"; {n_open:,} {'stays' if n_open == 1 else 'stay'} open, because the rule gives no answer"
     report(as_json, counts, text, "see the open questions", "submissions", "annotate", "status")
 
 
@@ -291,7 +291,8 @@ def export_items(
         found = exchange.write_label_studio(out, items, *texts, images)
     missing = len(ids - set(there))
     left_out = f"; left out {missing:,} that are not in the dataset" if missing else ""
-    counts, text = {"items": found, "not_in_dataset": missing}, f"{found:,} items written to {out}{left_out}"
+    text = f"{counted(found, 'item')} written to {out}{left_out}"
+    counts = {"items": found, "not_in_dataset": missing}
     chosen = ("ANSWERS.json", *flags(format=file_format))
     report(as_json, counts, text, "import the answers", "submissions", "annotate", "import", *chosen)
 
@@ -342,7 +343,7 @@ def import_answers(
     for line in left_out if not as_json else ():
         typer.echo(f"left out: {line}", err=True)
     counts = {"annotations": n_found, "new": added, "left_out": left_out}
-    report(as_json, counts, f"{added:,} annotations {where}", *following)
+    report(as_json, counts, f"{counted(added, 'annotation')} {where}", *following)
 
 
 @contextmanager

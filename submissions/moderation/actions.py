@@ -1,5 +1,6 @@
 """Actions of owners and maintainers on submissions, judges and accounts; each adds an event."""
 
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -62,6 +63,8 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
         raise SubmissionError(f"the text is longer than {max_length:,} characters; shorten it")
     if not is_utf8(text):
         raise SubmissionError("the text contains invalid Unicode; write it again")
+    if any(unicodedata.category(character) == "Cc" and character not in "\t\r\n" for character in text):
+        raise SubmissionError("the text contains control characters; remove them")
     return text
 
 

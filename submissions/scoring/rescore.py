@@ -35,6 +35,7 @@ from submissions.labels.versions import (
     serves_records,
     versions_at,
 )
+from submissions.moderation.actions import checked_line
 from submissions.records.database import Event
 from submissions.records.event_log import add_event, events_after, recording
 from submissions.records.queries import POLICY, ScoreLine, current_statuses, score_lines, versions_scored
@@ -301,9 +302,9 @@ def publish(
     label set was published or a dispute decided. Messages name every bad row, but no label.
     """
     require_maintainer(actor, "publish labels")
-    reason = " ".join(why.split())
-    if not reason or len(reason) > REASON_LENGTH:
-        raise SubmissionError(f"say what changed and why, in up to {REASON_LENGTH} characters")
+    reason = checked_line(
+        why, f"say what changed and why, in up to {REASON_LENGTH:,} characters", REASON_LENGTH
+    )
     sha256 = service.files.keep(content)
     try:
         found = service.labels.load(sha256)

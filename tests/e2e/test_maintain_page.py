@@ -91,6 +91,20 @@ def test_a_maintainer_hides_a_row_releases_a_held_file_and_scores_again(space, p
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
 
 
+@pytest.mark.slow
+def test_a_phone_shows_the_form_of_a_decision_without_scrolling_to_the_right(space, page):
+    page.set_viewport_size({"width": 390, "height": 844})
+    sign_in(page, space, "Grace")
+    page.goto(space.url + "/maintain")
+    summary = page.locator(f"#submission-{space.owned} summary").last
+    box = summary.bounding_box()  # before a click, which scrolls
+    assert box["x"] >= 0 and box["x"] + box["width"] <= 390
+    summary.click()
+    for frame in page.locator(".frame:has(table.maintained)").all():
+        assert frame.evaluate("each => each.scrollWidth <= each.clientWidth")
+    keep_picture(page, "maintain-on-a-phone-deciding")
+
+
 def test_an_action_can_be_sent_once_the_script_that_sends_it_is_there(space, page):
     sign_in(page, space, "Ada")
     held = []

@@ -113,11 +113,11 @@ def test_a_receipt_is_checked_with_the_public_key(run, service, tmp_path):
 def test_what_was_exported_is_restored_elsewhere_with_the_same_board(run, service, tmp_path):
     send(service, verdicts(service.suite))
     code, said = run("export", "--out", "backup")
-    assert (code, said.splitlines()[0]) == (0, "2 records and 1 files written to backup")
+    assert (code, said.splitlines()[0]) == (0, "2 records and 1 file written to backup")
     state = str(tmp_path / "elsewhere")
     secret = {"ARB_SECRET": service.settings.secret.get_secret_value(), "ARB_STATE_DIR": state}
     code, said = run("restore", "backup", **secret)
-    assert (code, said.splitlines()[0]) == (0, "2 records and 1 files restored")
+    assert (code, said.splitlines()[0]) == (0, "2 records and 1 file restored")
     restored = again(service, state_dir=tmp_path / "elsewhere")
     assert restored.records.board().to_bytes() == service.records.board().to_bytes()
     code, said = run("restore", "backup", **secret)
@@ -175,7 +175,7 @@ def test_corrections_are_previewed_and_published_over_the_labels_of_a_file(run, 
     assert "no label set has been published" in run("label-versions")[1]
     code, said = run("publish-labels", "--maintainer", "mia")
     assert code == 0 and "by mia: Correction of dispute 1 (30 labelled;" in said
-    assert "1 submissions scored" in said
+    assert "1 submission scored" in said
     code, said = run("publish-labels")
     assert (code, said) == (
         1, "error: there is nothing to publish: the current labels contain every accepted correction\n",

@@ -95,6 +95,18 @@ class ErrorReader:
             and (self.account is None or (tag.judge, tag.trajectory_id) in own)
         ]
 
+    def unknown_values(self, wanted: ErrorFilter, tags: Sequence[ErrorTag]) -> list[str]:
+        """Return the names of filters whose values neither the suite nor a visible tag has."""
+        runs = self._suite.trajectories
+        used_tags = {name for tag in self.visible(tags) for name in tag.categories}
+        known = {
+            "benchmark": {run.benchmark for run in runs},
+            "agent": {run.agent for run in runs},
+            "tag": {UNTAGGED, *categories_of(self._suite), *used_tags},
+            "subset": subset_titles(self._suite).keys(),
+        }
+        return [name for name, values in known.items() if getattr(wanted, name) not in ("", *values)]
+
     def errors_of(self, column: JudgeColumn, split: str) -> list[WrongVerdict]:
         """Return a judge's errors on the main target that the reader may see, the clearest first.
 
@@ -308,7 +320,10 @@ def build_errors_router(services: Services) -> APIRouter:
         if column is None:
             raise HTTPException(404, f"there is no judge {judge!r} with errors that can be shown on {split}")
         tags = [each for each in error_tags(service.engine, service.suite.name) if each.judge == judge]
-        found = ErrorReader(request, services).queue_page(column, split, wanted, page, tags)
+        reader = ErrorReader(request, services)
+        if unknown := reader.unknown_values(wanted, tags):
+            raise HTTPException(422, "; ".join(f"{name}: there is no such {name}" for name in unknown))
+        found = reader.queue_page(column, split, wanted, page, tags)
         errors = [
             {
                 "trajectory_id": line["error"].trajectory_id,
@@ -368,6 +383,9 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
         reader = ErrorReader(request, services)
         every = error_tags(service.engine, service.suite.name)
         tags = [tag for tag in every if not judge or tag.judge == judge]
+        unknown = reader.unknown_values(wanted, tags)
+        defaults: dict[str, Any] = dict.fromkeys(unknown, "")
+        wanted = replace(wanted, **defaults)
         judges = list(verdicts.by_judge(chosen).values()) if chosen else []
         judges.sort(key=lambda each: (each.name.casefold(), each.judge))
         tagged = {(tag.judge, tag.trajectory_id) for tag in every}
@@ -384,7 +402,8 @@ def build_errors_pages(services: Services, pages: PageFrame) -> APIRouter:
             "judge/errors.html",
             f"Errors of {column.name}" if column else "Errors of judges",
             PATH,
-            status=404 if judge and column is None else 200,
+            status=404 if judge and column is None else 422 if unknown else 200,
+            unknown=unknown,
             judge=judge,
             target=verdicts.target,
             column=column,

@@ -73,6 +73,10 @@ class LeaderboardQuery:
         return self.subset not in ("", "hard")
 
     @property
+    def leaves_out_judges(self) -> bool:
+        return bool(self.search.strip() or self.kinds or self.inputs or self.provenances)
+
+    @property
     def metric(self) -> str:
         return self.figure or self.target.main_metric
 

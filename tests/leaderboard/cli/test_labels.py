@@ -114,6 +114,18 @@ def test_one_persons_row_in_two_files_is_refused(run, tmp_path):
     assert f"{SECRET_ANNOTATOR} has rows in both labels.csv and again_labels.csv" in done.stderr
 
 
+def test_one_persons_two_rows_in_one_file_are_refused_with_their_numbers(run, tmp_path):
+    run("annotation-template", "--annotator", "Ada", "--split", "dev", "--out", "ada.csv")
+    fill_in(tmp_path / "ada.csv")
+    lines = (tmp_path / "ada.csv").read_text().splitlines()  # a header and eight rows
+    (tmp_path / "ada.csv").write_text("\n".join([*lines, lines[2].replace("Ada", " Ada "), ""]))
+    done = run("annotations", "ada.csv", "--out", "all.csv")
+    assert done.exit_code == 1 and not (tmp_path / "all.csv").exists()
+    assert "rows 3 and 10: one annotator answers the same question twice; remove one" in done.stderr
+    (tmp_path / "ada.csv").write_text("\n".join([*lines, lines[2].replace("Ada", "Bob"), ""]))
+    assert run("annotations", "ada.csv", "--out", "all.csv").stdout == "all.csv: 9 annotations\n"
+
+
 def test_dev_labels_are_written_without_test_and_not_over_others(run, tmp_path):
     done = run("dev-labels", "--annotations", "labels.csv")
     assert done.exit_code == 0, done.output

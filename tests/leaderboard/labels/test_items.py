@@ -13,7 +13,12 @@ from arb.core.predictions.write import template
 from arb.core.settings import Settings
 from arb.core.suite import SuiteError, load_suite
 from leaderboard.labels.annotations import AnnotationsInvalid, parse_released, write_released
-from leaderboard.labels.labels import LabelsInvalid, load_annotations, load_labels
+from leaderboard.labels.labels import (
+    LabelsInvalid,
+    load_annotations,
+    load_labels,
+    read_annotation_file,
+)
 from leaderboard.report import score_report
 
 SUITE = """
@@ -118,6 +123,16 @@ def test_plain_labels_are_read_back_as_written(suite, labels, tmp_path):
     assert parse_released(write_released(read, questions=suite.targets), suite.targets) == read
     with pytest.raises(AnnotationsInvalid, match="row 2, final: not one of 1, 0, -1, unsure"):
         parse_released(text.replace("qa/a/1,,1", "qa/a/1,,2"), suite.targets, is_strict=True)
+
+
+def test_one_annotator_may_answer_a_step_once_and_different_questions_in_several_rows(suite, tmp_path):
+    path = tmp_path / "mine.csv"
+    rows = "trajectory_id,step,final,verdict,annotator\nqa/a/1,,1,,Ada\nqa/a/1,1,,1,Ada\nqa/a/1,2,,1,Ada\n"
+    path.write_text(rows + "qa/a/1,1,,1,Bob\nqa/a/1,1,,1,\nqa/a/1,1,,1,\n")
+    assert len(read_annotation_file(path, suite, is_strict=True)) == 6
+    path.write_text(rows + "qa/a/1,1,,0,Ada\n")
+    with pytest.raises(LabelsInvalid, match="rows 3 and 5: one annotator answers the same question twice"):
+        read_annotation_file(path, suite, is_strict=True)
 
 
 @pytest.mark.parametrize(

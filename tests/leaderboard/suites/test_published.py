@@ -1,11 +1,13 @@
 """Suites of published metrics: the shipped osreward, the counts behind its metrics, and invalid files."""
 
 import csv
+import io
 
 import pytest
 
 from arb.core.suite import SuiteError, load_suite
 from leaderboard.board.board import make_board
+from leaderboard.board.export import board_to_csv
 from leaderboard.paper.audit import Counts
 from leaderboard.suites.published import (
     PrintedMetrics,
@@ -103,6 +105,13 @@ def test_rows_without_counts_have_the_printed_metrics_and_approximate_intervals(
     assert low < cell["balanced_accuracy"] == 0.829 < high
     assert score["by_benchmark"]["Hard"]["recall"] == 0.907
     assert row.cost["usd_per_1000"] == 20.31 and row.weights == "closed" and row.maker == "OpenAI"
+
+
+def test_the_csv_has_the_interval_of_the_metric_that_ranks_the_judges(board):
+    lines = csv.DictReader(io.StringIO(board_to_csv(board)))
+    line = next(line for line in lines if line["judge"] == "GPT-4o")
+    low, high = (float(line[f"balanced_accuracy_ci_{end}"]) for end in ("low", "high"))
+    assert low < float(line["balanced_accuracy"]) == 0.829 < high
 
 
 def test_the_intervals_separate_the_best_judge_from_the_worst(board):

@@ -1,6 +1,8 @@
 """Tests of checking and submitting over HTTP: what is accepted and refused, without any traceback."""
 
+import errno
 import json
+import os
 
 import pytest
 from fastapi.testclient import TestClient
@@ -55,6 +57,23 @@ def test_a_dev_file_is_checked_against_dev(client, service):
     content = verdicts(service.suite, "dev")
     assert post(client, "/api/check?split=dev", content).json()["acceptable"] is True
     assert post(client, "/api/check?split=test", content).json()["acceptable"] is False
+
+
+def test_a_full_disk_is_503_for_a_while_and_nothing_is_half_stored(client, service, monkeypatch):
+    content = verdicts(service.suite)
+
+    def full(descriptor):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        refused = post(client, "/api/submissions", content, DECLARED)
+    assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
+    message = "the server's disk is full, so nothing was stored; try later"
+    assert refused.json() == {"error": message}
+    assert [path for path in service.files.folder.rglob("*") if path.is_file()] == []
+    assert not service.records.board().rows
+    assert post(client, "/api/submissions", content, DECLARED).status_code == 201
 
 
 def test_every_problem_of_the_declaration_comes_at_once(client, service):

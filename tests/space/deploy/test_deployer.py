@@ -101,7 +101,7 @@ def test_the_image_has_the_requirements_first_and_starts_the_entry_as_a_user_tha
 
 
 def test_the_records_are_private_and_the_board_is_public(hub, deploy):
-    assert deploy().made == (RECORDS, BOARD, SPACE)
+    assert deploy().made == (SPACE, RECORDS, BOARD)
     assert hub.api.repositories[RECORDS].private
     assert not hub.api.repositories[BOARD].private
     assert not space_of(hub).private
@@ -160,7 +160,7 @@ def test_a_second_run_changes_nothing(hub, deploy, said):
     assert second.made == second.variables == ()
 
 
-def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, tmp_path):
+def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, said, tmp_path):
     deploy()
     space = space_of(hub)
     hub.commit(f"spaces/{SPACE}", {"notes-of-the-owner.md": b"keep me"})
@@ -168,7 +168,7 @@ def test_a_change_is_one_commit_and_what_is_gone_is_removed(hub, deploy, files, 
     before = len(space.commits)
     done = deploy(files={"space/app.py": files["space/app.py"]}, board=None)
     assert (done.files.written, done.files.removed) == (("README.md", "space/app.py"), ("requirements.txt",))
-    assert len(space.commits) == before + 1
+    assert len(space.commits) == before + 1 and f"{SPACE}: 1 file, 0.0 MB" in said
     assert "notes-of-the-owner.md" in content(space)
     assert "ARB_BOARD_REPO" not in space.variables  # no longer wanted
 
@@ -229,10 +229,13 @@ def test_a_token_that_the_hub_does_not_know_is_not_repeated(hub, deploy):
     assert "set HF_TOKEN to a valid token" in said and "hf_unknown" not in said
 
 
-def test_a_token_without_rights_stops_at_the_first_repository(hub, deploy):
-    with pytest.raises(HubError, match=f"{RECORDS}: .*HF_TOKEN does not have permission"):
-        deploy(token="hf_reader")
-    assert f"spaces/{SPACE}" not in hub.api.repositories
+@pytest.mark.parametrize(
+    ("token", "space"), [("hf_reader", SPACE), (TOKEN, "another-organization/leaderboard")]
+)
+def test_a_space_that_the_token_may_not_create_leaves_no_other_repository(hub, deploy, token, space):
+    with pytest.raises(HubError, match=f"{space}: .*HF_TOKEN does not have permission"):
+        deploy(token=token, space=space)
+    assert hub.api.repositories.keys() == {DATA}
 
 
 def test_a_dataset_that_cannot_be_mounted_is_reported_and_the_rest_is_done(hub, deploy, said):

@@ -157,7 +157,7 @@ def test_commands_import_files_of_steps_and_export_no_form_that_cannot_ask_about
     (tmp_path / "ada.csv").write_text(write_released(rows, questions=annotation.suite.targets))
     done = run("import", str(tmp_path / "ada.csv"), "--format", "csv")
     assert done.exit_code == 0, done.output
-    assert "1 annotations recorded; 0 were already recorded" in done.output
+    assert "1 annotation recorded; 0 were already recorded" in done.output
     again = run("import", str(tmp_path / "ada.csv"), "--format", "csv")
     assert "0 annotations recorded; 1 were already recorded" in again.output
 

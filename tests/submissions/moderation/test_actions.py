@@ -10,6 +10,7 @@ from submissions.errors import PermissionDenied, RateLimited, SubmissionError
 from submissions.intake.accounts import Actor
 from submissions.records.database import snapshot
 from submissions.records.event_log import events_after
+from submissions.scoring.rescore import publish
 from tests.support.submissions import declaration, send, verdicts, with_rules
 
 ADA, BOB = Actor("Ada"), Actor("Bob")
@@ -68,6 +69,20 @@ def test_a_name_that_cannot_be_is_refused(service, sent):
     service.moderation.rename("Ada", "First judge", "New name", ADA)
     with pytest.raises(KeyError):  # it has another name by now
         service.moderation.rename("Ada", "First judge", "Newer name", ADA)
+
+
+@pytest.mark.parametrize("character", ["\0", "\x1b", "\x7f", "\x9b"])
+def test_a_reason_with_control_characters_is_refused_everywhere(service, sent, character):
+    reason = f"it{character}copies"
+    for act in (
+        lambda: service.moderation.decide("hidden", sent, MAINTAINER, reason),
+        lambda: service.moderation.decide_account("banned", "Ada", MAINTAINER, reason),
+        lambda: publish(service, b"", MAINTAINER, reason),
+    ):
+        with pytest.raises(SubmissionError, match="contains control characters; remove them"):
+            act()
+    assert kinds(service) == ["submitted", "scored"]
+    service.moderation.decide("hidden", sent, MAINTAINER, "two\tlines\r\nbecome one")
 
 
 @pytest.mark.parametrize("decision", ["hidden", "verified", "rejected", "label_exposed", "released", "shown"])

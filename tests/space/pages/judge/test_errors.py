@@ -89,8 +89,19 @@ def test_one_benchmark_and_one_agent_can_be_chosen(client, service, ids):
         here = [each for each in misses if (each.benchmark, each.agent) == (run.benchmark, run.agent)]
         assert page.count('<article class="item error"') == len(here)
         assert "on all benchmarks" in page and "of all agents" in page
-    nowhere = client.get("/errors", params={"judge": ids["Beta"], "benchmark": "nowhere"})
-    assert "The judge makes no such errors on test." in nowhere.text
+    right = {"judge": ids["Beta"], "kind": "fn", "q": "no such words"}
+    assert "The judge makes no such errors on test." in client.get("/errors", params=right).text
+
+
+@pytest.mark.parametrize("name", ["benchmark", "agent", "tag", "subset"])
+def test_a_filter_by_what_does_not_exist_is_refused_by_its_name(client, ids, name):
+    query = {"judge": ids["Beta"], "split": "test", name: "zzz"}
+    refused = client.get("/api/errors", params=query)
+    assert (refused.status_code, refused.json()["detail"]) == (422, f"{name}: there is no such {name}")
+    page = client.get("/errors", params=query)
+    assert page.status_code == 422 and page.text.count('<article class="item error"') == 6
+    assert f"an invalid value for {name}. The default is used instead." in shown_text(page.text)
+    assert client.get("/errors", params={name: "zzz"}).status_code == 422
 
 
 def test_without_trajectories_and_reasoning_errors_are_one_table_and_the_page_says_what_is_missing(

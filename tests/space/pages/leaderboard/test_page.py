@@ -17,6 +17,7 @@ from space.pages.leaderboard.query import (
 )
 from space.pages.leaderboard.table import view_board
 from tests.space.conftest import shown_text
+from tests.space.pages.conftest import page_at
 from tests.support.boards import board, cell, label, row
 from tests.support.leaderboard_client import leaderboard_client, rows_html, table_html
 from tests.support.submissions import send, verdicts, with_rules
@@ -32,6 +33,13 @@ def client(service) -> TestClient:
 def names(html: str) -> list[str]:
     """The judges of the table, from the top."""
     return re.findall(r'class="name" href="[^"]*"[^>]*>([^<(]*[^<( ])(?: \([^<]*\))?<', html)
+
+
+def test_the_page_says_where_keyboard_and_touch_users_find_the_counts(service, client):
+    page = client.get("/").text
+    assert "Each judge's page and the CSV file have them as text." in shown_text(page)
+    link = re.search(r'class="name" href="(/judge[^"]*)"', page)[1]
+    assert 'data-heading="TP"' not in page and 'data-heading="TP"' in page_at(service, link)
 
 
 # What an address chooses

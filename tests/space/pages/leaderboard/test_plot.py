@@ -118,11 +118,10 @@ def marks(plot: PlotView) -> dict[str, Mark]:
     return {mark.row_id: mark for mark in plot.marks}
 
 
-def svg(*rows) -> str:
+def svg(*rows, choice: LeaderboardQuery = CHOICE) -> str:
     found = board(*rows)
-    return render(
-        "leaderboard/plots.html", plot=precision_recall_plot(found, CHOICE), costs=cost_plot(found, CHOICE)
-    )
+    plot, costs = precision_recall_plot(found, choice), cost_plot(found, choice)
+    return render("leaderboard/plots.html", plot=plot, costs=costs, choice=choice)
 
 
 def fractions(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
@@ -191,9 +190,11 @@ def test_lines_of_equal_f1_hold_their_value():
             assert f1 == pytest.approx(value, abs=0.002)
 
 
-def test_a_board_without_judges_says_that_there_is_nothing_to_plot():
+def test_only_a_board_with_filters_says_that_no_judge_fits_them():
     assert precision_recall_plot(board(), CHOICE).marks == ()
-    assert "No judge that fits the filters can be plotted" in svg()
+    assert "No judge can be plotted yet." in svg() and "filter" not in svg()
+    filtered = svg(judge("A"), choice=replace(CHOICE, search="zzz"))
+    assert "No judge that fits the filters can be plotted. Remove a filter" in filtered
 
 
 # A crowd
