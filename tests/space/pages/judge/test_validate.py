@@ -97,7 +97,7 @@ REFUSED = [
     ("", [file("labels", "l.csv", "a\n" * 10_002)], "has 10,001 rows; at most 10,000 are accepted"),
     ("", [file("labels", "l.csv", b"," * 200)], "has 201 columns; at most 100 are accepted"),
     ("", [file("labels", "l.jsonl", b"".join(b'{"k%d":1}\n' % n for n in range(200)))], "200 columns"),
-    ("", [file("labels", "l.csv", b'a,b\n"' + b"x" * 1_000_000)], "l.csv: cannot be read as CSV"),
+    ("", [file("labels", "l.csv", b'a,b\n"' + b"x" * 1_000_000)], "l.csv: line 2 cannot be read as CSV"),
 ]  # fmt: skip
 
 
