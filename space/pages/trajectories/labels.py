@@ -71,7 +71,7 @@ def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:
 
 
 def titles_of(are_decisions: Sequence[bool]) -> list[str]:
-    """Return a title for each annotation: ``Decision``, or ``First``, ``Second``, ``3`` …"""
+    """Return a title for each annotation: ``Decision``, or ``First``, ``Second``, ``3`` and so on."""
     titles: list[str] = []
     n_answers = 0
     for is_decision in are_decisions:

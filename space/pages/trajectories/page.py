@@ -255,7 +255,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
     @router.get("/api/parts", summary="The steps and other parts of a run: labels and answers of judges")
     def parts(request: Request, trajectory_id: Id) -> JSONResponse:
-        """The suite asks about these steps and parts. Hidden labels and answers to them are left out."""
+        """Return the steps and parts that the suite asks about, without hidden labels and answers to them."""
         if blind_items(request).hides(trajectory_id):
             return JSONResponse({"detail": IN_YOUR_QUEUE}, 403, NO_STORE)
         if explorer.served.find(trajectory_id) is None:
