@@ -101,8 +101,8 @@ _ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenanc
 def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
     """Return the first ``limit`` judges by a metric as JSON, or fewer if they take too many bytes.
 
-    Language models, its readers, pay per token, so metrics have three decimals and unknown values are left
-    out. Raises ValueError if the board is not ranked by the metric.
+    The readers are language models, which pay per token, so metrics have three decimals and unknown values
+    are left out. Raises ValueError if the board is not ranked by the metric.
     """
     chosen = chosen_rows(board, LeaderboardQuery(label, metric, targets=scored(board.targets)))
     judges, ranks = [row for row in chosen if row.provenance != "reference"], board.ranks(label, metric)

@@ -73,7 +73,7 @@ OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""The delay of further refusals for a sender that was refused as often per minute as it may send files.
+"""The delay of further refusals for a sender already refused as often per minute as it may send files.
 Without the delay, a client that never waits would get hundreds of responses per second."""
 
 
@@ -120,7 +120,7 @@ class CounterStorage(MemoryStorage):
 class CheckLimit:
     """The limit of checks per address and per account, with a sliding window in memory.
 
-    At most ``most_addresses`` senders are counted separately. While all are active, new senders share one.
+    At most ``most_addresses`` senders are counted separately. While all are active, new ones share one count.
     """
 
     def __init__(

@@ -78,7 +78,7 @@ _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone",
 
 
 class SecurityHeaders:
-    """Middleware that adds security headers. It replaces a policy that is already set only on uploads."""
+    """Middleware that adds security headers. On uploads only, it replaces a policy that is already set."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app, self._packing = app, GZipMiddleware(app)

@@ -115,7 +115,7 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
 
 
 def labels_of(row: Mapping[str, Any]) -> Labels:
-    """Return the answers in a row of `trajectories`, `annotations` or `judgments`, by target with a column.
+    """Return the answers in a row of `trajectories`, `annotations` or `judgments`, for targets with a column.
 
     In columns of yes and no, 1 is yes and 0 is no; null is unsure everywhere.
     """
