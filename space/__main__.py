@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 SWITCH_SECONDS = 0.001
 """How long a busy thread runs before Python lets another thread run."""
 LAST_ANSWERS_SECONDS = 10
-"""How long a server that is stopped waits for responses that are still being sent."""
+"""How long a stopping server waits for responses that are still being sent."""
 TAKEN = "port {port} on {host} is in use; stop the program that uses it, or choose another port with --port"
 PUBLISHED = (
     "Other machines can reach this Space. Everybody can read it; accounts with an access token can submit. "
@@ -118,7 +118,7 @@ def _check_sign_in(settings: "Settings") -> None:
 def _settings_of_source(
     source: Path, settings: "Settings", agent_from: list[str] | None = None
 ) -> "Settings":
-    """Convert a source, and return settings with its runs and without labels, records or repositories."""
+    """Convert a source, and return settings that serve its runs without labels, records or repositories."""
     built = dataset_commands.read_source(source, agent_from)
     changes = {
         "suite": str(built.suite_folder),
@@ -157,7 +157,7 @@ def _serve(
 ) -> None:
     """Serve the application until Ctrl-C. Print its address, followed by ``path``, once it has started.
 
-    ``end_streams`` closes the open event streams, for which a stopping server would wait otherwise.
+    ``end_streams`` closes the open event streams, which a stopping server would otherwise wait for.
     """
     import uvicorn  # noqa: PLC0415 - of the extra `space`
 

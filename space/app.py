@@ -70,13 +70,13 @@ from submissions.served_suites import served_suites
 from submissions.startup import STARTUP_WAIT_SECONDS, open_service
 
 REQUESTS_A_FILE: Final = 10
-"""The limit of other requests with a body, as a multiple of the limit of files to check."""
+"""The limit on other requests with a body, as a multiple of the limit on files to check."""
 TIDY_EVERY_SECONDS: Final = 15.0
 GROWN_BYTES: Final = 16 << 20
 
 
 def add_routes(app: FastAPI | APIRouter, services: Services, pages: PageFrame) -> None:
-    """Add the pages and the REST API of a suite, whose routes ``/api`` lists in this order."""
+    """Add the pages and the REST API of a suite; ``/api`` lists the routes in this order."""
     service, auth, explorer = services.submissions, services.auth, services.trajectories
     is_annotator, blind_items = services.annotations.is_annotator, services.access.blind_items
     suites_page, suites_api = build_suites_routers(services, pages)
@@ -123,7 +123,7 @@ def add_routes(app: FastAPI | APIRouter, services: Services, pages: PageFrame) -
 def create_app(settings: Settings, wait_s: float = STARTUP_WAIT_SECONDS) -> FastAPI:
     """Open the labels and the records, finish unfinished scoring, and return the application.
 
-    Suites other than the default one are opened at their first use (``app.state.services_by_suite``).
+    Suites other than the default one are opened when first used (``app.state.services_by_suite``).
 
     Call ``app.state.end_streams()`` before stopping the server, which otherwise waits for open event streams.
     ``wait_s`` is how long to wait for the Hub; see `open_service`. Raises SuiteError, RecordsUnavailable.
@@ -233,7 +233,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """For each path, the function that counts a request and raises an error over the limit."""
+        """The functions that count a request and raise an error above the limit, by path."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,
@@ -312,7 +312,7 @@ async def lifespan(
 
 
 async def tidy(sweeps: Sequence[Callable[[], object]]) -> None:
-    """Until cancelled, call the sweeps regularly, and return memory to the system if the server has grown."""
+    """Call the sweeps regularly until cancelled, and return memory to the system if the server has grown."""
     least = math.inf
     while True:
         await asyncio.sleep(TIDY_EVERY_SECONDS)

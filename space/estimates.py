@@ -69,7 +69,7 @@ CrashedChoice = Annotated[
     ),
 ]
 MOST_IN_PLACE: Final = 300
-"""The most runs that can be labelled on the page. A form of their answers has about 35 kB."""
+"""The most runs that can be labelled on the page. A form with their answers has about 35 kB."""
 ESTIMATE_LIMITS: Final[FormLimits] = {**FORM_LIMITS, "max_files": MOST_VERDICT_FILES + 2}
 LABELLING_LIMITS: Final[FormLimits] = {
     **FORM_LIMITS,
@@ -81,7 +81,7 @@ LABELLING_LIMITS: Final[FormLimits] = {
 class FileEstimates:
     """The service that draws runs and estimates rates from uploaded files.
 
-    A form is one check, since all of its files together may have as many bytes as one prediction file. The
+    A form counts as one check, since its files together may be only as large as one prediction file. The
     files are read in the upload queue and are not stored.
     """
 
@@ -124,7 +124,7 @@ class FileEstimates:
     async def draw(
         self, request: Request, verdicts: Sequence[UploadFile], n_labels: int, texts: UploadFile | None = None
     ) -> tuple[FilesDraw, Mapping[str, RunTexts]]:
-        """Return runs to label, at most `MOST_IN_PLACE`, and the texts of a file by reading key.
+        """Return at most `MOST_IN_PLACE` runs to label, and the texts in a file by reading key.
 
         The draw has an error if a file cannot be used. Raises QueueFull as `make` does.
         """
@@ -141,7 +141,7 @@ class FileEstimates:
     def crashed_among(
         self, judged: Iterable[str], count_as: Literal["failures", "apart"]
     ) -> CrashedRuns | None:
-        """Return the crashed runs of agents all of whose other runs are judged, or None if none are known."""
+        """Return the crashed runs of agents whose other runs are all judged, or None if none are known."""
         if self.crashed is None:
             return None
         keys = set(map(reading_key, judged))

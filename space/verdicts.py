@@ -2,7 +2,7 @@
 
 On test, a submission has the verdicts of its file. A published row has those in the dataset if they cover
 every trajectory, else those of its file (shipped, or in ARB_PAPER_VERDICTS). On dev, only the dataset has
-verdicts. Single errors are given only if they may be seen: on dev, and on test if the labels are public.
+verdicts. Single errors are shown only on dev and, if the labels are public, on test.
 """
 
 from collections.abc import Collection, Hashable, Mapping, Sequence
@@ -31,7 +31,7 @@ from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
 MOST_SPLITS, MOST_FIGURES = 4, 64
-"""The most splits whose verdicts are cached, and the most rows of papers whose metrics are cached."""
+"""The most splits whose verdicts are cached, and the most rows from papers whose metrics are cached."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -75,7 +75,7 @@ class JudgeVerdicts:
 
     @property
     def mark(self) -> Hashable:
-        """Like `version`, but it opens no dataset."""
+        """Like `version`, but without opening the dataset."""
         return self._explorer.mark
 
     def for_row(self, row: BoardRow) -> JudgeColumn | None:
@@ -93,7 +93,7 @@ class JudgeVerdicts:
     def of_papers(self) -> Mapping[str, Predictions]:
         """Return the known verdicts on test of the rows from papers, by row id.
 
-        The board is made from them, so they are found without it.
+        They are found without the board, which is built from them.
         """
         published = self._published
         carried = self._in_dataset("test").items() if published else ()
@@ -103,7 +103,7 @@ class JudgeVerdicts:
         return {**self._service.records.paper_verdicts, **complete}
 
     def families(self) -> Mapping[str, Sequence[BoardRow]]:
-        """Return the judges that define the Hard subset, by family; without public labels there are none.
+        """Return the judges that define the Hard subset, by family; there are none if the labels are private.
 
         They are published rows with known verdicts, and submissions that a maintainer has verified. Nobody
         can change the subset by sending a file under the name of a known judge.
@@ -128,9 +128,9 @@ class JudgeVerdicts:
         return len(self.families()) >= FEWEST_FAMILIES
 
     def with_figures(self, row: BoardRow) -> BoardRow:
-        """Return the row, with metrics from its verdicts if only the dataset has them.
+        """Return the row; if only the dataset has its verdicts, add metrics computed from them.
 
-        The board itself scores verdicts in files. Ranks stay those of the board. Labels without verdicts keep
+        The board itself scores verdicts in files. The ranks do not change, and labels without verdicts keep
         the printed metrics.
         """
         labels = self._service.labels_for_public_figures()
@@ -152,7 +152,7 @@ class JudgeVerdicts:
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 
     def by_judge(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return the judges with visible errors on a split, by id; of judges with files, only the best."""
+        """Return the judges with visible errors on a split, by id; only the best ones of those with files."""
         if self.labels(split) is None:
             return {}
         carried = self._in_dataset(split)
@@ -184,7 +184,7 @@ class JudgeVerdicts:
         )
 
     def reasoning(self, column: JudgeColumn, trajectory: Trajectory, place: int) -> str:
-        """Return what a judge wrote about a trajectory, or an empty text if it cannot be read now."""
+        """Return a judge's reasoning on a trajectory, or an empty string if it cannot be read now."""
         try:
             if column.dataset_name is not None:
                 return self._explorer.reasoning(trajectory.trajectory_id, column.dataset_name)

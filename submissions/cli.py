@@ -148,8 +148,8 @@ def publish_labels(
 ) -> None:
     """Publish a new label set: a file, or the current labels with all accepted corrections.
 
-    If several people answered, the rule of the suite's target makes the label (aggregate in suite.toml).
-    Labels that the rule cannot decide are listed and left out, unless you add --with-open.
+    If several people answered, the target's `aggregate` rule in suite.toml determines the label. Questions
+    that it cannot decide are listed and left out, unless you add --with-open.
 
     With FILE, set ARB_LABELS=records to use the new set, then run `rescore`. Without FILE, the new set is
     used immediately, and all submissions are scored again.
@@ -175,7 +175,7 @@ def publish_labels(
 def print_published(
     as_json: bool, version: versions.LabelVersion, scored: rescoring.Rescoring | None, *following: Any
 ) -> None:
-    """Print a new label version, and the scores under it unless the Space serves other labels."""
+    """Print a new label version and, unless the Space serves other labels, the scores under it."""
     if as_json:
         print_json({**version.to_json(), "rescored": scored and scored.to_json()})
         return
@@ -344,7 +344,7 @@ def _say_backup(found: backup.Backup, where: str, as_json: bool) -> None:
 
 
 def report(as_json: bool, found: object, text: str, *following: Any) -> None:
-    """Print the result of a command as JSON, or as a text followed by the next step, if any."""
+    """Print the result of a command as JSON, or as text followed by the next step, if any."""
     if as_json:
         print_json(found)
         return
@@ -363,7 +363,7 @@ def ends_on(*errors: type[Exception], code: int = 1) -> Iterator[None]:
 
 
 def settings_of_records() -> Settings:
-    """Return the settings for the records of the suite in ARB_SUITE, or end the command if it has none."""
+    """Return the settings for the records of the suite in ARB_SUITE; end the command if there are none."""
     with ends_on(suites.SuiteError, RecordsUnavailable, code=2):
         return served_suites.settings_of_chosen(read_settings())
 
@@ -381,7 +381,7 @@ def open_records() -> services.SubmissionsApp:
 
 @contextmanager
 def records_to_write(maintainer: str) -> Iterator[tuple[services.SubmissionsApp, accounts.Actor]]:
-    """Open the records for a command that adds to them in the name of ``maintainer``.
+    """Open the records for a command that adds to them on behalf of ``maintainer``.
 
     A SubmissionError ends the command with its message. If the records are stored on the Hub, the command
     waits at its end until the new ones are there.

@@ -12,7 +12,7 @@ import httpx2
 
 TIMEOUT: Final = httpx2.Timeout(60.0, connect=10.0)
 ATTEMPTS: Final = 4
-"""Attempts per request. Sending again is safe: the same file of the same judge stays one submission."""
+"""Attempts per request. Sending again is safe: the same file for the same judge counts as one submission."""
 FIRST_PAUSE_SECONDS: Final = 0.5
 """The pause after the first attempt; it doubles after each further attempt."""
 MOST_WAITED_SECONDS: Final = 900.0
@@ -99,7 +99,7 @@ def send_submission(
 
 
 Pause = Callable[[str, float], object]
-"""Tells the reason for a pause, and waits for some seconds."""
+"""A function that tells the user the reason for a pause, and waits for some seconds."""
 
 
 def _send_until_answered(send: Callable[[], SpaceAnswer], pause: Pause) -> SpaceAnswer:

@@ -28,7 +28,7 @@ def utc_now() -> datetime:
 
 
 class Durability:
-    """Tells which records are durable, that is, stored permanently. In this base class all of them are."""
+    """The durability of records: which of them are stored permanently. In this base class all of them are."""
 
     ended: str | None = None
     """Why no record may be added until an operator acts, as a public message, or None."""
@@ -92,7 +92,7 @@ class Resources:
 
     @cached_property
     def durability_problem(self) -> str | None:
-        """Why submissions are off, as a public message, if there is no permanent storage; else None."""
+        """Why submissions are off, as a public message, if there is no permanent storage, otherwise None."""
         settings = self.settings
         if settings.disk_is_lasting or settings.database_url or settings.records_repo:
             return None
@@ -133,7 +133,7 @@ class Resources:
     def adopt_secret(self, known: KnownSecret) -> None:
         """Derive keys in the way that the records on the Hub need. Call this before restoring any of them.
 
-        Nothing changes if there are local records, or if ``known`` is another secret. Everything that depends
+        Nothing changes if there are local records or ``known`` is another secret. Everything that depends
         on the secret is computed again at its next use.
         """
         try:
@@ -172,7 +172,7 @@ class Resources:
     def labels_for_public_figures(self) -> LabelSet | None:
         """Return the test labels if they are public, else None.
 
-        Pass them only to functions of `leaderboard` that return counts and figures. Pages take the label of a
+        Pass them only to functions of `leaderboard` that return counts and figures. Pages get the label of a
         single trajectory from `Explorer.labels`.
         """
         return self.labels.test if self.suite.labels_are_public else None

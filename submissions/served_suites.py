@@ -33,7 +33,7 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
 
     These are the suites in ARB_SUITES, or the one in ARB_SUITE. If neither is set, they are the default suite
     and the other shipped suites with public labels. Raises SuiteError with every problem, and
-    DatabaseUnavailable if DATABASE_URL is no address.
+    DatabaseUnavailable if DATABASE_URL is not an address.
     """
     places = settings.suite_places or (settings.suite,)
     are_chosen = bool(settings.suite_places or "suite" in settings.model_fields_set)
@@ -50,7 +50,7 @@ def served_suites(settings: Settings) -> dict[str, ServedSuite]:
         if found and not (are_chosen or suite.labels_are_public):
             continue
         if suite.name in found:
-            problems.append(f"{place}: there are two suites of the name {suite.name}; rename a folder")
+            problems.append(f"{place}: there are two suites named {suite.name}; rename one of their folders")
         elif len(places) > 1 and not _NAME.fullmatch(suite.name):
             problems.append(
                 f"{place}: rename the folder; addresses need a name of at most 40 letters, digits, -, _ and ."
@@ -100,7 +100,7 @@ def _further(main: Settings, place: str, suite: Suite) -> ServedSuite:
     """Return a further suite, with its own folders and database.
 
     Its labels are those that ARB_SUITE_LABELS names, else those in the suite if they are public, else the
-    label set that its records have. Pages that show its trajectories are off if there is no dataset of them.
+    label set in its records. Pages that show its trajectories are off if it has no dataset.
     """
     changes = {
         "suite": place,
@@ -119,7 +119,7 @@ def _further(main: Settings, place: str, suite: Suite) -> ServedSuite:
 
 
 def _database_of(url: URL, name: str) -> str:
-    """Return the address of a suite's own SQLite file, next to the other, or of its own PostgreSQL schema."""
+    """Return the address of a suite's own SQLite file (next to the main one) or PostgreSQL schema."""
     if url.get_backend_name() == "sqlite":
         file = Path(url.database or "")
         if file.name not in ("", ":memory:"):

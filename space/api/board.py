@@ -29,7 +29,7 @@ from submissions.records.queries import POLICY, versions_scored
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 CACHE_BYTES: Final = 16_000_000
 METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1", "f1_ci", "kappa")
-"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board has all fields."""
+"""The fields of a binary target's overall cell that ``/api/judges`` returns. The board returns all fields."""
 
 
 def judges_response(board: Board) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows in groups, one per judge of an account and one per row from a paper."""
+    """Return the rows in groups: one per judge of an account, and one per row from a paper."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -76,7 +76,7 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
 
 
 def _names(target: Target) -> tuple[str, ...]:
-    """Return the fields of a cell that responses have, by the target's type."""
+    """Return the fields of a cell that responses include, which depend on the target's type."""
     if target.type == "binary":
         return METRICS
     return "n", *(name for metric in target.metrics for name in (metric, f"{metric}_ci"))
@@ -94,15 +94,15 @@ def _metrics(row: BoardRow | None, target: Target) -> Mapping[str, Any] | None:
 
 MOST_TOP_ROWS: Final = 100
 MOST_TOP_BYTES: Final = 9_000
-"""The most bytes of `top_of_board`, quoted as in a JSON string. A whole answer then has at most 10 kB."""
+"""The most bytes of `top_of_board` once quoted as a JSON string. This keeps a whole answer within 10 kB."""
 _ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenance")
 
 
 def top_of_board(board: Board, label: str, metric: str, limit: int) -> str:
     """Return the first ``limit`` judges by a metric as JSON, or fewer if they take too many bytes.
 
-    It is for language models, which pay for what they read, so metrics have three decimals, and values that
-    are not known are left out. Raises ValueError if the board is not ranked by the metric.
+    The readers are language models, which pay per token, so metrics have three decimals and unknown values
+    are left out. Raises ValueError if the board is not ranked by the metric.
     """
     chosen = chosen_rows(board, LeaderboardQuery(label, metric, targets=scored(board.targets)))
     judges, ranks = [row for row in chosen if row.provenance != "reference"], board.ranks(label, metric)
@@ -213,7 +213,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
 
     @router.get("/api/board.json", summary="The board: rows, metrics, intervals, digest")
     async def board_json(request: Request) -> Response:
-        """The response has everything that the leaderboard shows, with a SHA-256 digest.
+        """The response contains everything that the leaderboard shows, and its SHA-256 digest.
 
         It has an ETag. Send that as ``If-None-Match`` to get 304 while nothing has changed.
         """
@@ -227,7 +227,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
     ) -> Response:
         """The rows are those of ``/api/board.json``. Send ``next`` as the next cursor until it is null.
 
-        If rows are added meanwhile, you still get every other row exactly once. The response has an ETag.
+        Even if rows are added meanwhile, you get every other row exactly once. The response has an ETag.
         """
         try:
             content = board_page(service.records.board(), cursor, limit)

@@ -68,7 +68,8 @@ def describe_responses(app: FastAPI) -> None:
 def _plain_form(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
     """Return the schema of a form without ``allOf``, and with files as ``format: binary``.
 
-    Generators of clients otherwise leave out the file next to a declaration, and send files as texts.
+    Otherwise, client generators omit the file field of forms that also contain a declaration, and send
+    files as text.
     """
     parts = [schemas[part["$ref"].rpartition("/")[2]] for part in schema.get("allOf", ())]
     properties = {name: field for each in (*parts, schema) for name, field in each["properties"].items()}
@@ -82,7 +83,7 @@ def _plain_form(schema: Schema, schemas: Mapping[str, Schema]) -> Schema:
 
 @cache
 def described() -> Schema:
-    """Return the content of ``responses.yaml``, with references in the form of OpenAPI."""
+    """Return the content of ``responses.yaml``, with references rewritten as OpenAPI ``$ref`` values."""
     text = _FILE.read_text(encoding="utf-8")
     found: Schema = yaml.safe_load(re.sub(r"\$ref: (\w+)", rf'$ref: "{_COMPONENTS}\1"', text))
     return found

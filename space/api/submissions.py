@@ -45,7 +45,7 @@ File = Annotated[UploadFile, fastapi.File(description=_ABOUT_FILE)]
 
 
 def _form_field(name: str) -> Any:
-    """Return the type and field of a text field that accepts any text; `declare` checks it later."""
+    """Return the type and field of a form field that accepts any string; `declare` checks the value later."""
     schema = declared_fields()[name]
     choices = ["yes", "no", "true", "false"] if name == "test_labels_used" else schema.get("enum")
 

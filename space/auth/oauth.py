@@ -55,7 +55,7 @@ def sign_in_page(
     mode: Mode | None = None,
     problem: str | None = None,
 ) -> HTMLResponse:
-    """Return the page ``/sign-in`` with the form of a mode or, without one, with a link to start again.
+    """Return the page ``/sign-in`` with the form of a mode or, if ``mode`` is empty, a link to start again.
 
     ``problem`` is a sentence to show, or the key of a problem that the template describes.
     """
@@ -102,7 +102,7 @@ class _Login:
         )
 
     async def start(self, request: Request) -> Response:
-        """Redirect to the Hub; from a custom domain, first to the Space's own domain, which the Hub knows."""
+        """Redirect to the Hub, or from a custom domain to the Space's own domain, which the Hub knows."""
         next_path = local_path(request.query_params.get("next"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -118,7 +118,7 @@ class _Login:
             return self._problem("silent", next_path, 503)
 
     async def finish(self, request: Request) -> Response:
-        """Exchange the code for the account's name, sign the account in, and redirect to the page before."""
+        """Exchange the code for the account's name, sign the account in, and redirect to the earlier page."""
         next_path = local_path(request.session.pop("next", "/"))
         if not self._is_set_up:
             return self._problem("not set up", next_path, 503)
@@ -145,7 +145,7 @@ class _Login:
         return sign_in_page(self._pages, next_path, status, problem=problem)
 
     async def _person(self, request: Request) -> tuple[str, str]:
-        """Return the account's name and id, from the signed identity token or, without it, from the Hub."""
+        """Return the account's name and id, from the signed identity token or, if it is missing, the Hub."""
         token = await self._hub.authorize_access_token(request)
         claims = token.get("userinfo") or await self._hub.userinfo(token=token)
         name, subject = claims["preferred_username"], claims["sub"]

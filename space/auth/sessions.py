@@ -19,7 +19,7 @@ from submissions.records.database import BrowserSession, snapshot, transaction
 
 logger = logging.getLogger(__name__)
 Mode = Literal["local", "hub", "tokens"]
-"""How an application knows who makes a request; see `space.auth.auth.Auth`."""
+"""How an application identifies who makes a request; see `space.auth.auth.Auth`."""
 SESSION_SECONDS: Final = 480 * 60
 HINT: Final = "arb-signed-in"
 """A cookie that scripts can read. Without it nobody is signed in, so scripts need not request ``/api/me``."""

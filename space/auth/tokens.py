@@ -68,7 +68,7 @@ def person_of(token: str) -> tuple[str, str | None]:
 
 
 def day_of_creation(name: str) -> date | None:
-    """Ask the Hub for the day on which an account was created; return None if it does not say."""
+    """Ask the Hub for the day on which an account was created; return None if the Hub does not say."""
     try:
         overview = HfApi().get_user_overview(name, token=False)
     except (HTTPError, OSError, ValueError) as error:

@@ -42,9 +42,9 @@ from space.deploy.thumbnail import draw_thumbnail
 
 Sdk = Literal["gradio", "docker"]
 GRADIO: Final = "6.31.0"
-"""The version of Gradio that the Hub installs for a Gradio Space: the one that the tests run with."""
+"""The version of Gradio that the Hub installs for a Gradio Space. The tests use the same version."""
 PYTHON: Final = "3.13"
-"""The version of Python on the Space; without it, the Hub takes 3.10 for a Gradio Space."""
+"""The version of Python on the Space. By default, the Hub uses 3.10 for a Gradio Space."""
 MOUNTED_AT: Final = "/dataset"
 """Where the Space finds the published dataset, read-only."""
 
@@ -98,7 +98,7 @@ class Deployment:
         }
 
     def problems(self) -> list[str]:
-        """Return messages about options that are not valid, without asking the Hub."""
+        """Return messages about invalid options, without asking the Hub."""
         named = {"--data": self.data, "--private": self.private, "--board": self.board}
         names = {option: name for option, name in named.items() if name is not None}
         problems = [
@@ -268,7 +268,7 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ, delete those that are empty, and return the names of both."""
+        """Set variables that differ, delete empty ones, and return the names of both."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         values = {name: variable.value for name, variable in there.items()}
         changed = [name for name, value in wanted.items() if value and values.get(name) != value]

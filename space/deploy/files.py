@@ -45,7 +45,7 @@ SUITE_FILES: Final = (
 def space_files(suites: Sequence[str | Path], root: Path = ROOT) -> dict[str, Path]:
     """Return the files to send, by their path in the Space's repository.
 
-    These are code, data, the files of each suite that is a folder and, if the official suite is the first,
+    These are code, data, the files of each suite that is a folder and, if the official suite comes first,
     the built documentation. Raises PublishError with the names of files that are missing or not needed.
     """
     found: dict[str, Path] = {}
@@ -105,7 +105,7 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """Return the files of a suite in a folder, by path, and why they cannot be sent (or None).
+    """Return the files of a suite in a folder, by path, and the reason why they cannot be sent (or None).
 
     The paths are those of a shipped suite, so that the Space finds the suite by its name. The result is empty
     for a shipped suite.
@@ -136,7 +136,7 @@ Row = Mapping[str, Any]
 
 
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
-    """Return a message for each file that must not be sent because it has labels; it contains no label.
+    """Return a message for each file that must not be sent because it has labels. No message has a label.
 
     The files are searched for labels of the suites' test trajectories, except those of suites whose labels
     are part of their folder. ``labels`` is the configured file of

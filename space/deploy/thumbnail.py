@@ -14,7 +14,7 @@ LINE_LETTERS: Final = 22
 def draw_thumbnail(title: str, noun: str) -> bytes:
     """Return a PNG with the title of a board, which ranks judges of ``noun``.
 
-    The same words give the same bytes with the same Pillow.
+    With the same version of Pillow, the same words give the same bytes.
     """
     image = Image.new("P", SIZE, GROUND)
     draw = ImageDraw.Draw(image)

@@ -45,7 +45,7 @@ class FindingView:
 
 
 def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
-    """Return the findings by the title of their kind. Kinds with errors, and errors in a kind, come first."""
+    """Return the findings by the title of their kind. Errors, and kinds that have errors, come first."""
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):
@@ -132,7 +132,7 @@ def understood(upload: Upload, suite: Suite) -> tuple[str, ...]:
 
 
 def _answers(aligned: Predictions, target: Target) -> str:
-    """Return a sentence on the answers to a target: how many there are, and how many are yes."""
+    """Return a sentence that says how many answers to a target there are, and how many are yes."""
     codes = aligned.codes(target.name)
     total = int(is_answered(codes).sum())
     if target.type != "binary":

@@ -158,7 +158,7 @@ def _tools(endpoints: Endpoints, suite_of_board: Suite) -> tuple[Callable[..., A
 
 
 def _hints(tool: str) -> ToolAnnotations:
-    """Return what a client may assume of a tool: only submit changes anything, and it only adds."""
+    """Return what a client may assume about a tool: only submit changes anything, by adding records."""
     hints = {"readOnlyHint": tool != "submit", "destructiveHint": False, "idempotentHint": True}
     return ToolAnnotations.model_validate({**hints, "openWorldHint": False})
 

@@ -42,7 +42,7 @@ FIELDS: Final = tuple(declared_fields())
 """The fields of the declaration, in the order of the form."""
 SHOW_FORM: Final = "() => document.dispatchEvent(new Event('submit-form-ready'))"
 WITH_SUITE: Final = "(...inputs) => [...inputs.slice(0, -1), arbPath('').split('/')[2] ?? '']"
-"""Puts the suite of the page into the last input of a call; "" is the default suite."""
+"""JavaScript that puts the page's suite into the last input of a call; "" is the default suite."""
 GRADIO_SCRIPT: Final = Path(gr.__file__).parent / "templates" / "frontend" / "gradio.js"
 """Gradio's script for pages that embed an app. It imports Gradio's build under its hashed file name."""
 
@@ -101,7 +101,7 @@ def page_values(service: SubmissionsApp) -> Mapping[str, Any]:
 
 
 def _inputs_of(suite: Suite) -> list[str]:
-    """Return what a judge of the suite's runs may have seen, without the modalities that runs lack."""
+    """Return the choices for a judge's inputs, leaving out those that need a modality the runs lack."""
     absent = [each for each in MODALITIES if each not in suite.profile.modalities]
     return [name for name in JUDGE_INPUTS if not any(each in name for each in absent)]
 

@@ -31,7 +31,7 @@ MOST_FILES: Final = 200
 MOST_FILES_EACH: Final = 20
 """The most files of the largest size that are kept, in total and per address."""
 SMALLEST: Final = 4_096
-"""The bytes that even the smallest file takes on disk."""
+"""The space that even the smallest file takes on disk, in bytes."""
 LEFT_OVER: Final = ""
 """The sender under which files left by an earlier process are counted."""
 

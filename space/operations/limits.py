@@ -20,10 +20,10 @@ from submissions.intake.accounts import Actor
 
 UNKNOWN: Final = "unknown"
 _NETWORK_BITS: Final = 64
-"""The prefix length of the IPv6 network that a household gets. All its addresses count as one sender."""
+"""The prefix length of a household's IPv6 network, whose addresses all count as one sender."""
 _SITE_BITS: Final = 48
-"""The prefix length of the largest IPv6 network that a customer may get. The 65,536 networks of households in
-it share `TIMES_A_SITE` times the limit of one."""
+"""The prefix length of the largest IPv6 network that a customer may get. Its 65,536 household networks share
+`TIMES_A_SITE` times the limit of one."""
 TIMES_A_SITE: Final = 4
 
 
@@ -73,8 +73,8 @@ OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""The delay of refusals for a sender that was already refused as often per minute as it may send files.
-Without it, a client that never waits would get hundreds of responses per second."""
+"""The delay of further refusals for a sender already refused as often per minute as it may send files.
+Without the delay, a client that never waits would get hundreds of responses per second."""
 
 
 class SenderRefused(HTTPException):
@@ -104,7 +104,7 @@ class TooManyChecks(SenderRefused):
 
 
 class CounterStorage(MemoryStorage):
-    """Counters in memory whose expired entries are removed while counting.
+    """Counters in memory that remove expired entries while counting.
 
     The library `limits` would start a thread for this at every count, and the event loop would wait for it.
     """
@@ -126,7 +126,7 @@ class CheckLimit:
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files or, if ``times`` is above 1, other requests to ``times`` the number of files."""
+        """Limit files per minute or, if ``times`` is above 1, other requests to ``times`` as many."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)

@@ -1,8 +1,8 @@
-"""Logs as one JSON object per line, or as text on a terminal, without tokens, labels or contents of files.
+"""Logs as JSON lines, or as text on a terminal, without tokens, labels or contents of files.
 
 All loggers of the standard library are formatted here, including those of uvicorn. An exception is logged
-with its type, the places that it passed and what the system says of its own errors, but without its
-message, because libraries put values into messages, such as whole database rows.
+with its type, its stack frames and, for errors of the operating system, the system's description, but
+without its message, because libraries put values such as whole database rows into messages.
 """
 
 import errno
@@ -93,7 +93,7 @@ def formatter(as_json: bool, hidden: Iterable[str] = ()) -> logging.Formatter:
 
 
 class SecretFilter:
-    """A structlog processor that hides tokens and known secrets in an event, and cuts long texts."""
+    """A structlog processor that hides tokens and known secrets in an event, and truncates long strings."""
 
     def __init__(self, hidden: Iterable[str]) -> None:
         self._hidden = sorted((value for value in hidden if value), key=len, reverse=True)
@@ -113,7 +113,7 @@ class SecretFilter:
 
 
 def _is_library_warning(record: logging.LogRecord) -> bool:
-    """Return whether a library logged this below ERROR; terminals do not show such records."""
+    """Return whether a library logged this record below ERROR; such records are not shown on a terminal."""
     return record.levelno < logging.ERROR and record.name.partition(".")[0] not in _OURS
 
 
@@ -132,7 +132,7 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
 
 
 def _code_of(error: BaseException) -> str:
-    """Return what the system says of its error, such as "No space left on device". It contains no values."""
+    """Return the system's description of an error, such as "No space left on device", which has no values."""
     code = error.errno if isinstance(error, OSError) else None
     return f": {os.strerror(code)}" if code is not None and code in errno.errorcode else ""
 

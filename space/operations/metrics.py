@@ -22,8 +22,8 @@ from submissions.intake.upload import Upload
 SECONDS: Final = (0.005, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0)
 """The upper bounds of the histogram's buckets."""
 MOST_ROUTES: Final = 200
-"""The most routes that are counted separately. The application has fewer, but a bug might make a route of
-every path and so fill the memory."""
+"""The most routes that are counted separately. The application has fewer, but a bug might turn every
+path into a route and fill the memory."""
 
 
 class Metrics:
@@ -76,7 +76,7 @@ class Metrics:
         self.submissions.labels(outcome).inc()
 
     def observe(self, method: str, route: str, status: int, seconds: float) -> None:
-        """Count one response. Status 0 means that the client left before the response began."""
+        """Count one response. Status 0 means that the client disconnected before the response began."""
         if route not in self._routes and len(self._routes) >= MOST_ROUTES:
             route = "other"
         self._routes.add(route)

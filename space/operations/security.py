@@ -4,8 +4,8 @@ The Content-Security-Policy allows our script files, and inline scripts by the h
 injected markup cannot run scripts. Only the page /submit gets 'unsafe-eval', because Gradio 6 makes its
 `js_on_load` handlers with `new Function`.
 
-Only those routes of Gradio are open that the page /submit or ``gradio_client`` uses. The others fetch URLs,
-are only for development, or are expensive (``dev/reload`` looks at the disk twenty times a second per
+Of Gradio's routes, only those that the page /submit or ``gradio_client`` uses are open. The others fetch
+URLs, are only for development, or are expensive (``dev/reload`` looks at the disk twenty times a second per
 connection).
 """
 
@@ -34,9 +34,9 @@ def content_policy(
     """Return the value of the Content-Security-Policy header.
 
     ``on_space`` lets the Hub show our pages in its frame, ``script_hashes`` names the inline scripts that may
-    run, and ``evaluates`` lets scripts make functions from text, as Gradio's do. ``is_embeddable`` lets every
-    site show the page in a frame. A page with actions must not be, because a site could lay something else
-    over its buttons.
+    run, and ``evaluates`` lets scripts make functions from strings, as Gradio's do. ``is_embeddable`` lets
+    every site show the page in a frame. A page with actions must not be embeddable, because a site could lay
+    something else over its buttons.
     """
     hub = (HUB,) if on_space else ()
     unsafe = ("'unsafe-eval'",) if evaluates else ()
@@ -69,16 +69,16 @@ ANYWHERE: Final = "frame-ancestors *"
 """The end of the policy of a page that every site may show in a frame."""
 _FILES: Final = "/file="
 _ASSETS: Final = "/assets/"
-"""Gradio's scripts and styles, 60 for the page /submit; other headers than nosniff do nothing for them."""
+"""Gradio's scripts and styles (60 on the page /submit). Of our headers, only nosniff matters for them."""
 PACKED: Final = frozenset(("/config", "/gradio_api/info"))
-"""Gradio's answers that the page /submit waits for. Gradio sends them as they are, 36 kB instead of 6."""
+"""Gradio's responses that the page /submit waits for. Gradio sends them uncompressed: 36 kB instead of 6."""
 _NOTHING: Final = "default-src 'none'; sandbox"
 """The policy of uploaded files, in case a browser opens one as a page."""
 _PERMISSIONS: Final = ("camera", "display-capture", "geolocation", "microphone", "payment", "usb")
 
 
 class SecurityHeaders:
-    """Middleware that adds security headers. Only on uploads does it replace a policy that is already set."""
+    """Middleware that adds security headers. On uploads only, it replaces a policy that is already set."""
 
     def __init__(self, app: ASGIApp, on_space: bool) -> None:
         self._app, self._packing = app, GZipMiddleware(app)

@@ -26,9 +26,9 @@ AT_ONCE: Final = 4
 AT_ONCE_SMALL: Final = 2
 """The number of slots on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
-"""The most slots of one account or address."""
+"""The most slots that one account or address may hold."""
 AT_ONCE_HEAVY: Final = 1
-"""The most slots of all heavy senders together; see `HEAVY_SECONDS`."""
+"""The most slots that all heavy senders together may hold; see `HEAVY_SECONDS`."""
 PAUSE_TIMES: Final = 2.0
 """The pause after a heavy sender's request, as a multiple of the time that it took."""
 MOST_PAUSE_SECONDS: Final = 1.0
@@ -39,7 +39,7 @@ MOST_WAITING: Final = 64
 MOST_WAITING_EACH: Final = 8
 RETRY_AFTER_SECONDS: Final = 5
 REMEMBERED_SECONDS: Final = 60.0
-"""How long after a sender's last file the time that its files took still counts."""
+"""How long, after a sender's last file, the time taken by its files still counts."""
 _MOST_REMEMBERED: Final = 10_000
 
 P = ParamSpec("P")
@@ -54,7 +54,7 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """A place among the requests that are handled at a time. ``is_heavy`` marks the slot of heavy senders."""
+    """The right to be one of the requests handled at a time. ``is_heavy`` marks the slot of heavy senders."""
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
@@ -85,7 +85,7 @@ def reads_apart() -> bool:
 class UploadQueue:
     """The queue of expensive requests, shared fairly between senders (accounts or addresses).
 
-    The next slot goes to the waiting sender whose files took the least time recently, so a sender with one
+    The next slot goes to the waiting sender whose recent files took the least time, so a sender with one
     file overtakes all senders with many. Heavy senders share one slot for a third of the time, which leaves
     the rest to pages and other senders. If the queue is full, the sender with the most waiting requests loses
     the last one of them: it is refused to make room for a new request.
@@ -123,7 +123,7 @@ class UploadQueue:
 
     @asynccontextmanager
     async def slot(self, sender: str) -> AsyncIterator[UploadSlot]:
-        """Wait for a slot and hold it during the block, or use the slot that the request has already.
+        """Wait for a slot and hold it during the block, or reuse the slot that the request already holds.
 
         Raises QueueFull if the queue has no room for the sender.
         """
@@ -158,7 +158,7 @@ class UploadQueue:
         self._leave(sender, is_heavy)
 
     async def _enter(self, sender: str) -> bool:
-        """Wait for a slot; return whether it is the one for heavy senders."""
+        """Wait for a slot; return whether it is the slot for heavy senders."""
         self.require_room(sender)
         if self.waiting >= self._most_waiting:
             self._refuse_last_of_longest()

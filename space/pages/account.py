@@ -58,7 +58,7 @@ NoFields = Annotated[EmptyBody, Body(default_factory=EmptyBody)]
 
 
 class Renaming(RequestBody):
-    """The current and the new name of a judge."""
+    """The current name and the new name of a judge."""
 
     judge: str = Field(max_length=NAME_LENGTH, description="The judge's current name.")
     to: str = Field(max_length=4 * NAME_LENGTH, description="The new name.")
@@ -144,7 +144,7 @@ def _add_submission_routes(router: APIRouter, service: SubmissionsApp, Known: An
     def refresh(submission_id: str, actor: Known, body: NoFields) -> JSONResponse:
         """Show metrics under the current labels instead of those that the file was first scored with.
 
-        A refresh uses up the quota of a test file. For a public row it also uses up a row of the year.
+        A refresh uses as much quota as a test file. For a public row it also uses one of the year's rows.
         """
         return act(service.moderation.refresh, submission_id, actor, service.label_version)
 
@@ -156,7 +156,7 @@ def own_submission(
 
     ``corrections`` are the label versions that changed its metrics, newest first. If the labels are private
     they are left out, since exact changes would reveal labels; ``is_older`` then says that there are some.
-    Raise KeyError if it does not exist, and PermissionDenied if it belongs to another account.
+    Raise KeyError for an unknown submission, and PermissionDenied for one of another account.
     """
     found = service.records.submission(submission_id, actor)
     with service.snapshot() as session:

@@ -40,17 +40,17 @@ MEANINGS: Final[Mapping[str, str]] = {
 MISSING: Final[Mapping[str, str]] = {
     "negative": "counts as a no", "wrong": "counts as wrong", "left out": "is left out",
 }  # fmt: skip
-"""What a missing answer means for the metrics, by the rule of its target."""
+"""How a missing answer affects the metrics, by the rule of its target."""
 
 
 def meaning_of(target: Target) -> str:
-    """Return what the main metric of a target is, in words or as a formula; empty if only About says it."""
+    """Return the meaning of a target's main metric, in words or as a formula; empty if only About has it."""
     metric = target.main_metric
     return MEANINGS.get(metric) or ("" if target.is_ranked_by_counts else metrics_of(target)[metric].formula)
 
 
 def rated_target(suite: Suite) -> Target:
-    """Return the outcome by which agents are rated, or the main target if the pages about rates are off."""
+    """Return the target by which agents are rated: an outcome, or the main target if ``/rates`` is off."""
     return outcome_target(suite.targets) if suite.profile.serves("/rates") else suite.main_target
 
 

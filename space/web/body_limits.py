@@ -51,7 +51,7 @@ FORM_ROUTES: Final = (
 Gate = Callable[[Request], object]
 """A function that raises HTTPException if the body of a request must not be read."""
 ALL_OTHERS: Final = ""
-"""Used instead of a path as the key of the function that counts requests to all other paths."""
+"""The key, in place of a path, of the function that counts requests to all other paths."""
 GATES_AT_ONCE: Final = 8
 """The most threads that wait for the Hub to confirm a token. Pages use other threads."""
 MOST_OPEN: Final = 256
@@ -76,7 +76,7 @@ class BodyCutOff(MultiPartException):
 
 
 class BodyLimits:
-    """Middleware that answers 413 for a large body, 408 for a slow one and 422 for a form of a wrong type.
+    """Middleware that answers 413 for a large body, 408 for a slow one, and 422 for a form of the wrong type.
 
     Args:
         app: The inner application.

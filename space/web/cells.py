@@ -42,7 +42,7 @@ def metric_text(value: float | None, figure: str) -> str:
 
 
 def ends_text(ends: Sequence[float] | None, figure: str) -> str:
-    """Return the interval of a metric, or an empty text if there is none."""
+    """Return the interval of a metric as text, or an empty string if there is none."""
     return " to ".join(metric_text(end, figure) for end in ends or ())
 
 
@@ -136,7 +136,7 @@ def judge_name(judge: str, inputs: str) -> str:
 
 
 def origin(row: BoardRow) -> str:
-    """Return where a row is from: ``by ACCOUNT``, ``paper``, ``self-reported`` or ``reference``."""
+    """Return where a row comes from: ``by ACCOUNT``, ``paper``, ``self-reported`` or ``reference``."""
     return f"by {row.account}" if row.provenance == "scored" else ORIGINS[row.provenance]
 
 
@@ -176,7 +176,7 @@ MARKS: Final[Mapping[str, str]] = {
 
 
 def describe_marks(row: BoardRow) -> str:
-    """Return the marks of a row, each with its meaning, or an empty text."""
+    """Return the marks of a row, each with its meaning, or an empty string."""
     return "; ".join(f"{mark}: {MARKS.get(mark, 'set by a maintainer')}" for mark in row.marks)
 
 
@@ -195,7 +195,7 @@ def describe_noise(found: Score | None) -> str:
 
 
 def noise_on_board(rows: Iterable[BoardRow], label: str) -> str:
-    """Return `describe_noise` of the first row that has noise, or an empty text."""
+    """Return `describe_noise` of the first row that has noise, or an empty string."""
     return next(filter(None, (describe_noise(row.labels.get(label)) for row in rows)), "")
 
 
@@ -233,7 +233,7 @@ class Axis:
 
     @classmethod
     def around(cls, values: Iterable[float | None], include: Sequence[float] = ()) -> "Axis":
-        """Return an axis in whole tenths on which all values fit, or from 0 to 1 without values."""
+        """Return an axis in whole tenths that fits all values, or from 0 to 1 if there are none."""
         known = [value for value in (*values, *include) if value is not None]
         if not known:
             return cls.over(0, 10)

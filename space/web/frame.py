@@ -174,13 +174,13 @@ class PageFrame:
     ) -> Response:
         """Return a page that is the same for every reader, from the cache if it is there.
 
-        The response has an ETag, and is 304 if the client has the page already.
+        The response has an ETag, and its status is 304 if the client already has the page.
 
         ``key`` has to differ whenever the content does, for example the board's digest and the query.
         ``values`` returns the template's values, and is called only if the page is not in the cache.
         ``evaluates`` allows what Gradio's form needs; see `content_policy`. See `html` for the rest.
-        ``unknown`` are the names of parameters with invalid values. They go to the template, and the page
-        has the status 422.
+        ``unknown`` are the names of parameters with invalid values. They are passed to the template, and make
+        the status 422.
         """
 
         def make() -> CachedResponse:
@@ -199,8 +199,8 @@ class PageFrame:
     ) -> T | HTMLResponse:
         """Return what ``ask`` returns for the request (the reader), or a page that refuses access.
 
-        The page has the status 401 and the text ``sign_in`` if nobody is signed in, 403 and ``no_access`` if
-        the account has no access, and 503 if the Hub does not answer.
+        The page has the status 401 and the message ``sign_in`` if nobody is signed in, 403 and ``no_access``
+        if the account has no access, and 503 if the Hub does not answer.
         """
         path = request.url.path
         try:

@@ -151,7 +151,7 @@ class InvalidToken(NotSignedIn):
 
 
 class HubUnavailable(AccessRefused):
-    """Raised when the Hub does not say to whom a token belongs (503)."""
+    """Raised when the Hub cannot tell whom a token belongs to (503)."""
 
     def __init__(self, detail: str) -> None:
         super().__init__(503, detail, headers={"Retry-After": "60"})
@@ -195,7 +195,7 @@ def recorded(service: SubmissionsApp, status: int = 200, **fields: Any) -> JSONR
 
 
 def wants_page(path: str, headers: Mapping[str, str]) -> bool:
-    """Return whether to show an error as a page: if the client accepts HTML, except under ``/api``."""
+    """Return whether to show an error as a page: the client accepts HTML, and the path is not in ``/api``."""
     return not path.startswith(_JSON_ONLY) and "text/html" in headers.get("accept", "")
 
 

@@ -25,7 +25,7 @@ PLAIN: Final = "/:,-_.~"
 class QueryParam:
     """A query parameter: its name, its shape and its valid values.
 
-    If ``choices`` is None, any text of at most ``max_length`` characters is valid. A ``range`` is written
+    If ``choices`` is None, any string of at most ``max_length`` characters is valid. A ``range`` is written
     as two positive whole numbers in ascending order, such as ``rows=101-200``.
     """
 
@@ -38,7 +38,7 @@ class QueryParam:
     high: float | None = None
 
     def read(self, text: str) -> Any:
-        """Return the value of a text. Raises ValueError if it is not valid."""
+        """Return the value of a parameter's text. Raises ValueError if it is not valid."""
         match self.shape:
             case "flag" if text in ("0", "1"):
                 return text == "1"
@@ -71,8 +71,8 @@ class QueryParam:
 def link_to(path: str, **choices: Any) -> str:
     """Return the address of a page with these choices: ``link_to("/judge", id="paper/aer-c")``.
 
-    Lists are joined with commas and True is written as 1. None, False, empty texts and empty lists are left
-    out.
+    Lists are joined with commas and True is written as 1. None, False, empty strings and empty lists are
+    left out.
     """
     parts = [f"{quote(name)}={quote(_text(value), safe=PLAIN)}" for name, value in choices.items() if value]
     return f"{path}?{'&'.join(parts)}" if parts else path

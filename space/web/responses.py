@@ -49,7 +49,7 @@ class CachedResponse:
         return cls(body, packed, f'"{hashlib.sha256(body).hexdigest()[:32]}"', media_type, headers)
 
     def answer(self, request: Request, headers: dict[str, str] | None = None, status: int = 200) -> Response:
-        """Return 304 if the client has this content, or else the body, as gzip if the client accepts it."""
+        """Return 304 if the client has this content, else the body, as gzip if the client accepts it."""
         packed = self.packed if takes_gzip(request.headers.get("accept-encoding", "")) else None
         common = {
             "ETag": self.etag if packed is None else self.packed_etag,

@@ -1,4 +1,4 @@
-"""Texts about a submission: its status, receipt and metrics, and the remaining quota of its account."""
+"""Text about a submission: its status, receipt and metrics, and the remaining quota of its account."""
 
 import json
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ def rules_sentence(rules: SuiteRules) -> str:
 
 
 def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
-    """Return a text on how many files an account may still submit, or when it may submit again."""
+    """Return a sentence on how many files an account may still submit, or when it may submit again."""
     if left.next_at is None:
         return (
             f"You have left: {left.left_today} of {_files(rules.files_a_day)} today, "
@@ -67,7 +67,7 @@ def receipt_link(receipt: Receipt) -> str:
 
 
 WAITING_SECONDS: Final = 2
-"""How long clients wait before they ask again whether a record is durable. A commit takes about as long."""
+"""How long clients wait before asking again whether a record is durable: about as long as a commit takes."""
 
 
 def waiting_headers(receipt: Receipt) -> dict[str, str]:

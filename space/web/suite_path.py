@@ -18,12 +18,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 PREFIX: Final = "/s/"
 PARAMETER: Final = "suite"
 _WITH_PARAMETER: Final = ("/api/", "/readyz")
-"""Addresses that name the suite as a query parameter, too."""
+"""Addresses that may name the suite in a query parameter instead."""
 _OF_GRADIO: Final = "/assets/"
 """Styles that Gradio's form looks for below the address of its page; all suites share them."""
 _LONGEST_QUERY: Final = 8_000
 _SHARED: Final = r"/|s/|(?:bundles|docs|login|swagger)/|(?:api|docs|mcp|sign-in|sign-out|suites)(?=[?#\"]|$)"
-"""What follows the slash in addresses of other sites, of suites, and of what all suites share."""
+"""What follows the slash in addresses that get no prefix: other sites, suites, and what all suites share."""
 _LOCAL: Final = re.compile(rf"/(?!{_SHARED})")
 _ATTRIBUTES: Final = re.compile(
     r'(\s(?:href|action|src|hx-get|hx-post|hx-replace-url|data-(?:address|later|path|then|undo|waiting))=")'
@@ -54,7 +54,7 @@ def under(root: str) -> Iterator[None]:
 def in_suite(html: str) -> str:
     """Return HTML whose links, forms and pictures lead to pages of the current request's suite.
 
-    Every text of a reader is escaped, so an attribute can only be one of a template.
+    All text from readers is escaped, so every attribute found here comes from a template.
     """
     root = suite_root()
     return _ATTRIBUTES.sub(lambda found: found[1] + root, html) if root else html

@@ -49,7 +49,7 @@ ENDS: Final[Mapping[type[Exception], str]] = {
 SECONDS_BETWEEN_CHECKS: Final = 1.0
 """The longest time until a record written by another process is noticed."""
 WAIT_WHILE_FAILING_SECONDS: Final = 2.0
-"""How long a response waits for a Hub that does not answer."""
+"""How long a response waits if the Hub does not answer."""
 FAILURES_THAT_COUNT: Final = 3
 """After this many failures in a row, pages say that the Hub does not answer."""
 
@@ -86,7 +86,7 @@ class HubSync(Durability):
             )
 
     def when_open(self, call: Callable[[], object]) -> None:
-        """Run ``call`` now if records may be added, or else in the thread as soon as they may be."""
+        """Run ``call`` now if records may be added, otherwise in the thread as soon as they may be."""
         with self._changed:
             if self.closed is not None:
                 self._when_open = call

@@ -1,6 +1,6 @@
-"""The copy of the records on the Hub: a server restores it at the start, then commits new records in batches.
+"""The copy of the records on the Hub: a server restores it at startup, then commits new records in batches.
 
-The table ``commits`` stores the number of the last record on the Hub, which also has all earlier ones.
+The table ``commits`` stores the number of the last record on the Hub; all earlier ones are there too.
 """
 
 import logging
@@ -66,14 +66,14 @@ def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str
 
 
 def committed_through(session: Session) -> int:
-    """Return the number of the last record that is on the Hub, or 0; all earlier ones are there, too."""
+    """Return the number of the last record on the Hub (0 for none); all earlier ones are there too."""
     return session.scalar(select(func.max(Commit.through_sequence))) or 0
 
 
 def note_commit(session: Session, through: int, commit: str, at: datetime, is_last: bool = True) -> None:
     """Store that the Hub has the records up to number ``through``, as of ``commit``.
 
-    If ``is_last``, it has no later ones, and what was stored about later ones is removed.
+    If ``is_last``, the Hub has no later ones, and the stored commits of later ones are removed.
     """
     if is_last:
         session.execute(delete(Commit).where(Commit.through_sequence > through))
@@ -119,7 +119,7 @@ class RecordsCopy:
     def connect(self) -> Head:
         """Restore the Hub's records, become the writer of the repository, and return the head.
 
-        If this is done already, only return the head. Raises ReplacedByAnotherServer if another server has
+        If this is already done, only return the head. Raises ReplacedByAnotherServer if another server has
         become the writer since, and HubError, Forked, EventFilesDamaged or SecretChanged.
         """
         if self._head is not None:

@@ -41,7 +41,7 @@ _RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.j
 
 
 class HeadMoved(HubError):
-    """Raised when another commit was made meanwhile, so that the head has to be read again."""
+    """Raised when another commit has been made since the head was read, so it has to be read again."""
 
 
 class EventFilesDamaged(Exception):
@@ -81,8 +81,8 @@ class RecordsRepository:
 
     Fetched files go to ``folder``. Do not share this folder: the Hub's client returns its files without
     checking the token. ``say`` is called with a line of text whenever the client waits before a retry.
-    ``inside`` is the folder of the repository that holds the files, such as ``suites/NAME/``; paths elsewhere
-    are without it.
+    ``inside`` is the folder of the repository that holds the files, such as ``suites/NAME/``; paths in
+    arguments and results leave it out.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the sizes of the files in a folder at a commit, in bytes by path; {} without the folder."""
+        """Return the sizes in bytes of a folder's files at a commit, by path; {} if the folder is missing."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True
@@ -159,7 +159,7 @@ class RecordsRepository:
 
 @contextlib.contextmanager
 def _hub_errors(repo: str) -> Iterator[None]:
-    """Turn the errors of the client into HubError."""
+    """Raise the client's errors as HubError."""
     try:
         yield
     except HTTPError as error:

@@ -77,7 +77,7 @@ def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
 def qualifies_on(actor: Actor, rules: SuiteRules, today: date) -> date | None:
     """Return the first day on which the account may submit, or None if its age is unknown.
 
-    If it may submit already, this is ``today``. That is so for maintainers, for accounts that the suite
+    If it may submit already, this is ``today``. That is the case for maintainers, for accounts that the suite
     exempts, for names given on the server's own machine, and for everyone if the suite has no minimum age.
     """
     is_exempt = actor.is_maintainer or any(is_same_name(actor.name, name) for name in rules.age_exempt)
@@ -108,11 +108,11 @@ YEAR = timedelta(days=365)
 
 @dataclass(frozen=True)
 class AccountQuota:
-    """How many test files an account may still send.
+    """The number of test files that an account may still send.
 
     ``next_at`` is when it may send the next file, or None if it may send one now. ``is_suite_full`` says that
-    the shared leak budget is used up, not the account's own limits. ``is_reserved`` says that the rest of the
-    shared budget is reserved for confirmed accounts.
+    the shared leak budget, not one of the account's own limits, is used up. ``is_reserved`` says that the
+    rest of the shared budget is reserved for confirmed accounts.
     """
 
     left_today: int
@@ -123,7 +123,7 @@ class AccountQuota:
 
 
 def remaining_quota(submitted_at: Sequence[datetime], rules: SuiteRules, now: datetime) -> AccountQuota:
-    """Return how many more files an account may send that sent files at these times, in any order.
+    """Return how many more files an account may send, given the times of its files so far, in any order.
 
     A day is the last 24 hours, and a year the last 365 days.
     """
@@ -153,7 +153,7 @@ def require_quota(found: AccountQuota, rules: SuiteRules) -> None:
 
 
 def suite_full_message(is_reserved: bool) -> str:
-    """Return the message that the shared leak budget, or its part for unconfirmed accounts, is used up."""
+    """Return the message that the shared leak budget, or the part for unconfirmed accounts, is used up."""
     if not is_reserved:
         return "all accounts together have used up this suite's leak budget for the year"
     return (

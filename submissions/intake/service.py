@@ -23,6 +23,9 @@ from submissions.scoring import scorer
 logger = logging.getLogger(__name__)
 
 
+FIX_FIRST = "fix the errors found by the check first"
+
+
 class IntakeService:
     """The service that checks, records and scores the files of one suite. Thread-safe."""
 
@@ -49,7 +52,7 @@ class IntakeService:
         """
         verdicts = upload.check.aligned
         if verdicts is None or upload.check.split != "dev":
-            raise SubmissionError("only an acceptable dev file can be scored here; fix the findings first")
+            raise SubmissionError(f"only an acceptable dev file can be scored here; {FIX_FIRST}")
         labels = self._app.labels.dev
         if labels is None:
             raise SubmissionError(f"dev files cannot be scored: {self._app.labels.why_none('dev')}")
@@ -58,7 +61,7 @@ class IntakeService:
     def submit(self, upload: Upload, declaration: JudgeInfo, actor: Actor | None = None) -> SubmissionView:
         """Record and score an acceptable test file, and return the submission as its owner sees it.
 
-        One transaction checks the limits and records the file, and a second one records the score. The
+        One transaction checks the limits and records the file; a second one records the score. The
         receipt says ``waiting`` until the record is stored durably; call `RecordsService.submission` to see
         when it is accepted. Sending the same file for the same judge again adds no second submission. If
         ``actor`` is None, which callers may allow only on loopback, the declared account becomes the actor.
@@ -86,7 +89,7 @@ class IntakeService:
             refusal = TemporarilyClosed if self.is_closed_for_now else SubmissionError
             raise refusal(f"submitting is off: {self.read_only_reason}")
         if verdicts is None or upload.check.split != "test":
-            raise SubmissionError("the file is not acceptable for the test split; fix the findings first")
+            raise SubmissionError(f"the file is not acceptable for the test split; {FIX_FIRST}")
         if problem := age_problem(actor, app.suite.rules, app.clock().date()):
             raise PermissionDenied(problem)
         app.secret  # noqa: B018 - reading it stores its check value in the records
@@ -142,13 +145,13 @@ class IntakeService:
 
     @property
     def is_off(self) -> bool:
-        """Whether the settings make submitting impossible. This reads neither the Hub nor the labels."""
+        """Whether the settings rule out submitting; checked without reading the Hub or the labels."""
         app = self._app
         has_no_labels = app.settings.labels == "none" or app.suite.why_closed is not None
         return app.durability_problem is not None or has_no_labels
 
     @property
     def is_closed_for_now(self) -> bool:
-        """Whether nothing can be recorded for a temporary reason."""
+        """Whether, for a temporary reason, nothing can be recorded."""
         is_waiting = self._app.durability.closed is not None and self._app.durability.ended is None
         return is_waiting and self._app.durability_problem is None

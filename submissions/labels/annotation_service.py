@@ -55,7 +55,7 @@ def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tupl
     """Return the rows of the next label set: each trajectory's first annotation, by id, then all others.
 
     Trajectories without a finished annotation keep their rows from ``before``, the previous label set.
-    Questions of the paper that were added after an annotation was made are answered Unsure.
+    Questions from the paper that were added after an annotation was made are answered Unsure.
     """
     finished = finished_annotations(state)
     annotated = {annotation.item for annotation in finished}
@@ -95,9 +95,9 @@ def annotations_before(service: SubmissionsApp) -> tuple[Annotation, ...]:
 
 
 def _require_no_open_questions(state: AnnotationState, annotator: str | None) -> None:
-    """Raise SubmissionError if a label would be the first annotator's answer to an open question.
+    """Raise SubmissionError if the first annotator's answer to an open question would become a label.
 
-    The message has no answer. It names only the trajectories that ``annotator`` may see.
+    The message contains no answer and names only trajectories that ``annotator`` may see.
     """
     first = {question.name for question in state.questions if question.aggregate == "first"}
     items = discussion_items(state, None, is_maintainer=True)
@@ -120,7 +120,7 @@ def _require_no_open_questions(state: AnnotationState, annotator: str | None) ->
 def progress_of_annotators(state: AnnotationState) -> list[dict[str, Any]]:
     """Return the progress of everyone who was ever invited, in the order of their ids.
 
-    ``seconds`` is the median time per trajectory, None if unknown.
+    ``seconds`` is the median time per trajectory, or None if unknown.
     """
     found = []
     for annotator, account in state.accounts.items():
@@ -154,7 +154,7 @@ class AnnotationService(Actions):
             return self._state_at(session)
 
     def _state_at(self, session: Session) -> AnnotationState:
-        """Return the state at the time of the session or later. Only new events are read."""
+        """Return the state as of the session or later. Only new events are read."""
         last = number_of_events(session)
         with self._lock:
             sequence, state = self._known
@@ -230,7 +230,7 @@ class AnnotationService(Actions):
             raise SubmissionError("some of these trajectories are not in the suite; use ids of the suite")
         with self._changing() as (session, state):
             if not state.active:
-                raise SubmissionError("nobody is invited yet; invite annotators first")
+                raise SubmissionError("no annotators have been invited yet; invite some first")
             if times is not None and not 1 <= times <= len(state.active):
                 raise SubmissionError(
                     f"{times} annotators per trajectory: {len(state.active)} are invited; invite more "
@@ -401,7 +401,7 @@ class AnnotationService(Actions):
         return {"trajectory_id": trajectory_id, "question": question, "answer": answer, "reason": why}
 
     def agreement(self) -> AgreementReport:
-        """Return how far the annotators' answers agree, before any decision."""
+        """Return how far the annotators' answers agreed before any decision."""
         state, known = self.now(), self._agreement
         if known is None or known[0] is not state:  # cached, because the report can take a second
             known = (state, agreement_report(finished_annotations(state), state.questions))
@@ -412,9 +412,9 @@ class AnnotationService(Actions):
         """Publish the finished annotations and all decisions on them as a new label version.
 
         Decisions come from the discussion and from accepted disputes; the newest one on a question counts.
-        Then the rules of the suite's targets count (see `aggregate`), and what they leave open is left out.
-        If the rule is "first", open questions are refused. With ``with_open``, the label of every open
-        question is the first annotator's answer. Raises PermissionDenied, SubmissionError.
+        Other labels follow from the rules of the suite's targets (see `aggregate`) or, if no rule decides,
+        are left out. If the rule is "first", open questions are refused. With ``with_open``, the label of
+        every open question is the first annotator's answer. Raises PermissionDenied, SubmissionError.
         """
         require_maintainer(actor, "publish labels")
         state = self.now()
@@ -437,6 +437,6 @@ class AnnotationService(Actions):
 
     @contextmanager
     def _changing(self) -> Iterator[tuple[Session, AnnotationState]]:
-        """Yield a session that adds events, and the state, which nobody else changes meanwhile."""
+        """Yield a session that adds events, and the state, which nobody else can change during the block."""
         with recording(self.service.engine) as session:
             yield session, self._state_at(session)

@@ -1,7 +1,7 @@
 """The state of annotation: annotators, assignments, answers, decisions and open questions.
 
-The state is computed from the event log. It contains answers, which no ``repr`` shows, since logs may contain
-one.
+The state is computed from the event log. It contains answers, which no ``repr`` shows, since a ``repr`` may
+end up in a log.
 """
 
 import math
@@ -71,7 +71,7 @@ class Draft:
 
     @property
     def content(self) -> tuple[object, ...]:
-        """Everything but ``seconds`` and ``client``, without unanswered questions."""
+        """Everything except ``seconds``, ``client`` and unanswered questions."""
         answers = {question: answer for question, answer in self.answers.items() if answer}
         texts = (self.comment.strip(), self.flag.strip())
         about_parts = (self.answered_steps, self.answered_parts)
@@ -103,7 +103,7 @@ class Draft:
         }
 
     def _problems(self, questions: Sequence[Target], asked: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return what is wrong; ``asked`` has the steps and the other parts of the run, by their level."""
+        """Return the problems of the draft; ``asked`` has the steps and other parts of the run, by level."""
         about_runs = [question for question in questions if question.level == "run"]
         problems = _problems_of_answers(self.answers, about_runs, "answers")
         missing = [question.title for question in about_runs if not self.answers.get(question.name)]
@@ -289,7 +289,7 @@ class AnnotationState:
         return self.last_done.get(annotator) == trajectory_id
 
     def queue(self, annotator: str) -> tuple[AssignedTask, ...]:
-        """Return an annotator's tasks in the order of assignment, skipped ones last."""
+        """Return an annotator's tasks in the order of assignment, with skipped ones last."""
         tasks = [
             AssignedTask(trajectory_id, place, self.saved.get((trajectory_id, annotator)))
             for trajectory_id in self.queues.get(annotator, ())
@@ -304,7 +304,7 @@ class AnnotationState:
         )
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """Return the trajectories that the annotator has not finished or can undo, and must see blind."""
+        """Return the trajectories that the annotator must see blind: any unfinished or still undoable."""
         return frozenset(
             task.trajectory_id
             for task in self.queue(annotator)
@@ -329,8 +329,8 @@ class AnnotationState:
     def may_see_answers(self, trajectory_id: str, annotator: str | None, is_maintainer: bool) -> bool:
         """Return whether a person may see the answers of others on a trajectory.
 
-        Annotators have to finish their own annotation first. On their gold items only maintainers see other
-        answers, so that annotators do not learn which items are gold.
+        Annotators have to finish their own annotation first. On their gold items, only maintainers see the
+        answers of others, so that annotators do not learn which items are gold.
         """
         if annotator is not None and self.is_assigned(trajectory_id, annotator):
             if not self.is_done(trajectory_id, annotator) or self.can_undo(trajectory_id, annotator):
@@ -347,7 +347,7 @@ def fold_annotations(
 ) -> AnnotationState:
     """Apply further events to a state and return the new one. Other kinds of events are ignored.
 
-    ``knows`` tells whether a trajectory belongs to the suite, because all suites share one event log.
+    ``knows`` returns whether a trajectory belongs to the suite, because all suites share one event log.
     """
     state = AnnotationState(*map(copy, vars(before).values()))
     for event in events:
@@ -409,7 +409,7 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
 
 
 def drafts_of(annotations: Iterable[Annotation]) -> list[tuple[Annotation, Draft]]:
-    """Return each person's annotations of a run and its parts as one draft, with the first of them."""
+    """Return each person's annotations of a run and its parts: the first annotation, and one draft of all."""
     grouped: dict[tuple[str, str | None], list[Annotation]] = {}
     for each in annotations:
         grouped.setdefault((each.trajectory_id, each.person), []).append(each)
@@ -455,7 +455,7 @@ def open_questions(state: AnnotationState, trajectory_id: str) -> tuple[str, ...
 
 
 def _open(state: AnnotationState, item: OpenItem) -> tuple[str, ...]:
-    """Return the questions without a decision on which the suite's own rule gives no label."""
+    """Return the questions that have no decision and to which the suite's own rule gives no label."""
     asked = {*item.disagreeing, *item.unsure} - set(state.decided(item.trajectory_id))
     found = []
     for question in state.questions:

@@ -70,7 +70,7 @@ def new_assignments(
 
 
 def _shuffled(assignments: Iterable[Assignment], seed: int) -> list[Assignment]:
-    """Return assignments in an order that is random for each annotator, so that no two get the same queue."""
+    """Return the assignments in a random order per annotator, so that no two get the same queue."""
     return sorted(assignments, key=lambda each: _draw(seed, f"{each[1]} {each[0]}"))
 
 
@@ -127,7 +127,7 @@ class _Dealer:
             self._open_in[who, _benchmark(trajectory_id), place] += 1
 
     def load(self, who: str, trajectory_id: str, place: int) -> tuple[int, int]:
-        """Return what an annotator has to do; at the first place, the trajectory's benchmark comes first."""
+        """Return an annotator's load as a sort key; at the first place, the benchmark's load comes first."""
         in_all, in_benchmark = self._open[who], self._open_in[who, _benchmark(trajectory_id), place]
         return (in_benchmark, in_all) if place == FIRST else (in_all, in_benchmark)
 
@@ -145,7 +145,7 @@ def _by_benchmark(ids: Iterable[str]) -> list[tuple[str, list[str]]]:
 
 
 def _quotas(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Split ``total`` in proportion to the sizes, by the method of largest remainders."""
+    """Split ``total`` in proportion to the sizes by the largest-remainder method."""
     whole = sum(sizes.values()) or 1
     quotas = {name: total * size // whole for name, size in sizes.items()}
     by_remainder = sorted(sizes, key=lambda name: (-(total * sizes[name] % whole), name))

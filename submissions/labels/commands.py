@@ -199,7 +199,8 @@ def resolve(
     again.
 
     --rule majority takes the answer of more than half of the annotators. --rule median takes the middle
-    answer to questions with an order, and the majority for all others. What a rule cannot decide stays open.
+    answer to questions whose answers have an order, and the majority for all others. Questions that a rule
+    cannot decide stay open.
     """
     rows: list[Sequence[str]] = []
     if trajectory_id is not None and question is not None and answer is not None:
@@ -233,10 +234,10 @@ def publish(
 ) -> None:
     """Publish the finished annotations as a new label version.
 
-    If several people answered, the rule of the suite's target makes the label (aggregate in suite.toml). What
-    it cannot decide is listed and left out. If the rule is "first", open questions are listed and nothing is
-    published. With --with-open, first annotators' answers are published instead. If the Space uses the new
-    version, all submissions are scored again.
+    If several people answered, the target's `aggregate` rule in suite.toml determines the label. Questions
+    that it cannot decide are listed and left out. If the rule is "first", open questions are listed and
+    nothing is published. With --with-open, first annotators' answers are published instead. If the Space uses
+    the new version, all submissions are scored again.
     """
     with _annotation_as(maintainer) as (annotations, actor):
         version = annotations.publish(actor, why, with_open)
@@ -263,7 +264,7 @@ def export_items(
 
     The files are blind: they contain no agent, label, verdict or reward.
 
-    For Label Studio, move the folder into LOCAL_FILES_DOCUMENT_ROOT, which makes the pictures visible. Then
+    For Label Studio, move the folder into LOCAL_FILES_DOCUMENT_ROOT so that the pictures are visible. Then
     create a project with config.xml and import tasks.json. For Argilla, load the folder with
     argilla.Dataset.from_disk(OUT).
     """

@@ -2,7 +2,7 @@
 
 A label version consists of annotators' answers and of decisions, which `with_decisions` adds. The newest
 decision on a question counts. A decision never changes an answer: it is a separate row before the answers. No
-``repr`` shows answers, since logs may contain one.
+``repr`` shows answers, since a ``repr`` may end up in a log.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -42,7 +42,7 @@ class Decision:
     before: str | None = None
 
     def to_event(self) -> dict[str, Any]:
-        """Return a correction in the form in which a ``labels_published`` event stores it."""
+        """Return a correction as a ``labels_published`` event stores it."""
         return {name: getattr(self, field) for name, field in _FIELDS_IN_EVENTS.items()}
 
     def to_json(self, suite: Suite) -> dict[str, Any]:
@@ -61,7 +61,7 @@ _FIELDS_IN_EVENTS: Final = {
 
 
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
-    """Return a correction from a ``labels_published`` event of time ``at``; see `Decision.to_event`."""
+    """Return a correction from a ``labels_published`` event added at time ``at``; see `Decision.to_event`."""
     fields = {field: body[name] for name, field in _FIELDS_IN_EVENTS.items()}
     return Decision(**fields, origin="dispute", at=at)
 
@@ -79,7 +79,7 @@ class Dispute:
     """A dispute with its decisions, of which the last one counts.
 
     ``answer`` is the right answer according to the person who filed it. ``judge`` is the judge whose error
-    led them to it. Both may be empty.
+    led to the dispute. Both may be empty.
     """
 
     dispute_id: str

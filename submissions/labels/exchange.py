@@ -32,9 +32,9 @@ from submissions.labels.annotation_state import LONGEST_SECONDS
 from submissions.moderation.actions import is_utf8
 
 MOST_BYTES: Final = 200_000_000
-"""The size limit of an imported file, which contains the exported items too."""
+"""The size limit of an imported file, which also contains the exported items."""
 LONGEST_OBSERVATION: Final = 20_000
-"""The maximum number of characters per text of a step; the middle of a longer text is left out."""
+"""The most characters per text of a step; the middle of a longer text is left out."""
 IMAGES: Final = "images"
 LOCAL_FILES: Final = "/data/local-files/?d="
 """The path at which Label Studio serves files under its LOCAL_FILES_DOCUMENT_ROOT."""
@@ -348,7 +348,7 @@ def _objects(content: bytes, what: str) -> list[dict[str, Any]]:
 
 
 def _first(value: Any) -> Any:
-    """Return the text or the single choice in a result of Label Studio, or None if there is neither."""
+    """Return the text or the only choice in a Label Studio result, or None if there is neither."""
     if not isinstance(value, dict):
         return None
     choices, text = value.get("choices"), value.get("text")

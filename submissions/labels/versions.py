@@ -33,7 +33,7 @@ logger = logging.getLogger(__name__)
 SOURCE: Final = "records"
 """The value of ARB_LABELS for published labels. A colon and a version may follow it."""
 PUBLIC_SOURCES: Final = ("wheel", "none")
-"""Label sources whose error messages are shown to everyone. For other sources they are only logged."""
+"""Label sources whose error messages everyone sees; those of other sources are only logged."""
 
 
 @dataclass(frozen=True)
@@ -44,8 +44,8 @@ class LabelVersion:
     applied to make the set; they contain answers. ``replaces`` is the version that was served before. If the
     set was made from the file in ARB_LABELS, ``base`` is the version of that file (see `version_of`).
     ``guidelines_sha256`` is the hash of the questions and guidelines at the time of publication;
-    ``questions_changed`` says whether they changed since the previous version. ``left_out`` names the labels
-    that no rule gives, without answers.
+    ``questions_changed`` says whether they have changed since the previous version. ``left_out`` names the
+    labels that no rule could decide, without answers.
     """
 
     version: str
@@ -98,7 +98,7 @@ def versions_at(session: Session, suite: str) -> list[LabelVersion]:
 
 
 def have_questions_changed(suite: Suite, versions: Sequence[LabelVersion]) -> bool:
-    """Return whether the suite's questions or guidelines changed since its newest label version."""
+    """Return whether the suite's questions or guidelines have changed since its newest label version."""
     return bool(versions) and versions[-1].guidelines_sha256 != suite.guidelines_sha256
 
 
@@ -108,11 +108,11 @@ def serves_records(settings: Settings) -> bool:
 
 @dataclass(frozen=True)
 class LabelOrigin:
-    """Where the served labels come from. In ``settings``, ARB_LABELS names their file.
+    """The origin of the served labels. In ``settings``, ARB_LABELS names their file.
 
     ``version`` is the published set, or None if the file in ARB_LABELS itself is served. ``base`` is the
     version of that file (see `version_of`), or None if ARB_LABELS is ``records`` or no set was made from a
-    file yet. If the file changed since a set was made from it, ``outdated`` is the newest such set.
+    file yet. If the file has changed since a set was made from it, ``outdated`` is the newest such set.
     ``through`` is the event number of the newest published set.
     """
 
@@ -124,7 +124,7 @@ class LabelOrigin:
 
 
 class NotPublishedYet(LabelsUnavailable):
-    """Raised if ARB_LABELS=records, but no label set was published yet, as in every new suite."""
+    """Raised if ARB_LABELS=records but no label set has been published yet, as in every new suite."""
 
 
 def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVersion] = ()) -> str:
@@ -140,7 +140,7 @@ def not_published(suite: str, wanted: str | None = None, known: Sequence[LabelVe
 
 
 def changes_between(before: LabelSet | None, after: LabelSet) -> dict[str, int]:
-    """Return the number of changed labels by question, or of all labels if ``before`` is None."""
+    """Return the number of changed labels per question, or of all labels if ``before`` is None."""
     found = {}
     for question, labels in after.primary.items():
         none = np.full_like(labels, np.nan if labels.dtype.kind == "f" else NO_ANSWER)
@@ -170,7 +170,7 @@ class LabelStore:
 
     @cached_property
     def origin(self) -> LabelOrigin:
-        """Where the labels come from. Raises LabelsUnavailable, LabelsInvalid.
+        """The origin of the labels. Raises LabelsUnavailable, LabelsInvalid.
 
         A set that was made from the file in ARB_LABELS replaces the file until the file's content changes.
         """

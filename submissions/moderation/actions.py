@@ -51,7 +51,7 @@ class Actions:
 
 
 def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return a text that can be stored in an event, without surrounding spaces.
+    """Return ``text`` without surrounding spaces, checked to be storable in an event.
 
     Raises SubmissionError if the text is too long or invalid. ``if_empty`` is the message for an empty text;
     None allows it.
@@ -69,12 +69,12 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
 
 
 def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
-    """Return the text as `checked_text` does, but on one line with single spaces."""
+    """Return the text as `checked_text` does, but on one line and with single spaces."""
     return checked_text(" ".join(text.split()), if_empty, max_length)
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a text can be stored as UTF-8, unlike the lone surrogates that JSON may contain."""
+    """Return whether a string can be stored as UTF-8, unlike lone surrogates, which JSON may contain."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -90,7 +90,7 @@ class ModerationService(Actions):
     """
 
     def __init__(self, app: Resources, accounts: "ModerationService | None" = None) -> None:
-        """``accounts`` is the service of the Space's default suite, which knows the accounts, if not this."""
+        """In a further suite, ``accounts`` is the service of the default suite, which has the accounts."""
         super().__init__(app)
         self._accounts = accounts
 

@@ -27,7 +27,7 @@ _KEPT_DASH: Final = "\x00"
 
 
 def skeletons_of(name: str) -> frozenset[str]:
-    """Return the skeletons of a name as written and in lower case. Names that share one look alike.
+    """Return the skeletons of a name as written and in lower case. Names that share a skeleton look alike.
 
     Upper and lower case are alike, and so are `I`, `l`, `1` and `|`, `O` and `0`, `rn` and `m`, and letters
     of the same shape in other scripts and styles.

@@ -108,9 +108,9 @@ def _reasons(each: ListedSubmission) -> str:
 
 
 DECIDED: Final = ("hidden", "shown", "verified", "rejected", "released", "label_exposed")
-"""Event kinds that mean that a maintainer has reviewed a submission."""
+"""The kinds of events that show that a maintainer has reviewed a submission."""
 _WAITING: Final = ("held", "unscored", "given back")
-"""Flags that are not shown for banned accounts, whose files need no decision."""
+"""Flags that are not shown for banned accounts, since their files need no decision."""
 
 
 @dataclass(frozen=True)

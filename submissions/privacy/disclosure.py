@@ -1,4 +1,4 @@
-"""What each audience sees of a score, and which rows are on the board. Pure functions.
+"""Pure functions that decide what each audience sees of a score, and which rows are on the board.
 
 If the labels are public, everybody sees the exact report. If they are private, a board has only the rows
 that owners made public, in rounds and with noise. The exact report stays in the records for maintainers.
@@ -156,8 +156,8 @@ LARGEST_DRAW: Final = -_STANDARD.inv_cdf(0.5**_BITS / 2)
 def keyed_normal(key: bytes, *what: str) -> float:
     """Return a standard normal draw that depends only on ``key`` and the words of ``what``.
 
-    It is the inverse normal distribution function at the first 53 bits of HMAC-SHA256 (RFC 2104) of the
-    words. They are hashed as a JSON list, so that no two lists of words have the same bytes.
+    The draw is the inverse normal distribution function at the first 53 bits of the HMAC-SHA256 (RFC 2104) of
+    the words. The words are hashed as a JSON list, so that no two lists of words have the same bytes.
     """
     digest = hmac.new(key, json.dumps(what).encode(), hashlib.sha256).digest()
     whole = int.from_bytes(digest[:8], "big") >> (64 - _BITS)
@@ -184,7 +184,7 @@ def layered_noise(key: bytes, figure: tuple[str, ...], finest: float, wanted: fl
 def noisy_count(count: int, noise: float, least: int, most: int) -> int:
     """Return a count with noise, rounded and limited to ``least`` … ``most``.
 
-    This reveals no more than the noisy count, if the limits do not depend on labels of single trajectories.
+    If the limits do not depend on labels of single trajectories, this reveals no more than the noisy count.
     """
     return min(max(round(count + noise), least), most)
 
@@ -303,7 +303,7 @@ class DisclosurePolicy:
         return self.report_of_half(half, audience)
 
     def report_of_half(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
-        """Return a report of the half that is shown or of the half that ranks judges, with noise.
+        """Return a report with noise of either half: the one that is shown, or the one that ranks judges.
 
         Without noise, the order of two rows that differ in one verdict would reveal a label.
         """
@@ -372,8 +372,8 @@ class DisclosurePolicy:
 def hidden_half(trajectories: Sequence[Trajectory], key: bytes) -> np.ndarray:
     """Return a mask of the trajectories that decide the ranks and are not shown (bool, one per trajectory).
 
-    It selects half the tasks of each benchmark, with all runs of a task. Tasks are ordered by HMAC-SHA256 of
-    benchmark and task under ``key`` (the server's key for "ranking-half"). Every second task is hidden,
+    The mask selects half the tasks of each benchmark, with all their runs. Tasks are ordered by HMAC-SHA256
+    of benchmark and task under ``key`` (the server's key for "ranking-half"). Every second task is hidden,
     starting with the first, so a benchmark with a single task still counts for the ranking. The half does not
     depend on the label version: after a correction, a new half would rank by tasks whose figures were shown.
     """

@@ -146,7 +146,8 @@ def file_cost(rules: SuiteRules) -> float:
 def row_cost(rules: SuiteRules) -> float:
     """Return what a public row adds to the cost of its file, in rho.
 
-    The public may see the overall figure with less noise than the owner, and sees one figure per benchmark.
+    The public may see the overall figure with less noise than the owner, and it also sees one figure per
+    benchmark.
     """
     is_finer = rules.public_noise < rules.private_noise
     finer = _rho(rules.public_noise) - _rho(rules.private_noise) if is_finer else 0.0
@@ -154,7 +155,7 @@ def row_cost(rules: SuiteRules) -> float:
 
 
 def _times(number: float, cost: float) -> float:
-    """Return number x cost, with 0 x infinity = 0; a cost is infinite without noise."""
+    """Return number x cost, with 0 x infinity = 0, since a cost without noise is infinite."""
     return number * cost if number else 0.0
 
 
@@ -204,7 +205,7 @@ def charges_in(session: Session, suite: Suite, found: SubmissionStatuses) -> lis
 
 
 def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: datetime) -> datetime:
-    """Return when ``cost`` fits into a budget: ``now``, or once enough charges are older than 365 days.
+    """Return when ``cost`` fits within a budget: ``now``, or once enough charges are older than 365 days.
 
     If it never fits, return the last moment of the calendar.
     """
@@ -219,7 +220,7 @@ def fits_from(charges: Iterable[Charge], cost: float, budget: float, now: dateti
 
 
 class FitsFrom(NamedTuple):
-    """From when a cost fits into the account's own budget, and into the budgets that accounts share."""
+    """The earliest times at which a cost fits within the account's own budget and the shared budgets."""
 
     own: datetime
     shared: datetime
@@ -230,7 +231,7 @@ class FitsFrom(NamedTuple):
 def budget_fits_from(
     session: Session, suite: Suite, account: str, found: SubmissionStatuses, cost: float, now: datetime
 ) -> FitsFrom:
-    """Return from when ``cost`` fits into the yearly leak budgets."""
+    """Return the earliest times at which ``cost`` fits within the yearly leak budgets."""
     rules, charges = suite.rules, charges_in(session, suite, found)
     own = [charge for charge in charges if is_same_name(charge.account, account)]
     everybody = strangers = fits_from(charges, cost, common_budget(rules), now)
@@ -259,13 +260,13 @@ def quota_of(
 
 @dataclass(frozen=True)
 class LeakReport:
-    """How much was revealed so far: in total, and by label version, account and judge."""
+    """How much has been revealed so far: in total, and by label version, account and judge."""
 
     total: Leak
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
-    """The leak of each judge's figures, by (account, judge)."""
+    """The leak from each judge's figures, by (account, judge)."""
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":
@@ -281,7 +282,7 @@ class LeakReport:
 
 
 class LeakBudget:
-    """Counts how much a suite with private labels has revealed about them. Thread-safe.
+    """A count of how much a suite has revealed about its private labels. Thread-safe.
 
     It counts every figure that somebody could see: the owner sees a score as soon as it is computed, and
     everybody sees a public row once its round is over, even if it is hidden or withdrawn later.
@@ -294,7 +295,7 @@ class LeakBudget:
         self._seen: dict[tuple[int, Audience], tuple[Disclosure, ...]] = {}
 
     def get(self) -> LeakReport | None:
-        """Return how much was revealed so far, or None if the labels are public."""
+        """Return how much has been revealed so far, or None if the labels are public."""
         app = self._app
         if app.suite.labels_are_public:
             return None

@@ -164,15 +164,15 @@ _WORD: Final = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 _BITS_PER_WORD: Final = 12.0
 _SHORTEST_REPEAT: Final = 6
 _LONGEST: Final = 256
-"""The number of characters that are examined."""
+"""The most characters of a secret that are examined."""
 
 
 def estimated_bits(secret: str) -> float:
     """Return a cautious estimate of the entropy of a secret, in bits.
 
-    It is the number of characters times log2 of the size of their alphabet. A repeated part or a sequence
-    such as ``123456`` counts as one character. If only few characters of the alphabet occur, only these count
-    as the alphabet. A text of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
+    This is the number of characters times log2 of the size of their alphabet. A repeated part or a sequence
+    such as ``123456`` counts as one character. If few characters of the alphabet occur, only these count as
+    the alphabet. A text made of words has 12 bits per word. Random values of 32 hexadecimal digits or of 22
     base64 characters reach 128 bits, but a UUID does not (122 bits).
     """
     if _UUID.fullmatch(secret):

@@ -1,4 +1,4 @@
-"""Copies of the records in a folder, written by `export` and read by `restore`.
+"""Backups of the records in a folder, written by `export` and read by `restore`.
 
 A folder contains
 
@@ -10,7 +10,7 @@ A folder contains
     board.csv           the same as a table
 
 It contains exact scores and nonces, so it is as private as the labels. It does not contain the server's
-secret: keep ARB_SECRET (or the file ``secret`` of the state folder) in another place.
+secret: keep ARB_SECRET (or the file ``secret`` in the state folder) somewhere else.
 """
 
 import json

@@ -38,7 +38,7 @@ WAIT_FOR_CONNECTION_SECONDS = 10
 _SQLITE_AWAY = frozenset(
     (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR)
 )
-"""Error codes for a file that cannot be used at the moment; other operational errors are our bugs."""
+"""Error codes for a file that cannot be used at the moment; all other operational errors are our bugs."""
 _SQLITE_BUSY = frozenset((sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED))
 """Error codes for a file that another process has locked."""
 _READS_ONLY = "reads_only"
@@ -52,7 +52,7 @@ def open_database(url: str) -> sa.Engine:
     """Return an engine for the records, after bringing its tables up to date.
 
     A SQLite file is created if needed and kept in WAL mode. Every write transaction takes its lock at the
-    start, so that two processes wait for each other instead of failing half way. Error texts never contain
+    start, so that two processes wait for each other instead of failing halfway. Error messages never contain
     the values of a statement, since the counts of a score reveal much about the labels.
 
     Raises DatabaseUnavailable if the records cannot be opened.
@@ -252,7 +252,7 @@ def canonical(value: Mapping[str, Any]) -> bytes:
 
 
 class CanonicalJson(sa.TypeDecorator[dict[str, Any]]):
-    """JSON stored as text in the canonical form in which it was hashed."""
+    """JSON stored as text, in the canonical form in which it was hashed."""
 
     impl = sa.Text
     cache_ok = True
@@ -297,7 +297,7 @@ class Event(MappedAsDataclass, Base):
 
     @property
     def reason(self) -> str:
-        """The reasons as one text without the last full stop."""
+        """The reasons as one string without the final full stop."""
         return "; ".join(reason.rstrip(".") for reason in self.reasons)
 
     def line(self) -> bytes:

@@ -99,7 +99,7 @@ def add_event(session: Session, kind: Kind, actor: str, at: datetime, body: dict
 
 @contextmanager
 def recording(engine: Engine) -> Iterator[Session]:
-    """Yield a session in which nobody else can add events, so that what it reads stays valid to its end."""
+    """Yield a session during which nobody else can add events, so that what it reads stays valid."""
     with transaction(engine) as session:
         _lock(session)
         yield session
@@ -214,7 +214,7 @@ def to_lines(events: Iterable[Event]) -> bytes:
 
 
 def check_event_log(events: Sequence[Event]) -> list[str]:
-    """Return every problem of a whole log, which starts with event 1."""
+    """Return every problem of a complete log, which starts with event 1."""
     problems: list[str] = []
     previous = NO_HASH
     for place, event in enumerate(events, start=1):

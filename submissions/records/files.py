@@ -65,7 +65,7 @@ class FileStore:
 
 
 class DatabaseFiles(FileStore):
-    """Files stored in the database of the records. The folder has copies of those that are read by path."""
+    """Files stored in the database of the records. The folder has copies of files that are read by path."""
 
     def __init__(self, folder: Path, engine: Engine) -> None:
         super().__init__(folder)
@@ -109,7 +109,7 @@ def _checked(content: bytes, sha256: str) -> bytes:
 
 
 def _make_folder(folder: Path) -> None:
-    """Make a folder and flush its parent, so that its name is durable too."""
+    """Create a folder and flush its parent, so that its name is durable too."""
     if not folder.is_dir():
         _make_folder(folder.parent)
         folder.mkdir(mode=0o700, exist_ok=True)

@@ -28,7 +28,7 @@ TABLES = (database.Account, database.JudgeRow, database.Submission, database.Sco
 
 @dataclass(frozen=True)
 class Verification:
-    """How many records, files and scores were checked, and every problem, including failed checks.
+    """The numbers of records, files and scores that were checked, and every problem, including failed checks.
 
     ``scores_of_replaced_secrets`` counts the scores that were computed with an earlier secret. Their halves
     cannot be computed again, and they are no longer shown.
@@ -172,7 +172,7 @@ def _of_version(score: Mapping[str, Any], version: int) -> dict[str, Any]:
 
 
 def _problems_of_tables(service: SubmissionsApp, events: Sequence[Event]) -> list[str]:
-    """Return a problem for each table that differs from the one that the records give."""
+    """Return a problem for each table that differs from the table rebuilt from the records."""
     restored = database.open_database("sqlite://")
     try:
         with database.transaction(restored) as session:

@@ -27,10 +27,10 @@ def current_statuses(session: Session) -> SubmissionStatuses:
 def account_of(session: Session, found: SubmissionStatuses, actor: Actor) -> str:
     """Return the name of an actor's account in the records.
 
-    Newer records say which account belongs to the actor's id on the Hub. Older records have only names. An
-    account in them belongs to the actor of the same name, unless the actor joined the Hub later. If the name
-    belongs to somebody else, the actor gets a new account whose name has a suffix. On a local Space, actors
-    have no id and only the name counts.
+    Newer records say which account belongs to the actor's id on the Hub. Older records have only names: an
+    account belongs to the actor of the same name, unless the actor joined the Hub after it was created. If
+    the name belongs to somebody else, the actor gets a new account whose name has a suffix. On a local Space,
+    actors have no id and only the name counts.
     """
     if actor.subject is None:
         return actor.name
@@ -68,8 +68,8 @@ def counted_submissions(
 ) -> list[datetime]:
     """Return the times of the test files that count towards an account's limits.
 
-    A refunded file does not count, unless it is scored later. A file counts once more each time its owner
-    asks for metrics under newer labels.
+    A refunded file does not count unless it is scored later. A file counts again each time its owner asks for
+    metrics under newer labels.
     """
     moments = []
     for submission_id, moment, owner, _ in owned_submissions(session, suite):
@@ -116,7 +116,7 @@ AnyScore = TypeVar("AnyScore", ScoreRow, ScoreLine)
 def disclosure_history(
     scores: Sequence[AnyScore], found: SubmissionStatuses, submission_id: str
 ) -> list[tuple[AnyScore, datetime]]:
-    """Return the scores of a submission that were shown although labels are private, with the times.
+    """Return the scores of a submission with private labels that were shown, with the times.
 
     Every figure that is shown uses up some of the account's leak budget. A correction of labels must not use
     it up. Therefore a submission keeps the figures of the labels under which it was first scored until its

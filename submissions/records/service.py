@@ -40,8 +40,8 @@ class RecordsService:
     def submission(self, submission_id: str, actor: Actor, is_new: bool = False) -> SubmissionView:
         """Return what an actor (its owner or a maintainer) may see of a submission now.
 
-        Figures are left out until the events are durable: if the events were lost, nobody would have been
-        charged for the figures. ``is_new`` goes into the receipt.
+        Figures are left out until the events are durable: if the events were lost, so would be the charge for
+        showing the figures. ``is_new`` goes into the receipt.
 
         Raises KeyError if the submission does not exist, and PermissionDenied for any other actor.
         """
@@ -94,7 +94,7 @@ class RecordsService:
         return self._current.get()
 
     def board_under(self, label_version: str | None) -> Board:
-        """Return the board under any label version that submissions were scored under.
+        """Return the board under any label version with which submissions were scored.
 
         If labels are private, only maintainers may see it, since it has figures that were not made public.
         """

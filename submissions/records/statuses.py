@@ -58,7 +58,7 @@ class SubmissionStatuses:
     names: dict[tuple[str, str], str] = field(default_factory=dict)
     """The current name of a judge, by (account, original name)."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
-    """When a refunded file counted again, by submission id."""
+    """When a refunded file started to count again, by submission id."""
     released_at: dict[str, datetime] = field(default_factory=dict)
     """When a held file was released, by submission id."""
     refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
@@ -68,7 +68,7 @@ class SubmissionStatuses:
     hub_names: dict[str, str] = field(default_factory=dict)
     """Names of accounts on the Hub, as last seen, by their names in the records."""
     retired_versions: set[str] = field(default_factory=set)
-    """Versions of hidden labels whose scores were computed with a secret that was replaced since."""
+    """Versions of hidden labels whose scores were computed with a secret that has since been replaced."""
     are_figures_withdrawn: bool = False
     """Whether figures of hidden labels are withdrawn until an operator accepts the charge for them."""
 

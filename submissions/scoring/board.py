@@ -29,7 +29,7 @@ from submissions.resources import Resources
 from submissions.scoring.verdicts import PaperVerdicts
 
 AWAY_SECONDS: Final = 2.0
-"""After the database did not answer, the last board is served for this long without asking it again."""
+"""How long the last board is served before a database that did not answer is asked again."""
 
 
 FromLabels = tuple[tuple[BoardRow, ...], Mapping[str, Any], Mapping[str, VerdictScores]]
@@ -45,18 +45,18 @@ class BoardMaker:
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._metric_rows = published_metric_rows(app.suite)
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
-        """The record of each score by its id, with the status and names that it was made for."""
+        """The record of each score by its id, with the status and names from which it was made."""
         self._from_labels: tuple[Hashable, FromLabels] = (None, ((), {}, {}))
 
     def moment(self) -> tuple[int, Hashable]:
-        """Return the current round (see `DisclosurePolicy`; 0 for public labels), and the verdicts' mark."""
+        """Return the current round (see `DisclosurePolicy`; 0 for public labels) and the verdicts' mark."""
         app = self._app
         is_public = app.suite.labels_are_public
         current = 0 if is_public else app.disclosure_policy.round(app.clock())
         return current, self._known_verdicts().mark
 
     def state(self, session: Session) -> tuple[str | None, Hashable]:
-        """Return the label version of the current board, and everything else that the board depends on."""
+        """Return the current board's label version, and a value for everything else that it depends on."""
         app = self._app
         if app.labels.is_older_than(versions_at(session, app.suite.name)):
             app.forget_labels()  # another replica, or a command, published a set
@@ -106,7 +106,7 @@ class BoardMaker:
         return [known[score_id][1] for score_id in keys]
 
     def _of_labels(self, session: Session, version: str | None) -> FromLabels:
-        """Return what a board needs of the labels; it is empty if this version is not served."""
+        """Return what a board needs from the labels; it is empty if this version is not served."""
         suite, labels = self._app.suite, self._app.labels
         test = labels.test
         if test is None or test.version != version:
@@ -152,7 +152,7 @@ class CurrentBoard:
     def get(self) -> Board:
         """Return the board of the current records; building it can take seconds.
 
-        While the database does not answer, return the last board, or raise DatabaseAway without one.
+        While the database does not answer, return the last board, or raise DatabaseAway if there is none.
         """
         with self._lock:
             if self._cached is not None and time.monotonic() < self._away_until:

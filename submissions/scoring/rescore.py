@@ -1,7 +1,7 @@
 """Publishes a label set, scores every submission under it, and records how ranks and figures change.
 
-A label set is stored by its hash and recorded with the reason for publishing it. Old scores stay, under their
-label version.
+A label set is stored by its hash and recorded with the reason for publishing it. Old scores are kept under
+their label version.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ REASON_LENGTH: Final = 2_000
 
 @dataclass(frozen=True)
 class RankChange:
-    """A row's place on the main target before and after, or None if it had no place."""
+    """A row's place on the main target before and after; a place is None if the row had none."""
 
     id: str
     judge: str
@@ -121,7 +121,7 @@ def label_effects(service: SubmissionsApp, before: LabelSet, after: LabelSet) ->
 
 
 def _numbers(codes: np.ndarray) -> np.ndarray:
-    """Return codes, or the numbers of a score, as numbers that are negative infinity where missing."""
+    """Return codes or scores as numbers, with negative infinity for missing values."""
     return np.where(is_answered(codes), codes, -np.inf)
 
 
@@ -279,7 +279,7 @@ def rescorings(service: SubmissionsApp) -> list[Event]:
 
 
 def _is_recorded(session: Session, suite: str, before: str | None, after: str) -> bool:
-    """Return whether this change was recorded after the newer labels were last published."""
+    """Return whether this change has been recorded since the newer labels were last published."""
     found = False
     for event in events_after(session, kinds=("labels_published", "rescored")):
         if event.kind == "rescored":
@@ -348,9 +348,9 @@ def publish_file(
 ) -> LabelVersion:
     """Publish a local file of labels as the newest label set. Unknown columns are an error.
 
-    The rules of the suite's targets make a label of several answers; see `aggregate`, also for ``with_open``.
-    Parquet files, and all files of a suite with its own questions, are converted to the released format, in
-    which answers are stored by value, because their titles may change.
+    The rules of the suite's targets turn several answers into one label; see `aggregate` for these rules and
+    for ``with_open``. Parquet files, and all files of a suite with its own questions, are converted to the
+    released format. It stores answers by value, because their titles may change.
     """
     suite = service.suite
     try:

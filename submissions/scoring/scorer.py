@@ -32,7 +32,7 @@ from submissions.scoring.verdicts import check_stored_file
 logger = logging.getLogger(__name__)
 
 ID_LENGTH: Final = 32
-"""Hexadecimal digits in the id of a submission."""
+"""The number of hexadecimal digits in the id of a submission."""
 THE_SERVER: Final = "the server"
 """The actor of events that no account causes."""
 
@@ -82,7 +82,7 @@ def record_score(app: Resources, submission: Submission, verdicts: Predictions, 
     """Score a submission under labels unless it has a score; return whether it has one now.
 
     Held, rejected and refunded submissions get no score, since nobody may see figures that were not charged.
-    This is checked again at the end, because a maintainer may have decided meanwhile.
+    This is checked again at the end, because a maintainer may have decided in the meantime.
     """
     with snapshot(app.engine) as session:
         is_scored = queries.find_score(session, submission.id, labels.version) is not None
@@ -153,7 +153,7 @@ def _id_of(*parts: str) -> str:
 
 
 def _free_id(session: Session, body: dict[str, Any]) -> str:
-    """Return the id for a new submission. An id that is in use is hashed until one is free."""
+    """Return the id for a new submission. An id that is in use is hashed again until a free one is found."""
     found = body["submission_id"]
     while session.get(Submission, found) is not None:
         found = _id_of(found)

@@ -25,11 +25,11 @@ logger = logging.getLogger(__name__)
 
 VERDICT_FILES: Final = (".jsonl", ".csv", ".parquet", ".gz")
 CACHE_BYTES: Final = 48_000_000
-"""Size of the cache of verdicts. A thousand files fit, or one file with the longest reasoning."""
+"""The size of the cache of verdicts, enough for a thousand files or one with the longest reasoning."""
 
 
 class PaperVerdicts(Protocol):
-    """A source of the verdicts on test of judges from papers."""
+    """A source of the test verdicts of judges from papers."""
 
     @property
     def mark(self) -> Hashable:
@@ -44,7 +44,7 @@ class VerdictsUnavailable(Exception):
 
 
 def check_stored_file(app: Resources, sha256: str, split: str, keep_reasoning: bool = False) -> CheckResult:
-    """Read a stored file and check it against a split, as when it was submitted but without a size limit.
+    """Read a stored file and check it against a split, as at submission but without a size limit.
 
     Raises OSError or ValueError if the file is missing or damaged.
     """
@@ -74,8 +74,8 @@ def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predic
     """Return the test verdicts of published judges by row id, with what the judges wrote.
 
     Those of the official suite come with the code (`leaderboard/published/verdicts`) and from
-    ARB_PAPER_VERDICTS, which wins. Those of another suite with public labels are in its folder ``verdicts``.
-    A file's name without suffix names the judge. Unusable files are logged.
+    ARB_PAPER_VERDICTS, which takes precedence. Those of another suite with public labels are in its folder
+    ``verdicts``. A file's name without its suffix names the judge. Unusable files are logged.
     """
     found: dict[str, Predictions] = {}
     is_official, of_suite = suite.name == OFFICIAL, suite.folder / VERDICTS

@@ -144,7 +144,7 @@ def test_every_problem_of_the_list_is_named_at_once(tmp_path):
         served_suites(Settings(suites=",".join(places)))
     message = str(problem.value)
     assert message.startswith("ARB_SUITES: nope: no suite 'nope'")
-    assert "there are two suites of the name small" in message
+    assert "there are two suites named small" in message
     assert "my suite: rename the folder" in message
 
 

@@ -156,7 +156,7 @@ def test_a_refused_file_is_refused_before_a_label_counts(service, monkeypatch):
 def test_a_test_file_and_one_with_errors_have_no_dry_run(service):
     with pytest.raises(SubmissionError, match="dev"):
         service.intake.dry_run(service.intake.check(verdicts(service.suite), "a.jsonl", "test"))
-    with pytest.raises(SubmissionError, match="fix the findings"):
+    with pytest.raises(SubmissionError, match="fix the errors found by the check"):
         service.intake.dry_run(service.intake.check(b"{}\n", "a.jsonl", "dev"))
 
 

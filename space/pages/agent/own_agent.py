@@ -1,4 +1,4 @@
-"""The page ``/my-agent``: the rate of a reader's own agent, from verdicts and labels of drawn runs.
+"""The page ``/my-agent``: the rate of a reader's own agent, from verdicts and from labels of drawn runs.
 
 A reader sends a judge's verdicts on all runs, labels the runs that are drawn from them, and gets an interval.
 One form holds all of it, because uploaded files are not stored: the labels are sent together with the files.
@@ -90,7 +90,7 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
 
 
 def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
-    """Return each answer with the first letter of its title as its key, or with its own if letters repeat."""
+    """Return each answer with the first letter of its title as the key, or its own key if letters repeat."""
     letters = {each.title[:1].lower() for each in outcome.choices if each.title[:1].isalnum()}
     are_distinct = len(letters) == len(outcome.choices)
     return [(each, each.title[:1].lower() if are_distinct else each.key) for each in outcome.choices]

@@ -54,7 +54,7 @@ MOST_ASSISTING: Final = 4
 MOST_OFFERED: Final = 50
 N_DEFAULT: Final = 3
 SEED: Final = 0
-"""The seed of the draw that the page shows; `annotation-template --for-estimate` has the same default."""
+"""The seed of the draw that the page shows, as in `annotation-template --for-estimate` by default."""
 SPLITS: Final = ("test", "dev")
 
 
@@ -70,7 +70,7 @@ class RateSources:
         self._rated = rated_target(service.suite).name
 
     def choices(self) -> list[tuple[str, str]]:
-        """Return (name, id) of all evaluators except the experts: the paper's, then judges with verdicts."""
+        """Return (name, id) of evaluators except experts: the paper's first, then judges with verdicts."""
         printed = [(name, row_id) for row_id, _, name in PRINTED] if self._is_official else []
         named = {row_id for _, row_id in printed}
         rows = [
@@ -128,7 +128,7 @@ class RateSources:
         return tuple(split for split in SPLITS if split in self._verdicts.splits())
 
     def judges(self, split: str, chosen: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (name, id) of judges with verdicts on every run; on test, the best and the chosen ones."""
+        """Return (name, id) of judges with verdicts on every run; on test, only the best and chosen ones."""
         if split == "test":
             ranked = self._service.records.board().ranking(self._rated)
             best = [row for row in ranked if is_best(row, self._rated) and self._verdicts.are_known(row)]
@@ -138,7 +138,7 @@ class RateSources:
         return [(column.name, column.judge) for column in columns if column.is_complete]
 
     def estimates(self, split: str, ids: Sequence[str], n_labels: int) -> dict[str, Any]:
-        """Return the template's values for estimates; if no id is known, the first few judges are used."""
+        """Return the template's values for estimates; the first few judges are used if no id is known."""
         offered = self.judges(split, ids) if split else []
         known = [row_id for _, row_id in offered]
         judges = [row_id for row_id in ids if row_id in known][:MOST_ASSISTING] or known[:N_DEFAULT]
@@ -244,7 +244,7 @@ def _swaps(reference: Evaluator, other: Evaluator, benchmark: str) -> list[str]:
 
 
 def _sentences(evaluators: Sequence[Evaluator], benchmark: str) -> list[str]:
-    """Return sentences on how rates and rankings by the other evaluators differ from those by the first."""
+    """Return sentences on how the other evaluators' rates and rankings differ from those of the first."""
     reference, *others = evaluators
     compared = reference.name.replace(EXPERTS, "the experts")
     found = []

@@ -182,7 +182,7 @@ def _values(
 def _dev_ensembles(
     verdicts: JudgeVerdicts, rows: Sequence[BoardRow], names: Sequence[str], label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev of the judges with dev verdicts, or None if the main target is not binary."""
+    """Return ensembles of the judges with verdicts on dev, or None if the main target is not binary."""
     is_main = label == verdicts.target.name and verdicts.target.type == "binary"
     labels = verdicts.labels("dev") if is_main else None
     if labels is None:
@@ -195,7 +195,7 @@ def _dev_ensembles(
 def entrant_on(entrant: Entrant, labels: LabelSet | None, label: str, subset: str) -> Entrant:
     """Return an entrant with its figures and verdicts on a subset only; ``labels`` are those of all items.
 
-    If its verdicts are not known, there are only the overall figures that the board has of the subset.
+    If its verdicts are not known, the entrant has only the board's overall figures on the subset.
     """
     row, verdicts = entrant.row, None
     if labels is not None and entrant.verdicts is not None:
@@ -217,14 +217,14 @@ def examples(
     chosen: Sequence[BoardRow] = (),
     has_verdicts: Callable[[BoardRow], bool] = lambda row: row.provenance == "scored",
 ) -> list[BoardRow]:
-    """Return up to three rows for an example: the chosen ones, then the best, those with verdicts first."""
+    """Return up to three rows for an example: those chosen, then the best with verdicts, then the others."""
     ranked = sorted(ranked, key=lambda row: not has_verdicts(row))
     names = {row.judge for row in chosen}
     return [*chosen, *_best_of_each(row for row in ranked if row.judge not in names)][:EXAMPLE_SIZE]
 
 
 def _best_of_each(rows: Iterable[BoardRow]) -> list[BoardRow]:
-    """Return the first row for each name of a judge."""
+    """Return the first row of each judge name."""
     best: dict[str, BoardRow] = {}
     for row in rows:
         best.setdefault(row.judge, row)
@@ -246,7 +246,7 @@ def _notices(
 
 
 def _suggestions(board: Board, label: str) -> list[tuple[str, str]]:
-    """Return (names, address) of suggested comparisons: neighbours, and the leader with the human."""
+    """Return (names, address) of suggested comparisons: neighbours in rank, and the leader with the human."""
     leaders = _best_of_each(row for row, _ in ranked_rows(board, label))
     pairs = list(pairwise(leaders))[:3]
     human = board.row(SECOND_ANNOTATOR)
@@ -267,7 +267,7 @@ def _digits(unit: int) -> int:
 
 
 def pair_sentence(found: Comparison, pair: Pair, names: Sequence[str], noun: str = "trajectory") -> str:
-    """Return which judge is better overall and on which benchmarks, or why the data cannot tell."""
+    """Return a sentence that says which judge is better, overall and by benchmark, or why this is unclear."""
     first, second = names[pair.first], names[pair.second]
     figure, value, interval = metric_name(found.figure), pair.overall.value, pair.overall.interval
     for name, place in ((first, pair.first), (second, pair.second)):
@@ -365,7 +365,7 @@ def basis_sentence(found: Comparison) -> str:
 
 
 def vote_sentence(found: Comparison, names: Sequence[str], noun: str = "trajectory") -> str:
-    """Return a sentence on what is gained if all judges must say yes; empty if there are no ensembles."""
+    """Return a sentence on the gain if all judges must say yes; it is empty if there are no ensembles."""
     if not found.votes:
         return ""
     unanimous = found.votes[-1].cells["overall"]

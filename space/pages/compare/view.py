@@ -21,7 +21,7 @@ GROUP_TITLES: Final = {"by_benchmark": BENCHMARK_TITLES, "by_agent": AGENT_TITLE
 
 @dataclass(frozen=True)
 class ForestGroup:
-    """The differences to the first judge over all trajectories, on a benchmark or for an agent.
+    """The differences from the first judge over all trajectories, on a benchmark or for an agent.
 
     ``kind`` is "overall", "by_benchmark" or "by_agent". Each line has a pair, its difference, and whether the
     metric of either judge rests on few trajectories.
@@ -66,7 +66,7 @@ def view_comparison(found: Comparison, target: Target) -> dict[str, Any]:
 
 
 def _difference_axis(groups: Sequence[ForestGroup]) -> Axis:
-    """Return an axis that fits all differences, but intervals only if they rest on enough trajectories."""
+    """Return an axis that fits all differences, and those intervals that rest on enough trajectories."""
     values: list[float | None] = [0.0]
     for group in groups:
         for _, difference, is_few in group.lines:
@@ -138,7 +138,7 @@ def points(value: float | None, unit: int = 100) -> str:
 
 
 def interval_in_points(interval: tuple[float, float] | None, unit: int = 100) -> str:
-    """Return an interval as ``+10.6 to +20.0``, or an empty text for None."""
+    """Return an interval as ``+10.6 to +20.0``, or an empty string for None."""
     return "" if interval is None else f"{points(interval[0], unit)} to {points(interval[1], unit)}"
 
 

@@ -55,7 +55,7 @@ Group = Annotated[str, Query(max_length=120)]
 
 @dataclass(frozen=True)
 class ErrorFilter:
-    """Which errors to list, as in the address. An empty text selects all."""
+    """Which errors to list, as in the address. An empty string selects all."""
 
     kind: Annotated[
         Literal["", "fp", "fn"], Query(description="False positives (fp) or false negatives (fn).")
@@ -110,7 +110,7 @@ class ErrorReader:
     def errors_of(self, column: JudgeColumn, split: str) -> list[WrongVerdict]:
         """Return a judge's errors on the main target that the reader may see, the clearest first.
 
-        If the target is not an outcome, there are none; wrong steps and parts are listed apart.
+        There are none unless the target is an outcome; `wrong_parts_of` lists wrong steps and parts.
         """
         labels = self._verdicts.labels(split)
         if labels is None or not self._verdicts.target.is_outcome:
@@ -133,7 +133,7 @@ class ErrorReader:
 
         ``counts`` (by kind) and ``n_tagged`` cover the whole split. In a line, ``entry`` is None if the
         trajectory cannot be shown, and ``n_later`` counts tags that the reader sees only after tagging the
-        error. Lines of which nothing but the verdict is known are ``is_bare`` and come last.
+        error. Lines with nothing known but the verdict are ``is_bare`` and come last.
         """
         every = self.errors_of(column, split)
         of_error: dict[str, list[ErrorTag]] = {}
@@ -240,7 +240,7 @@ def count_tables(
 
 
 def category_title(category: str, categories: Mapping[str, Category]) -> str:
-    """Return the title of a suite's category, or a custom category in words; also of some joined by " + "."""
+    """Return the title of a category (or of several joined by " + "); custom categories are put in words."""
     titles = []
     for name in category.split(" + "):
         titles.append(categories[name].title if name in categories else name.replace("_", " ").capitalize())

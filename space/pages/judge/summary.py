@@ -28,7 +28,7 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return (title, main metric) of the groups with the highest and the lowest one; None for one group."""
+    """Return (title, main metric) of the groups with the highest and lowest metric, or None for one group."""
     lines = next((lines for title, lines in view.sections if title == heading), ())
     known = []
     for title, found, _ in lines:
@@ -87,7 +87,7 @@ PRIVATE_SCORES = (
 
 
 def file_facts(service: SubmissionsApp, row: BoardRow, label: str) -> dict[str, Any]:
-    """Return costs and calibration of a row's file, or why they are not known.
+    """Return the costs and the calibration of a row's file, or why they are not known.
 
     Calibration needs public labels. ``calibration_absent`` is empty if the judge gives no score.
     """
@@ -125,7 +125,7 @@ _LATEX: Final = {
 def eval_results_yaml(board: Board, row: BoardRow, profile: SuiteProfile) -> str:
     """Return the content of ``.eval_results/SUITE.yaml``: the main metric of each target, mostly in percent.
 
-    Task ids are the targets, as in the dataset's eval.yaml. The text is empty if no main metric is known.
+    Task ids are the targets, as in the dataset's eval.yaml. The content is empty if no main metric is known.
     """
     dataset = next(filter(None, (_DATASET.fullmatch(address) for _, address in profile.links)), None)
     entries = []

@@ -27,7 +27,7 @@ class JudgeView:
     """A judge's row on its page, for one target. ``human`` is the second annotator's overall cell.
 
     ``is_main`` is whether the target is the board's main one. ``axes`` has the metrics that are drawn with
-    their intervals, and ``others`` the other ones. ``better`` and ``worse`` are the rows that the
+    their intervals, and ``others`` has the rest. ``better`` and ``worse`` are the rows that the
     board separates above it and below it, if they are listed.
     """
 
@@ -52,7 +52,7 @@ class JudgeView:
 
     @property
     def yes_shares(self) -> tuple[float, float] | None:
-        """The fractions of runs to which the judge and the experts say yes, or None without counts."""
+        """The fractions of runs to which the judge and the experts say yes, or None if counts are missing."""
         n, positives, tp, fp = (metric_of(self.overall, name) for name in ("n", "positives", "tp", "fp"))
         if not n or positives is None or tp is None or fp is None:
             return None
@@ -97,7 +97,7 @@ def view_judge(board: Board, row: BoardRow, label: str) -> JudgeView | None:
 
 
 def _metrics(target: Target) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the metrics that are drawn, and the other ones that the table has."""
+    """Return the metrics that are drawn, and the other metrics of the table."""
     if target.type != "binary":
         return target.metrics[:1], target.metrics[1:]
     drawn, others = ("precision", "recall"), ("f1", "kappa", "accuracy")

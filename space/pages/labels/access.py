@@ -50,7 +50,7 @@ class BlindItems:
         return trajectory_id in self.trajectory_ids
 
     def without_tasks(self, entries: Iterable[TrajectoryEntry]) -> tuple[TrajectoryEntry, ...]:
-        """Return entries without any run of a hidden task: its other runs would reveal the missing agent."""
+        """Leave out all runs of a task with a hidden run, since its other runs would reveal the agent."""
         tasks = {(each.benchmark, each.task) for each in map(TrajectoryId.parse, self.trajectory_ids)}
         return tuple(entry for entry in entries if (entry.benchmark, entry.task) not in tasks)
 
@@ -84,8 +84,8 @@ class AnnotatorContext:
     def trajectory_of(self, token: str) -> str:
         """Return the id of the trajectory that a token of this reader names.
 
-        It is assigned to the reader, or the reader is a maintainer. Raise HTTPException if the token is
-        empty (422) or not one of this reader (404).
+        The trajectory is assigned to the reader, or the reader is a maintainer. Raise HTTPException if the
+        token is empty (422) or not one of this reader (404).
         """
         if not token:
             raise HTTPException(422, "item: give the token of an item in your queue")

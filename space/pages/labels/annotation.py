@@ -38,7 +38,7 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""The largest body with answers; JSON may need six bytes per character."""
+"""The most bytes of a body with answers; JSON may need six bytes per character."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -81,7 +81,7 @@ def own_tasks(reader: AnnotatorContext) -> tuple[AssignedTask, ...]:
 
 
 def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
-    """Return the id of the trajectory saved last that may still change, except ``but``, or None."""
+    """Return the id of the last saved trajectory that may still change, other than ``but``, or None."""
     last, found = 0, None
     for task in own_tasks(reader):
         if task.saved is None or task.trajectory_id == but:

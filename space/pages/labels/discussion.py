@@ -93,7 +93,7 @@ def _for_maintainers(annotations: AnnotationService, reader: AnnotatorContext) -
 
 
 def flagged(state: AnnotationState, blind: Collection[str]) -> list[dict[str, Any]]:
-    """Return flagged trajectories with annotator and answers, newest first, without those in ``blind``."""
+    """Return flagged trajectories that are not in ``blind``, with annotator and answers, newest first."""
     found = [
         {"trajectory_id": name, "annotator": who, "saved": saved}
         for (name, who), saved in state.saved.items()
@@ -166,7 +166,7 @@ def build_discussion_router(services: Services) -> APIRouter:
 
 
 class Invitation(RequestBody):
-    """An account that is invited, or whose invitation ends."""
+    """An account to invite, or whose invitation to end."""
 
     account: str = Field(max_length=NAME_LENGTH, description="The name with which the account signs in.")
 
@@ -258,7 +258,7 @@ def _add_maintainers_routes(router: APIRouter, services: Services) -> None:
         f"{API}/gold", summary="Mark or unmark a finished trajectory as a gold item; for maintainers"
     )
     def mark_gold(reader: Maintainer, body: GoldMark) -> JSONResponse:
-        """The trajectory's current answers become the known ones. It looks like any other item in a queue."""
+        """The trajectory's current answers become the known ones. Queues show it like any other item."""
         require_open(service)
         annotations.mark_gold(body.trajectory_id, reader.actor, body.gold == "yes")
         return recorded(service, trajectory_id=body.trajectory_id)

@@ -68,7 +68,7 @@ class DisputeVerdict(RequestBody):
 
 
 def with_questions(model: type[BodyType], suite: Suite) -> type[BodyType]:
-    """Return a copy of a request model whose ``question`` must be a question of the suite."""
+    """Return a copy of a request model that accepts only questions of the suite as ``question``."""
     names = tuple(question.name for question in suite.targets)
     question: Any = (Literal[names], model.model_fields["question"])
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, question=question)
@@ -161,12 +161,12 @@ def dispute_form(
     goal: str = "",
     judge: DisputedVerdict | None = None,
 ) -> dict[str, Any]:
-    """Return the template's values for the form on a trajectory, which shows what the dispute is about.
+    """Return the template's values for the dispute form of a trajectory.
 
     ``questions`` has (name, title, label, answers). The label, in words, is that of the first of the
-    ``experts``, or empty if it may not be shown or there is none. ``question`` and ``answer`` are chosen
-    already. ``address`` leads to the disputes about the trajectory. ``is_public`` says whether everybody can
-    read the text, and the labels.
+    ``experts``, or empty if it may not be shown or is missing. ``question`` and ``answer`` are preselected.
+    ``address`` leads to the disputes about the trajectory. ``is_public`` says whether everybody can read the
+    labels and the text of the dispute.
     """
     is_public = suite.shows_labels(trajectory.split)
     return {
@@ -186,7 +186,7 @@ def dispute_form(
 def questions_to_dispute(
     suite: Suite, experts: Sequence[Expert] = ()
 ) -> list[tuple[str, str, str, list[tuple[str, str]]]]:
-    """Return (name, title, label by the first of the experts, answers) for each question about runs."""
+    """Return (name, title, label by the first expert, answers) for each question about runs."""
     asked = [each for each in suite.targets if each.level == "run"]
     labels = [each.answer_words(experts[0].answer(each)) if experts else "" for each in asked]
     return [
@@ -196,7 +196,7 @@ def questions_to_dispute(
 
 
 def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> DisputedVerdict | None:
-    """Return a judge's verdict on the main target; None without one, or if its errors may not be shown."""
+    """Return a judge's verdict on the main target, or None if it is missing or may not be shown."""
     column = services.verdicts.find(judge, trajectory.split) if judge else None
     if column is None:
         return None
@@ -206,7 +206,7 @@ def disputed_verdict(services: Services, judge: str, trajectory: Trajectory) -> 
 
 
 def answer_words(suite: Suite, question: str, answer: str) -> str:
-    """Return an answer in words; if the suite no longer asks the question, return the answer unchanged."""
+    """Return an answer in words, or unchanged if the suite no longer asks the question."""
     asked = suite.target(question)
     return asked.answer_words(answer) if asked else answer
 

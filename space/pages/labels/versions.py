@@ -53,7 +53,7 @@ def visible_corrections(
 
 
 def view_rescoring(record: Event, main: str) -> dict[str, Any]:
-    """Return the template's values for a re-scoring that followed a new label set.
+    """Return the template's values for the re-scoring after a new label set.
 
     ``moved`` of ``rows`` ranks on the main target changed. ``effects`` has a `JudgeEffect` per judge, by
     question.

@@ -1,4 +1,4 @@
-"""The columns of the leaderboard that the reader can choose, and those that appear on their own."""
+"""The columns of the leaderboard that the reader can choose, and those that appear by default."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
@@ -39,9 +39,9 @@ def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[
 def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that appear unless the reader chooses others.
 
-    A column of facts or of a benchmark needs two rows that fill it (one, if the board has one judge). The
-    only benchmark of a suite has the same figures as the whole suite. The numbers of submissions appear if
-    one of them is above 1.
+    A column of facts or of a benchmark appears if two rows fill it (or one, if the board has one judge). A
+    suite's only benchmark gets no column, since its figures are those of the whole suite. The numbers of
+    submissions appear if any judge has more than one.
     """
     judges = [row for row in board.rows if row.provenance != "reference"]
     least = min(2, len(judges))

@@ -73,7 +73,7 @@ def _line(row: BoardRow, score: Cell) -> dict[str, Any]:
 
 
 def _recall(score: Cell, metric: str, *names: str) -> TableCell:
-    """Return a recall as a cell; ``names`` are those of the counts of hits and misses."""
+    """Return a recall as a cell; ``names`` are the names of the counts of hits and misses."""
     hits, misses = (int(metric_of(score, name) or 0) for name in names)
     share, ends = metric_of(score, metric), approximate_interval(hits, hits + misses, DESIGN_EFFECTS[metric])
     counts = f"{hits} of {hits + misses}"

@@ -14,7 +14,7 @@ WIDTH: Final = 860
 ROW_HEIGHT: Final = 26
 LEFT, RIGHT, TOP, BOTTOM = 34, 250, 16, 34
 SHORTEST_GAP: Final = 40
-"""The smallest distance between two days in pixels, unless the gaps would fill over half of the width."""
+"""The smallest distance between two days in pixels, unless the gaps would fill more than half the width."""
 
 DATE_WIDTH: Final = 84
 BEND: Final = 9
@@ -22,7 +22,7 @@ BEND: Final = 9
 
 
 def view_history(history: History) -> dict[str, Any]:
-    """Return the template's values for the plot of the judges that lead today, and for the latest changes."""
+    """Return the template's values for the plot of today's leading judges, and for the latest changes."""
     lines = history.lines[:MOST_LINES] if len(history.days) > 1 else ()
     deepest = len(lines)
     across = _across(history.days)
@@ -57,7 +57,7 @@ def _across(days: Sequence[str]) -> dict[str, float]:
 
 
 def _labelled(days: Sequence[str], across: dict[str, float]) -> list[str]:
-    """Return the days whose dates fit below the plot: the first, the last, and others with enough room."""
+    """Return the days whose dates fit below the plot: the first, the last, and others where there is room."""
     kept = [days[0]]
     for day in days[1:-1]:
         if min(across[day] - across[kept[-1]], across[days[-1]] - across[day]) >= DATE_WIDTH:

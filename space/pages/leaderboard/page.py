@@ -46,7 +46,7 @@ ROWS_PATH: Final = "/board/rows"
 AFTER: Final = QueryParam("after", "number", 0, low=0, high=1e9)
 """The number of the last row that the reader already has."""
 ERRORS_BEHIND: Final = {"precision": "fp", "fpr": "fp", "tnr": "fp", "recall": "fn", "npv": "fn"}
-"""The kind of errors that a metric counts; every other metric counts both kinds."""
+"""The kind of error that each of these metrics counts; all other metrics count both kinds."""
 ErrorsBehind = Callable[[BoardRow, str], str]
 """A function that returns the address of the errors behind a row's metric; empty if they are hidden."""
 

@@ -29,7 +29,7 @@ CHARACTER, LINE = 6.2, 14
 BASELINE: Final = 0.76
 """The baseline of a line of text, as a share of its height from the top."""
 MOST_LINKED: Final = PAGE_ROWS
-"""The most judges whose points have a link: as many as the table has rows at first."""
+"""The most judges whose points have a link: as many as the table shows at first."""
 MOST_NAMES: Final = 40
 """The most points that get a name; a plot has no room for more."""
 CROWD: Final = 40
@@ -132,7 +132,7 @@ class PlotView:
 
     @property
     def linked(self) -> list[Mark]:
-        """The marks with a link. Those of hundreds of judges would be a third of the page's bytes."""
+        """The marks with a link. Links for hundreds of judges would take a third of the page's bytes."""
         first, others = self.marks[:MOST_LINKED], self.marks[MOST_LINKED:]
         return [*first, *(mark for mark in others if mark.label is not None or mark.group == "reference")]
 
@@ -280,7 +280,7 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
 
 
 def _pareto_front(judges: Sequence[tuple[int, float, float]], is_lower_better: bool) -> list[int]:
-    """Return the numbers of the judges that no equally cheap or cheaper one beats, cheapest first.
+    """Return the numbers of the judges not beaten by any that costs the same or less, cheapest first.
 
     ``judges`` have a number, a cost and a metric.
     """
@@ -333,7 +333,7 @@ def round_ticks(low: float, high: float = 1.0) -> list[float]:
 
 
 def to_pixels(x: float, y: float, window: tuple[float, float]) -> tuple[float, float]:
-    """Return the pixels of a point given as fractions; ``window`` is the smallest x and y shown."""
+    """Convert a point from fractions to pixels; ``window`` is the smallest x and y shown."""
     left, bottom = window
     across = WIDTH * (x - left) / (RIGHT_EDGE - left)
     return round(across, 1), round(HEIGHT * (1 - (y - bottom) / (1.0 - bottom)), 1)

@@ -40,9 +40,9 @@ class LeaderboardQuery:
     """The reader's choice. An empty value does not filter."""
 
     label: str = ""
-    """The name of a target; empty: the main one."""
+    """The name of a target; empty means the main one."""
     figure: str = ""
-    """The name of a metric; empty: the main one of the target."""
+    """The name of a metric; empty means the target's main metric."""
     search: str = ""
     kinds: Collection[str] = ()
     provenances: Collection[str] = ()
@@ -50,15 +50,15 @@ class LeaderboardQuery:
     agent: str = ""
     inputs: Collection[str] = ()
     sort: str = ""
-    """The column to sort by, with ``-`` in front for descending order; empty: best first by ``figure``."""
+    """The column to sort by, with ``-`` in front for descending order; empty means best ``figure`` first."""
     subset: str = ""
     """``hard`` for the Hard subset, a subset of the suite such as ``difficulty=hard``, or empty."""
     rows: tuple[int, int] = (1, PAGE_ROWS)
     """The numbers of the first and the last row to show."""
     columns: tuple[str, ...] = ()
-    """The columns to show; empty: those that appear on their own (`usual_columns`)."""
+    """The columns to show; empty means those that appear by default (`usual_columns`)."""
     note: str = ""
-    """A sentence that says which choice is ignored, because it does not go with another one."""
+    """A sentence that says which choice is ignored because it conflicts with another one."""
     targets: tuple[Target, ...] = field(default_factory=lambda: scored(default_targets()), repr=False)
     """The targets that judges are scored on."""
 
@@ -186,7 +186,8 @@ def widen(rows: tuple[int, int], n_rows: int) -> tuple[int, int]:
 def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any) -> str:
     """Return the URL of the board for a choice with some changes; defaults are left out.
 
-    Only ``changes`` may set ``rows``, as (first, last): a new choice begins with its first rows.
+    The rows are not kept, since a new choice begins with its first rows; ``changes`` may set them, as
+    ``rows=(first, last)``.
     """
     values = {name: getattr(choice, attribute) for name, attribute in PARAMETERS.items()} | changes
     first, last = values.pop("rows", (1, PAGE_ROWS))
@@ -296,7 +297,7 @@ def other_order(order: str) -> str:
 
 
 def _sort_key(choice: LeaderboardQuery, ranks: Ranks) -> Callable[[BoardRow], Any]:
-    """Return the sort key for the chosen column; the key is None for a row without a value in it."""
+    """Return the sort key for the chosen column; the key of a row without a value is None."""
     name = choice.sort.removeprefix("-")
     figure = choice.metric if name == "figure" else name
     group = "by_agent" if choice.agent else "by_benchmark"

@@ -47,7 +47,7 @@ def _separated(ranks: Sequence[Rank]) -> str:
 
 
 def _open_ranks(ranked: Sequence[tuple[BoardRow, Rank]]) -> str:
-    """Return a sentence on the range of ranks that most judges have; empty if no two judges have the same."""
+    """Return a sentence on the most common range of ranks; empty if no two judges have the same range."""
     ranges = Counter((rank.low, rank.high) for _, rank in ranked)
     (low, high), size = max(ranges.items(), key=lambda item: (item[1], -item[0][0]))
     if size < 2:

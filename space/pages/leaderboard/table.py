@@ -78,7 +78,7 @@ class BoardView:
 
     @property
     def count(self) -> str:
-        """The number of judges as a text, such as ``101 to 200 of 250 judges``."""
+        """The number of judges in words, such as ``101 to 200 of 250 judges``."""
         one, many = ("submission", "submissions") if self.choice.every_submission else ("judge", "judges")
         first, last = self.row_range
         if first == 1 and last == self.n_rows:
@@ -128,7 +128,7 @@ class BoardView:
 def view_board(board: Board, choice: LeaderboardQuery, after: int = 0) -> BoardView:
     """Return the table of the rows that fit the choice, with every metric formatted.
 
-    Rows up to number ``after`` are left out, because the reader already has them, but they count as shown.
+    Rows up to number ``after`` are left out because the reader already has them. They still count as shown.
     """
     ranks, chosen = board.ranks(choice.target.name, choice.metric), chosen_rows(board, choice)
     judges = [row for row in chosen if row.provenance != "reference"]

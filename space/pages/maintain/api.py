@@ -87,9 +87,9 @@ def build_maintain_router(services: Services) -> APIRouter:
 
     @router.post("/api/maintain/accounts/{name:path}", summary="Ban or confirm an account, or undo that")
     def decide_account(name: str, actor: Maintainer, body: AccountDecision) -> JSONResponse:
-        """Files of a banned account without a score no longer count towards its limits.
+        """A banned account's files that have no score no longer count towards its limits.
 
-        What the account has been shown stays charged to the leak budget.
+        Figures that the account has seen stay charged to the leak budget.
         """
         require_open(service, even_if_lost=True)
         service.moderation.decide_account(body.decision, name, actor, body.reason, body.even_if_unknown)

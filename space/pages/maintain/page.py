@@ -40,7 +40,7 @@ def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str,
 
 
 def is_found(listed: ListedSubmission, search: str) -> bool:
-    """Return whether every word of a search is in the names or ids of a submission."""
+    """Return whether a submission's names or ids contain every word of a search."""
     text = f"{listed.id} {listed.account} {listed.judge} {listed.first_name} {listed.content_hash}".casefold()
     return all(word in text for word in search.casefold().split())
 

@@ -74,7 +74,7 @@ def build_suites_routers(services: Services, pages: PageFrame) -> tuple[APIRoute
         request: Request,
         metric: Annotated[str, Query(max_length=40, description="A metric of every suite.")] = COMMON_METRIC,
     ) -> Response:
-        """Each row is a judge with its cells by suite. ``agreements`` has Kendall's tau of each two suites.
+        """Each row is a judge with its cells by suite. ``agreements`` has Kendall's tau per pair of suites.
 
         Figures are fractions. The response has an ETag.
         """

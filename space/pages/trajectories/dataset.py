@@ -174,8 +174,8 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels and verdicts of judges.
 
-    Labels that may not be shown are left out, which ``are_labels_hidden`` says. For annotators it has no
-    labels, verdicts or other runs of the task.
+    Labels that may not be shown are left out; ``are_labels_hidden`` says if this is so. A story for
+    annotators has no labels, verdicts or other runs of the task.
     """
 
     opened: OpenedDataset
@@ -223,7 +223,7 @@ class Explorer:
 
     @property
     def mark(self) -> Hashable:
-        """A value that changes when a dataset is rebuilt; it takes microseconds, unlike `datasets`."""
+        """A value that changes when a dataset is rebuilt. Unlike `datasets`, it takes only microseconds."""
         return tuple(folder.mark() for folder in self._folders)
 
     @property
@@ -264,7 +264,7 @@ class Explorer:
 
     @_readable()
     def vote_counts(self, opened: OpenedDataset) -> VoteCounts:
-        """Return the votes of judges on each trajectory of a dataset, cached per dataset and board."""
+        """Return the judges' votes on each trajectory of a dataset, cached per dataset and board."""
         submitted = self._submitted.of_suite(opened.suite)
         judges = [judge for judge in submitted if judge.row.id not in opened.judges_on_test]
         key = (opened.version, *(judge.row.id for judge in judges))
@@ -290,7 +290,7 @@ class Explorer:
         )
 
     def parts(self, trajectory_id: str) -> tuple[RunPart, ...]:
-        """Return the steps and other parts of a run of the served suite, whose labels may be shown."""
+        """Return the steps and other parts of a run of the served suite, if their labels may be shown."""
         run = self.served.find(trajectory_id)
         if run is None or not self.served.parts:
             return ()
@@ -351,7 +351,7 @@ class Explorer:
 
     @_readable()
     def reasoning(self, trajectory_id: str, judge: str) -> str:
-        """Return what a judge wrote about a trajectory, or ""; ``judge`` is a `JudgeVerdict.key`."""
+        """Return a judge's reasoning on a trajectory, or ""; ``judge`` is a `JudgeVerdict.key`."""
         opened = self.holding(trajectory_id)
         for row in opened.dataset.rows_of("judgments", trajectory_id, ["judge", "reply"]):
             if row["judge"] == judge:

@@ -16,7 +16,7 @@ from space.web.query import QueryParam, choices_in, link_to
 PATH: Final = "/trajectories"
 
 Outcome = tuple[str, str, str | None]
-"""The title of a filter by what experts said, the name of a target, and the answer (None: unsure)."""
+"""A filter by the experts' answers: its title, the name of a target, and the answer (None means unsure)."""
 
 
 def outcomes_of(targets: Sequence[Target]) -> dict[str, Outcome]:
@@ -58,7 +58,7 @@ SORTS: Final[Mapping[str, str]] = {
 
 @dataclass(frozen=True)
 class TrajectoriesQuery:
-    """The reader's choice. An empty text does not filter; ``page`` counts from 1."""
+    """The reader's choice. An empty string does not filter; ``page`` counts from 1."""
 
     suite: str = ""
     split: str = ""
@@ -99,7 +99,7 @@ _DEFAULTS: Final = asdict(TrajectoriesQuery())
 def read_choice(query: str, known: Mapping[str, Collection[str]]) -> tuple[TrajectoriesQuery, list[str]]:
     """Return the choice in a query string, and the names of the parameters with invalid values.
 
-    ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` accept any text.
+    ``known`` has the valid values of fields chosen from a list; ``task`` and ``search`` accept any string.
     """
     controls = [QueryParam(name, "one", _DEFAULTS[name], tuple(known[name])) for name in known]
     controls += [QueryParam(name, "text", "") for name in ("task", "search")]
@@ -186,7 +186,7 @@ def browse_values(
 def _fields(
     opened: OpenedDataset, vote_counts: VoteCounts, suites: Collection[str]
 ) -> list[tuple[str, str, list[tuple[str, str]]]]:
-    """Return the form's controls as (name, label, options); the control without options takes any text."""
+    """Return the form's controls as (name, label, options); one without options is a text field."""
     values = opened.index.values
     only = "" if "test" in opened.index.labels_on else " (dev)"
     agreements = {name: title for name, (title, _) in AGREEMENTS.items()}

@@ -10,7 +10,7 @@ from PIL import Image, UnidentifiedImageError
 from space.pages.trajectories.story import Size
 
 WIDTHS: Final = (160, 320, 640, 960, 1280)
-"""The widths in pixels to which pictures are resized; few widths make caches effective."""
+"""The widths in pixels to which pictures are resized. There are only a few, so that caches are effective."""
 
 THUMBNAIL: Final = 320
 MOST_PIXELS: Final = 40_000_000

@@ -26,7 +26,7 @@ _TEXT_COLUMNS: Final = ("trajectory_id", "benchmark", "agent", "task_id", "goal"
 
 
 Labels = Mapping[str, str | None]
-"""Answers about a trajectory by target, as values of the target. None means unsure or not answered."""
+"""The answer to each target about a trajectory, as a value of the target; None means unsure or unanswered."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class TrajectoryEntry:
 class Index:
     """The entries in the order of their tasks, so that the runs of one task are next to each other.
 
-    ``values`` has the distinct values of each of LISTED, in the order of the entries, and the subsets.
+    ``values`` has the distinct values of each field in LISTED, in the order of the entries, and the subsets.
     """
 
     entries: tuple[TrajectoryEntry, ...]
@@ -115,7 +115,7 @@ def _entry(row: Mapping[str, Any], split: str, suite: Suite | None) -> Trajector
 
 
 def labels_of(row: Mapping[str, Any]) -> Labels:
-    """Return the answers in a row of `trajectories`, `annotations` or `judgments` that it has a column for.
+    """Return the answers in a row of `trajectories`, `annotations` or `judgments`, for targets with a column.
 
     In columns of yes and no, 1 is yes and 0 is no; null is unsure everywhere.
     """
@@ -180,7 +180,7 @@ VoteCounts = Mapping[str, Votes]
 def with_rule_based(
     judgments: Sequence[Mapping[str, Any]], rewards: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
-    """Return judgments, and the rule-based verdicts of trajectories that have them only in ``rewards``."""
+    """Return the judgments, plus rule-based verdicts of trajectories that have them only in ``rewards``."""
     known = {row["trajectory_id"] for row in judgments if row["judge"] == RULE_BASED}
     missing = (row for row in rewards if row["rule_based"] is not None and row["trajectory_id"] not in known)
     added = [{**row, "judge": RULE_BASED, LABEL_COLUMNS[0]: row["rule_based"]} for row in missing]

@@ -1,8 +1,8 @@
 """The experts' labels of single trajectories, for every page that shows or uses them.
 
 `Suite.shows_labels` is the rule: labels of dev may be shown, and those of test if the suite's labels are
-public. The labels are those that judges are scored on. A trajectory without any keeps the dev labels of the
-dataset, which never has labels of test.
+public. The labels are those that judges are scored on. A trajectory without such labels keeps the
+dev labels of the dataset, which never has labels of test.
 """
 
 from collections.abc import Mapping, Sequence
@@ -71,7 +71,7 @@ def _experts(annotations: Sequence[Annotation]) -> tuple[Expert, ...]:
 
 
 def titles_of(are_decisions: Sequence[bool]) -> list[str]:
-    """Return ``Decision``, or ``First``, ``Second``, ``3`` … for each of the people."""
+    """Return a title for each annotation: ``Decision``, or ``First``, ``Second``, ``3`` and so on."""
     titles: list[str] = []
     n_answers = 0
     for is_decision in are_decisions:

@@ -54,7 +54,7 @@ SMALLEST_LARGE: Final = 640
 
 MOST_STEPS: Final = 40
 LONGEST_TEXT: Final = 3_000
-"""The most steps of a run on another page, and the most characters of each of their texts."""
+"""The most steps of a run that another page shows, and the most characters of each text in a step."""
 STEPS: Final = "/trajectories/steps"
 SEES_ALL: Final = BlindItems()
 TITLE: Final = "Trajectories"
@@ -79,7 +79,7 @@ class Fragment:
 
 
 def trajectories_fragment(explorer: Explorer, query: str, blind: BlindItems = SEES_ALL) -> Fragment:
-    """Return the list of trajectories, or the one that a query names, or a message why it cannot be shown."""
+    """Return the list of trajectories, the trajectory in the query, or a message why it cannot be shown."""
     trajectory_id = _parameters(query)["id"]
     if blind.hides(trajectory_id):
         return _problem(403, "You have not annotated this trajectory yet.", IN_YOUR_QUEUE)
@@ -158,7 +158,7 @@ def story_values(story: Story, api: str, step: str, **named: str) -> dict[str, A
 
 
 def _reasoning(explorer: Explorer, entry: TrajectoryEntry, judge: JudgeVerdict | None) -> str:
-    """Return the reasoning of the judge that the URL opens with links to steps, or an empty text."""
+    """Return the reasoning of the judge opened by the URL, with links to steps, or an empty string."""
     if judge is None or not judge.has_reasoning:
         return ""
     try:
@@ -232,7 +232,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
     add_story_routes(router, "/api", explorer, Id, "a published trajectory")
 
     def answer(request: Request, trajectory_id: str, make: Callable[[], str]) -> Response:
-        """Return HTML about a run, or a text that says why it cannot be shown."""
+        """Return HTML about a run, or plain text that says why it cannot be shown."""
         if blind_items(request).hides(trajectory_id):
             return PlainTextResponse(IN_YOUR_QUEUE, 403, NO_STORE)
         try:
@@ -244,7 +244,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
     @router.get(STEPS, include_in_schema=False)
     def steps(request: Request, trajectory_id: Id) -> Response:
-        """Return the steps of a run, without verdicts and labels, to be shown on another page."""
+        """Return the steps of a run without verdicts and labels, for use on another page."""
 
         def make() -> str:
             story = explorer.blind_story(trajectory_id)
@@ -255,7 +255,7 @@ def build_explorer_router(explorer: Explorer, blind_items: Callable[[Request], B
 
     @router.get("/api/parts", summary="The steps and other parts of a run: labels and answers of judges")
     def parts(request: Request, trajectory_id: Id) -> JSONResponse:
-        """Return those that the suite asks about. Hidden labels are left out, with the answers to them."""
+        """Return the steps and parts that the suite asks about, without hidden labels and answers to them."""
         if blind_items(request).hides(trajectory_id):
             return JSONResponse({"detail": IN_YOUR_QUEUE}, 403, NO_STORE)
         if explorer.served.find(trajectory_id) is None:

@@ -44,7 +44,7 @@ def parts_of_run(
 ) -> tuple[RunPart, ...]:
     """Return the parts of a run that the suite asks about, in order, or none if their labels are hidden.
 
-    Only on test there are answers of judges.
+    Only test runs have answers of judges.
     """
     if not suite.shows_labels(run.split):
         return ()

@@ -54,7 +54,7 @@ def describe_action(action: str | None, *trees: str | None) -> ActionWords | Non
 
 
 def element_in(tree: str, bid: str) -> str:
-    """Return the role and name of an element in a tree: ``link “Cycling”``; empty if there is none."""
+    """Return the role and name of an element in a tree, such as ``link “Cycling”``; empty if missing."""
     line = re.search(rf"^[ \t]*\[{re.escape(bid)}\] ([^\n]*)", tree, re.MULTILINE)
     if line is None:
         return ""
@@ -70,7 +70,7 @@ def element_in(tree: str, bid: str) -> str:
 
 
 def _message(action: str) -> str:
-    """Return the first text argument of a call, or an empty text if it cannot be parsed."""
+    """Return the first string argument of a call, or an empty string if the call cannot be parsed."""
     call = _parsed(action)
     if not isinstance(call, ast.Call):
         return ""
@@ -106,7 +106,7 @@ class StoryStep(Step):
     """A step as the page shows it; ``place`` counts from 1.
 
     ``error`` is the error of this step's action. ``size`` is None if the step has no screenshot. ``outline``
-    is the box of the element acted on: left, top, width and height, in percent of the screenshot.
+    is the box of the element acted on (left, top, width, height) in percent of the screenshot.
     """
 
     place: int

@@ -41,12 +41,12 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 logger = logging.getLogger(__name__)
 
 MOST_JUDGES: Final = 20
-"""The most judges with files that are shown on a trajectory, best first; their columns stay in memory."""
+"""The most judges with files that a trajectory shows, best first; their columns stay in memory."""
 
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on test, without its reasoning; ``places`` maps ids to the rows about whole runs."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps ids to rows about whole runs."""
 
     row: BoardRow
     verdicts: Predictions
@@ -76,7 +76,7 @@ class SubmittedJudges:
             return self._known[1]
 
     def reasoning(self, suite_name: str, submission_id: str, trajectory_id: str) -> str | None:
-        """Return what a submitted judge wrote about a trajectory, or None."""
+        """Return a submitted judge's reasoning on a trajectory, or None."""
         judge = next((each for each in self.of_suite(suite_name) if each.row.id == submission_id), None)
         if judge is None or trajectory_id not in judge.places:
             return None
@@ -111,7 +111,7 @@ def with_submitted(
 ) -> VoteCounts:
     """Return the votes of the dataset's judges and of submitted judges on each trajectory.
 
-    Only a binary target of whole runs has votes.
+    Only a binary target about whole runs has votes.
     """
     counts: Counts = {name: [votes.yes, votes.no, votes.silent] for name, votes in published.items()}
     for judge in judges if main.is_outcome else ():
@@ -140,7 +140,7 @@ class JudgeVerdict:
     differs: bool | None = None
 
     def other_answers(self, questions: Sequence[Target]) -> str:
-        """Return the answers to the targets but the main one, in words."""
+        """Return the answers to all targets except the main one, in words."""
         return ", ".join(
             f"{each.title.lower()} {each.answer_words(answer).lower()}"
             for each in questions

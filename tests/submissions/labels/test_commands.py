@@ -51,7 +51,8 @@ def test_each_account_is_invited_and_every_problem_is_said(run):
 
 def test_assigning_wants_somebody_who_is_invited(run):
     done = run("assign")
-    assert (done.exit_code, done.stderr) == (1, "error: nobody is invited yet; invite annotators first\n")
+    assert done.exit_code == 1
+    assert done.stderr == "error: no annotators have been invited yet; invite some first\n"
 
 
 def test_assigning_wants_a_dataset_that_annotators_can_look_at(run, monkeypatch):
