@@ -155,6 +155,13 @@ class GroupedCommand(TyperCommand):
             problem.message = re.sub("^dir ", "folder ", problem.message.removeprefix("Value error, "))
             raise
 
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        order = self.make_parser(ctx).parse_args(args=[*args])[2]
+        for param in order:  # typer cannot repeat options with several values, and would drop the first ones
+            if param.nargs > 1 and order.count(param) > 1:
+                ctx.fail(f"{param.opts[0]} is given more than once. Use it once per command.")
+        return super().parse_args(ctx, args)
+
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         params = sorted(self.get_params(ctx), key=lambda each: not each.required)
         # A hidden option has no line.
