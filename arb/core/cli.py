@@ -46,15 +46,20 @@ MaybeSplitOption = Annotated[
     Literal["dev", "test"] | None, typer.Option("--split", help="Choose the file's split (default: dev).")
 ]
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Choose the file's split.")]
-SuiteOption = Annotated[
-    str | None,
-    typer.Option(
+
+
+def suite_option(default: str) -> Any:
+    """Return the option ``--suite``, whose help says which suite is the default."""
+    return typer.Option(
         "--suite",
-        help="A shipped suite's name or a suite's folder (default: ARB_SUITE).",
+        help=f"A shipped suite's name or a suite's folder (default: {default}).",
         autocompletion=complete_suite,
         rich_help_panel="Data",
-    ),
-]
+    )
+
+
+SuiteOption = Annotated[str | None, suite_option("ARB_SUITE")]
+RunSuiteOption = Annotated[str | None, suite_option("the run's suite")]
 EXIT_CODES: Final = {
     0: "success, also if there was nothing left to do",
     1: "the input has problems, or a check failed; each problem is listed",

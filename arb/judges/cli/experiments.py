@@ -18,7 +18,7 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
-    SuiteOption,
+    RunSuiteOption,
     flags,
     next_step,
     plain_console,
@@ -246,7 +246,7 @@ def threshold(
     aim: str | None = None,
     maximise: str | None = None,
     at_least: str | None = None,
-    suite: SuiteOption = None,
+    suite: RunSuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Choose a threshold: the lowest score that counts as a success.
