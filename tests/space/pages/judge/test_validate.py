@@ -88,7 +88,7 @@ REFUSED = [
     ("", [], "No table was sent. Choose a file, or paste a table"),
     (TABLE, [file("labels", "l.csv", TABLE)], "Send only one of them"),
     ("", [file("verdicts", "v.csv", TABLE)], "Choose a file of labels too"),
-    ("label,verdict\nyes,perhaps\n", [], "the pasted table, column verdict: row 1 has 'perhaps'"),
+    ("label,verdict\nyes,perhaps\n", [], "the pasted table, column verdict: row 2 has 'perhaps'"),
     ("label,verdict\nyes\n", [], "the pasted table: rows 2 do not have the 2 cells"),
     ("", [file("labels", "l.csv", "x\xe4".encode("latin-1"))], "l.csv: is not UTF-8 text"),
     ("", [file("labels", "l.csv", TABLE.encode("utf-16"))], "l.csv: is not UTF-8 text"),
