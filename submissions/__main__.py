@@ -130,7 +130,8 @@ def template_command(
 ) -> None:
     """Write a prediction file to fill in.
 
-    The file has one row per trajectory of the split, with the main target's column left empty.
+    The file has one row per trajectory of the split (and per step, if the suite asks about steps), and an
+    empty column per target.
     """
     chosen = read_suite(suite, read_settings())
 
@@ -287,8 +288,11 @@ def _summary_table(result: CheckResult, main: str) -> Table:
         table.add_row(title, f"{part.expected:,}", f"{part.rows:,}", *shares)
     table.add_section()
     expected = sum(part.expected for part in result.by_benchmark.values())
+    rows = sum(part.rows for part in result.by_benchmark.values())
     shares = percent(result.coverage, "%"), percent(result.success_share, "%")
-    table.add_row("all", f"{expected:,}", f"{result.rows:,}", *shares)
+    table.add_row("all", f"{expected:,}", f"{rows:,}", *shares)
+    if result.rows > rows:  # about steps and other parts, or with unknown ids
+        table.add_row("other rows", "", f"{result.rows - rows:,}")
     return table
 
 

@@ -46,15 +46,20 @@ MaybeSplitOption = Annotated[
     Literal["dev", "test"] | None, typer.Option("--split", help="Choose the file's split (default: dev).")
 ]
 SplitOption = Annotated[Literal["dev", "test"], typer.Option("--split", help="Choose the file's split.")]
-SuiteOption = Annotated[
-    str | None,
-    typer.Option(
+
+
+def suite_option(default: str) -> Any:
+    """Return the option ``--suite``, whose help says which suite is the default."""
+    return typer.Option(
         "--suite",
-        help="A shipped suite's name or a suite's folder (default: ARB_SUITE).",
+        help=f"A shipped suite's name or a suite's folder (default: {default}).",
         autocompletion=complete_suite,
         rich_help_panel="Data",
-    ),
-]
+    )
+
+
+SuiteOption = Annotated[str | None, suite_option("ARB_SUITE")]
+RunSuiteOption = Annotated[str | None, suite_option("the run's suite")]
 EXIT_CODES: Final = {
     0: "success, also if there was nothing left to do",
     1: "the input has problems, or a check failed; each problem is listed",
@@ -153,6 +158,13 @@ class GroupedCommand(TyperCommand):
         except typer.BadParameter as problem:  # typer passes on pydantic's words and its own types
             problem.message = re.sub("^dir ", "folder ", problem.message.removeprefix("Value error, "))
             raise
+
+    def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
+        order = self.make_parser(ctx).parse_args(args=[*args])[2]
+        for param in order:  # typer cannot repeat options with several values, and would drop the first ones
+            if param.nargs > 1 and order.count(param) > 1:
+                ctx.fail(f"{param.opts[0]} is given more than once. Use it once per command.")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Context, formatter: HelpFormatter) -> None:
         params = sorted(self.get_params(ctx), key=lambda each: not each.required)

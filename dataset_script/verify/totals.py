@@ -191,11 +191,14 @@ def check_agreement(
                 findings.add(code, "data/trajectories", trajectory.trajectory_id)
 
 
-def _check_against_suite(
-    trajectory_id: str, places: Collection[tuple[str, str]], suite: Suite, findings: Findings
-) -> None:
+def _check_against_suite(trajectory_id: str, run: Ends, suite: Suite, findings: Findings) -> None:
     known = suite.find(trajectory_id)
-    for configuration, split in places:
+    n_steps = max(end.get("n_steps", end.get("steps", 0)) or 0 for end in run.values())
+    asked = suite.asked_in(known.trajectory_id)[0] if known is not None and n_steps else ()
+    for step in asked:
+        if not 1 <= int(step) <= n_steps:
+            findings.add("unknown_step", "items.csv", f"{trajectory_id}: step {step} of {n_steps}")
+    for configuration, split in run:
         if known is None:
             findings.add("not_in_suite", f"data/{configuration}/{split}", trajectory_id)
         elif known.split != split:

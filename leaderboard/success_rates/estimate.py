@@ -443,8 +443,8 @@ def _warnings_on_labels(runs: AgentRuns, labels: Mapping[str, bool], drawn: Set[
         found.append(f"labelled runs outside the draw are left out: {len(extra)}, such as {extra[0][:100]}")
     if open_runs := sorted(drawn - labels.keys()):
         found.append(
-            f"{len(open_runs)} of {len(drawn)} drawn runs have no label, such as {open_runs[0][:100]}; "
-            "if they are harder than the others, the rates are wrong"
+            f"{len(open_runs)} of {len(drawn)} drawn runs are not labelled or answered Unsure, such as "
+            f"{open_runs[0][:100]}; if they are harder than the others, the rates are wrong"
         )
     return found
 

@@ -31,7 +31,7 @@ from leaderboard.labels.annotations import (
 )
 from leaderboard.labels.labels import WORKBOOK
 from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_columns
-from leaderboard.validation.tables import MOST_PROBLEMS, NamedTable, TableError
+from leaderboard.validation.tables import MOST_PROBLEMS, ROW, NamedTable, TableError
 
 _MAIN_QUESTION: Final = (main_target(default_targets()),)
 """Of released annotations, only the main question is read."""
@@ -182,12 +182,12 @@ def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
     csv.field_size_limit(max(csv.field_size_limit(), most_chars))
     reader = csv.reader(StringIO(text), delimiter=separator, strict=True)
     try:
-        rows = list(reader)
+        rows = [(number, row) for number, row in enumerate(reader, start=1) if row]
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num} cannot be read as CSV ({error})") from error
-    names, *rest = [row for row in rows if row]
+    (_, names), *rest = rows
     _check_size(len(rest), len(names), limits)
-    wrong = [number for number, row in enumerate(rest, start=1) if len(row) != len(names)]
+    wrong = [number for number, row in rest if len(row) != len(names)]
     if wrong:
         listed = ", ".join(map(str, wrong[:MOST_PROBLEMS]))
         raise ValueError(
@@ -195,4 +195,5 @@ def _parse_csv(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
         )
     names = [name.strip() for name in names]
     _refuse_repeated(names)
-    return pd.DataFrame(rest, columns=names, dtype=object)
+    numbers = pd.Index([number for number, _ in rest], dtype=int, name=ROW)
+    return pd.DataFrame([row for _, row in rest], numbers, names, dtype=object)

@@ -44,6 +44,10 @@ class ColumnUnclear(TableError):
         self.option = option
 
 
+ROW: Final = "row"
+"""The name of an index with the rows' numbers as in a spreadsheet, in which the header is row 1."""
+
+
 @dataclass(frozen=True)
 class NamedTable:
     """A table, with the name that messages call it, and its judge's name in reports if that is another."""
@@ -51,6 +55,10 @@ class NamedTable:
     name: str
     frame: pd.DataFrame
     judge: str = ""
+
+    def row(self, place: int) -> int:
+        """Return the number of the row at an index: the index "row" if the table has it, else from 1."""
+        return self.frame.index[place] if self.frame.index.name == ROW else place + 1
 
 
 @dataclass(frozen=True)
@@ -135,7 +143,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
     wrong = [place for place, value in enumerate(values) if value is None]
     if wrong:
         found = [
-            f"row {place + 1} has {repr(table.frame[column].iloc[place])[:40]}"
+            f"row {table.row(place)} has {repr(table.frame[column].iloc[place])[:40]}"
             for place in wrong[:MOST_PROBLEMS]
         ]
         more = f" and {len(wrong) - MOST_PROBLEMS} more rows" if len(wrong) > MOST_PROBLEMS else ""
@@ -356,7 +364,7 @@ def _combine(
         between = np.flatnonzero((answers > 0) & (answers < 1))
         if between.size:
             problems.append(
-                f"{table.name}, column {name}: row {between[0] + 1} is a score; a label is yes or no"
+                f"{table.name}, column {name}: row {table.row(between[0])} is a score; a label is yes or no"
             )
         labels[name] = np.where(np.isnan(answers), -1, answers >= 0.5).astype(np.int8)
     problems += [
@@ -395,6 +403,6 @@ def _weights(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
     numbers = pd.to_numeric(table.frame[column], errors="coerce").to_numpy(dtype=np.float64)
     wrong = np.flatnonzero(~(np.isfinite(numbers) & (numbers > 0)))
     if wrong.size:
-        listed = ", ".join(str(place + 1) for place in wrong[:MOST_PROBLEMS])
+        listed = ", ".join(str(table.row(place)) for place in wrong[:MOST_PROBLEMS])
         problems.append(f"{table.name}, column {column}: rows {listed} need a weight above 0")
     return numbers

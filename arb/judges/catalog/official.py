@@ -41,6 +41,7 @@ from arb.judges.types import (
     ViewStep,
     Wants,
 )
+from arb.judges.wrappers import JudgeWrapper
 from leaderboard.labels.source import LabelsUnavailable, locate_labels
 
 PACKAGE = "agent_reward_bench"
@@ -406,6 +407,13 @@ _OFFICIAL: Final[Mapping[type, tuple[str, Callable[..., Judge]]]] = {
     BrowserUseJudge: ("browser-use", OfficialBrowserUse),
 }
 """For each judge class: the name of its source in `SOURCES`, and the class that uses the authors' prompts."""
+
+
+def is_from_checkout(judge: AnyJudge) -> bool:
+    """Return whether a judge or one of its parts sends prompts from a checkout of a repository."""
+    if isinstance(judge, JudgeWrapper):
+        return any(map(is_from_checkout, judge.parts.values()))
+    return any(type(judge) is made and SOURCES[name].repository for name, made in _OFFICIAL.values())
 
 
 def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: Path | None = None) -> Judge:

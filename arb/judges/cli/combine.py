@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from arb.core.cli import JsonOption, SuiteOption, flags, next_step, print_json, read_settings, stop
+from arb.core.cli import JsonOption, RunSuiteOption, flags, next_step, print_json, read_settings, stop
 from arb.core.lazy import lazy_imports
 from arb.core.suites.targets import verdict_target
 from arb.judges.cli.options import described, suite_of_run
@@ -45,7 +45,7 @@ def combine(
     runs: list[str],
     out: Path,
     split: Literal["dev", "test"] = "dev",
-    suite: SuiteOption = None,
+    suite: RunSuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Find the pair, majority of three or cascade of judges with the highest F1 on dev.

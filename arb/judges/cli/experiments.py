@@ -18,7 +18,7 @@ import typer
 
 from arb.core.cli import (
     JsonOption,
-    SuiteOption,
+    RunSuiteOption,
     flags,
     next_step,
     plain_console,
@@ -244,7 +244,7 @@ def threshold(
     run: Path,
     out: Path,
     aim: str = "f1",
-    suite: SuiteOption = None,
+    suite: RunSuiteOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Choose a threshold: the lowest score that counts as a success.

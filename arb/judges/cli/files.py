@@ -7,18 +7,18 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
 from arb.core import files
 from arb.core.cli import (
     JsonOption,
-    SuiteOption,
     print_json,
     read_settings,
     read_suite,
     stop,
+    suite_option,
 )
 from arb.core.console import counted, printable
 from arb.core.lazy import lazy_imports
@@ -109,7 +109,7 @@ def reparse(
     cache: Path | None = None,
     judge: str | None = None,
     split: Literal["dev", "test"] | None = None,
-    suite: SuiteOption = None,
+    suite: Annotated[str | None, suite_option("the run's suite, else ARB_SUITE")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Parse stored replies again, without calling a model.

@@ -109,7 +109,7 @@ class RunOptions:
     image_detail: Literal["auto", "low", "high"] | None = None
 
     samples: int = 1
-    vote: Literal["all", "majority", "any"] = "majority"
+    vote: Literal["all", "majority", "any"] | None = None
     cascade: str | None = None
     cascade_band: str | None = None
     cascade_trusts_yes: bool = False

@@ -139,6 +139,7 @@ def make_certificate(
         "split": configuration["split"],
         "trajectories": _coverage(first),
         "quality": quality,
+        "targets": {} if labels is None else {each.name: each.title for each in scored(labels.targets)},
         "calibration": calibration,
         "threshold": configuration.get("threshold")
         or hidden

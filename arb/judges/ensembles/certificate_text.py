@@ -12,7 +12,6 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined, select_autoes
 from markdown_it import MarkdownIt
 
 from arb.core.console import coefficient, interval, percent, printable
-from arb.core.suites.targets import default_targets
 from arb.core.vocabulary import AGENT_TITLES, BENCHMARK_TITLES, STATES
 from leaderboard.board.export import FOLDER as BOARD
 
@@ -80,6 +79,5 @@ def _templates() -> Environment:
     environment.globals |= {
         "AGENT_TITLES": AGENT_TITLES,
         "BENCHMARK_TITLES": BENCHMARK_TITLES,
-        "LABEL_TITLES": {target.name: target.title for target in default_targets()},
     }
     return environment

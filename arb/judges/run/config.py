@@ -27,7 +27,13 @@ from arb.judges.ensembles.combination import is_combination, record_of
 from arb.judges.ensembles.threshold import read_threshold, score_settings
 from arb.judges.registry import digest_of_files, full_name, key_of
 from arb.judges.run.folder import diff_configurations
-from arb.judges.run.judge_options import build_judge, build_models, image_options, refuse_omitted_params
+from arb.judges.run.judge_options import (
+    build_judge,
+    build_models,
+    image_options,
+    refuse_omitted_params,
+    refuse_unused,
+)
 from arb.judges.run.selection import select
 from arb.judges.types import AnyJudge, ImageOptions, ModelSettings, OptionsError, Wants, is_reward_judge
 from arb.judges.views import view_hash
@@ -123,6 +129,7 @@ def build_config(
     with _collected(problems):
         judge = build_judge(options)
         models = build_models(options, judge)
+        refuse_unused(options, judge, models)
     if models:
         if will_run:
             with _collected(problems):
@@ -169,7 +176,7 @@ def _recorded_options(options: RunOptions) -> dict[str, Any]:
         **({"judge_file_sha256": own_file} if own_file else {}),
         **({"combination": combination} if combination else {}),
         **{name: getattr(options, name) for name in _RECORDED},
-        "vote": options.vote if options.samples > 1 else None,
+        "vote": (options.vote or "majority") if options.samples > 1 else None,
         "threshold": threshold,
     }
 

@@ -209,8 +209,13 @@ def read_run(folder: Path) -> dict[str, Any]:
         raise RunFolderError(f"{folder}: this path does not exist; check its spelling")
     try:
         run = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise RunFolderError(f"{folder}: contains no readable {RUN}; name the folder of a run") from error
+    except ValueError as error:
+        raise RunFolderError(
+            f"{path}: is damaged ({error}). Restore the file, or run the judge again in a new folder: "
+            "replies in the cache cost nothing"
+        ) from error
     if problem := format_problem("run folder", run):
         raise RunFolderError(f"{path}: {problem}")
     if not isinstance(run, dict) or not {"format", "configuration"} <= run.keys():

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from arb.core.cli import read_settings
 from arb.core.suite import load_suite
+from arb.judges.catalog import official
 from arb.judges.catalog.simplified import SimplifiedJudge
 from arb.judges.catalog.steps import StepJudge
 from arb.judges.endpoints.providers import PROVIDERS, omitted_params, with_address
@@ -60,7 +61,7 @@ def build_judge(options: RunOptions) -> AnyJudge:
             raise OptionsError(f"--samples, --threshold: {options.judge} calls no model; leave them out")
         return judge
     if options.samples > 1:
-        judge = SampledJudge(judge, options.samples, options.vote)
+        judge = SampledJudge(judge, options.samples, options.vote or "majority")
     if options.threshold is not None:
         judge = with_threshold(judge, read_threshold(options.threshold))
     return judge
@@ -125,6 +126,26 @@ def refuse_omitted_params(options: RunOptions, models: Mapping[str, ModelSetting
         raise OptionsError("\n".join(problems))
 
 
+def refuse_unused(options: RunOptions, judge: AnyJudge, models: Mapping[str, ModelSettings]) -> None:
+    """Raise OptionsError if the user gave a price, a vote or a checkout that the run would not use."""
+    problems = []
+    names = sorted({model.model for model in models.values()})
+    for text in options.price or ():
+        priced = text.rpartition("=")[0].strip().casefold() or text  # `read_prices` refuses other forms
+        if priced != text and priced not in map(str.casefold, names):
+            used = f"uses only {', '.join(names)}" if names else "calls no model"
+            problems.append(f"--price {text}: {judge.name} {used}; correct the name or leave it out")
+    if options.vote is not None and options.samples == 1:
+        problems.append(f"--vote {options.vote} needs --samples; add --samples N, or leave out --vote")
+    if options.prompts_from is not None and not official.is_from_checkout(judge):
+        problems.append(
+            "--prompts-from needs --prompts official and WebJudge, OSReward or browser-use; use those, or "
+            "leave out --prompts-from"
+        )
+    if problems:
+        raise OptionsError("\n".join(problems))
+
+
 def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
     """Return how to send pictures. Options override the judge's own settings."""
     own = traits_of(judge).images or ImageOptions()
@@ -134,8 +155,6 @@ def image_options(options: RunOptions, judge: AnyJudge) -> ImageOptions:
 
 
 def _named(name: str, options: RunOptions) -> AnyJudge:
-    if options.prompts_from is not None and options.prompts != "official":
-        raise OptionsError("--prompts-from needs --prompts official; add it, or leave out --prompts-from")
     try:
         judge = find_judge(
             name, prompts=options.prompts, compat=options.compat, checkout=options.prompts_from

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from arb.core.ids import TrajectoryId
+from arb.core.suite import load_suite
 from dataset_script import sample
 from dataset_script.verify.check import verify
 from dataset_script.verify.manifest import lines
@@ -54,6 +55,14 @@ def test_a_number_of_steps_that_does_not_fit_is_caught(published, own_suite):
     assert found(verify(published.write(), suite=own_suite)) == {
         ("configurations_disagree", "data"): (f"{DEV}: the number of steps",)
     }
+
+
+def test_a_step_of_the_suite_that_the_run_does_not_have_is_a_warning(published, own_suite, tmp_path):
+    rows = [f"{DEV},{step}" for step in (0, 1, 3, 4)] + [f"{TEST},3"]  # every run has 3 steps
+    (tmp_path / "own" / "items.csv").write_text("\n".join(["trajectory_id,step", *rows]) + "\n")
+    report = verify(published.write(), suite=load_suite(tmp_path / "own"))
+    assert found(report) == {("unknown_step", "items.csv"): (f"{DEV}: step 0 of 3", f"{DEV}: step 4 of 3")}
+    assert report.ok
 
 
 def without_test(published):

@@ -89,6 +89,9 @@ def test_drawn_labelled_and_estimated(run, tmp_path):
         "there is no run of c; use one of a, b"
         in run("estimate", *options, *known, "--compare", "a", "c").stderr
     )
+    twice = run("estimate", *options, *known, "--compare", "a", "b", "--compare", "b", "a")
+    assert twice.exit_code == 2
+    assert "--compare is given more than once. Use it once per command." in twice.stderr
     done = run("estimate", "--verdicts", "right.jsonl", *known)
     assert done.exit_code == 1 and "the draw used the verdicts of lenient, which are not given" in done.stderr
 

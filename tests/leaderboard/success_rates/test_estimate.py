@@ -183,7 +183,7 @@ def test_only_drawn_runs_count_and_what_is_missing_is_said():
     text = "\n".join(warnings)
     assert "labelled runs without a verdict are left out: 1, such as x/y/z" in text
     assert f"labelled runs outside the draw are left out: 1, such as {other}" in text
-    assert f"1 of 20 drawn runs have no label, such as {drawn[19]}" in text
+    assert f"1 of 20 drawn runs are not labelled or answered Unsure, such as {drawn[19]}" in text
 
 
 def test_a_draw_by_verdicts_needs_these_verdicts_as_they_were():

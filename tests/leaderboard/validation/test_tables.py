@@ -95,10 +95,18 @@ def test_all_problems_are_named_at_once_with_file_row_and_column():
             Columns(ids=("id",), labels=("label",), verdicts=("verdict",), weights="weight"),
         )
     message = str(refused.value)
-    assert "runs.csv, column verdict: row 1 has 'maybe'; row 3 has '2'" in message
-    assert "runs.csv, column label: row 2 is a score; a label is yes or no" in message
-    assert "runs.csv, column weight: rows 2, 3 need a weight above 0" in message
+    assert "runs.csv, column verdict: row 2 has 'maybe'; row 4 has '2'" in message
+    assert "runs.csv, column label: row 3 is a score; a label is yes or no" in message
+    assert "runs.csv, column weight: rows 3, 4 need a weight above 0" in message
     assert "column id: 1 id with several rows, such as a" in message
+
+
+def test_rows_of_json_lines_are_numbered_from_1_and_of_csv_as_in_a_spreadsheet():
+    rows = '{"label": "yes", "verdict": "maybe"}\n{"label": "no", "verdict": "no"}\n'
+    named = Columns(labels=("label",), verdicts=("verdict",))
+    assert "verdict: row 1 has 'maybe'" in problem(read_one, table(rows), named)
+    # The header is row 1, and a blank line counts.
+    assert "verdict: row 3 has 'maybe'" in problem(read_one, table("label,verdict\n\nyes,maybe\n"), named)
 
 
 def test_columns_that_could_be_meant_are_named():
@@ -110,7 +118,7 @@ def test_columns_that_could_be_meant_are_named():
     ("content", "message"),
     [
         (b"", "is empty"),
-        (b"a,b\n1\n", "these rows do not have the 2 cells of the header: 1"),
+        (b"a,b\n1\n", "these rows do not have the 2 cells of the header: 2"),
         (b"a,a\n1,0\n", "several columns called a"),
         (b"{\n", "line 1 is not JSON"),
         (b"[" * 100_000, "is not a JSON array"),
@@ -190,7 +198,7 @@ def problem(read, *arguments):
 def test_a_column_with_a_usual_name_and_other_words_is_reported_instead_of_another_column():
     found = table("run;label;verdict;score\na;ja;yes;0.1\nb;nein;no;0.9\n")
     said = problem(read_one, found, Columns())
-    assert said.startswith("t.csv, column label: row 1 has 'ja'; row 2 has 'nein'. Write yes or no")
+    assert said.startswith("t.csv, column label: row 2 has 'ja'; row 3 has 'nein'. Write yes or no")
 
 
 def test_repeated_ids_are_named_with_their_file_although_the_judge_has_another_name():
@@ -217,8 +225,8 @@ def test_a_column_cannot_be_label_and_verdict_and_a_verdict_named_twice_counts_o
 def test_cells_may_be_long_but_rows_have_to_fit_the_header_and_quotes_have_to_close():
     long = table(f"id,label,verdict,why\na,1,0,{'x' * 300_000}\n")
     assert read_one(long, Columns()).truth.tolist() == [1]
-    assert problem(table, "a,b\n1\n2,3\n4,5,6\n") == (
-        "these rows do not have the 2 cells of the header: 1, 3; correct them"
+    assert problem(table, "a,b\n1\n2,3\n\n4,5,6\n") == (
+        "these rows do not have the 2 cells of the header: 2, 5; correct them"
     )
     assert problem(table, 'a,b\n1,2\n"3,4\n').startswith("line 3 cannot be read as CSV (")
 

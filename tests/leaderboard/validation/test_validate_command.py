@@ -125,7 +125,7 @@ def test_runs_without_a_label_make_recall_and_kappa_doubtful_unless_weights_say_
             ("runs.csv", "--label", "humans"),
             "has no column humans; correct --label (its columns: id, human",
         ),
-        (("runs.csv", "--verdict", "site", "--label", "human"), "runs.csv, column site: row 1 has 'shop'"),
+        (("runs.csv", "--verdict", "site", "--label", "human"), "runs.csv, column site: row 2 has 'shop'"),
         (("runs.csv", *COLUMNS, "--group", "task"), "has no column task; correct --group (its columns"),
     ],
 )

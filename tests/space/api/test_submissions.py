@@ -164,7 +164,8 @@ def test_a_template_filled_in_is_acceptable(client, service, file_format):
     assert report["rows"] == len(service.suite.split("test"))
     if file_format == "jsonl":
         first = json.loads(answer.content.splitlines()[0])
-        assert first == {"trajectory_id": service.suite.split("test")[0].trajectory_id, "success": None}
+        targets = dict.fromkeys(("success", "side_effect", "repetition"))
+        assert first == {"trajectory_id": service.suite.split("test")[0].trajectory_id, **targets}
 
 
 def runs_file(n: int = 40, agent: str = "a", **wrong: bool) -> bytes:

@@ -16,6 +16,7 @@ from arb.core.settings import Settings
 from arb.core.suite import load_suite
 from submissions.__main__ import app, print_report
 from submissions.intake.upload import read_upload, safe_file_name
+from tests.support.step_suite import write_step_suite
 
 REPOSITORY = Path(__file__).parents[3]
 SAMPLE = load_suite("localshop")
@@ -94,6 +95,16 @@ def test_check_prints_one_json_object_when_asked(good):
     assert (body["acceptable"], body["rows"], body["coverage"]) == (True, 4, 0.75)
     assert body["success_share"] == pytest.approx(2 / 3)
     assert body["by_benchmark"]["localshop"]["expected"] == 4
+
+
+def test_check_counts_rows_next_to_the_rows_that_are_expected_and_names_the_others(tmp_path):
+    suite, file = write_step_suite(tmp_path / "steps"), tmp_path / "mine.jsonl"
+    arguments = ("--split", "test", "--suite", str(suite))
+    assert run("template", *arguments, "--out", str(file)).exit_code == 0
+    shown = run("check", str(file), *arguments).stdout
+    lines = [line.replace("│", " ").split() for line in shown.splitlines()]
+    assert ["all", "2", "2", "0.0%"] in [line[:4] for line in lines]  # two runs of test
+    assert ["other", "rows", "5"] in lines  # their 3 and 2 steps
 
 
 def test_check_prints_findings_and_figures(good):

@@ -183,6 +183,11 @@ def test_a_template_is_refused_until_it_is_filled_in(shop, file_format):
     assert result.coverage == 0.0
 
 
+def test_a_template_has_a_column_for_each_target_that_judges_are_scored_on():
+    header = template(load_suite("sample"), "dev", "csv").decode().partition("\n")[0]
+    assert header == "trajectory_id,success,side_effect,repetition"  # not optimality, which is only asked
+
+
 def test_a_template_filled_in_is_acceptable(shop):
     filled = template(shop, "test").replace(b"null", b"true", 2).replace(b"null", b"false")
     assert checked(shop, filled).acceptable

@@ -79,6 +79,17 @@ def test_a_threshold_is_chosen_on_the_main_target_of_the_suite(tmp_path, suite):
     assert f"--suite {suite} --split test" in done.output
 
 
+def test_a_certificate_names_targets_by_their_titles(tmp_path, suite):
+    options = ("--split", "dev", "--suite", suite, "--source", SOURCE, "--out", tmp_path / "out")
+    done = invoke("certify", "always-successful", *options)
+    assert done.exit_code == 0, done.output
+    lines = done.output.splitlines()
+    assert "## Task solved by benchmark and agent, %" in lines
+    # All 20 runs of dev are called solved, and 12 are.
+    assert any(line.startswith("| Task solved | 60.0 ") for line in lines)
+    assert any(line.startswith("| Polite | – |") for line in lines)
+
+
 @pytest.mark.parametrize("command", ["combine", "threshold"])
 def test_the_folder_of_the_suite_has_to_be_named(tmp_path, command):
     for name, models in (("a", MODELS), ("b", OTHER)):

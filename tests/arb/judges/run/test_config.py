@@ -4,11 +4,14 @@ import re
 
 import pytest
 
+from arb.judges.catalog.official import with_official_prompts
 from arb.judges.cli.options import RunOptions
 from arb.judges.endpoints.providers import address_of
+from arb.judges.ensembles.cascade import Cascade
+from arb.judges.registry import find_judge
 from arb.judges.run import run_facts
 from arb.judges.run.config import build_config
-from arb.judges.run.judge_options import build_judge, build_models
+from arb.judges.run.judge_options import build_judge, build_models, refuse_unused
 from arb.judges.run.run_facts import judge_facts
 from arb.judges.types import ModelSettings, OptionsError
 
@@ -145,6 +148,35 @@ def test_pictures_are_sent_as_recorded_and_webjudges_as_its_authors_send_them():
     assert told == {"max_side": 99, "format": "webp", "detail": "low", "quality": None}
 
 
-def test_a_checkout_is_named_for_the_official_wording_alone(tmp_path):
-    with pytest.raises(OptionsError, match="--prompts-from needs --prompts official"):
-        build_judge(RunOptions(judge="webjudge", split="dev", prompts_from=tmp_path))
+def test_a_checkout_that_no_judge_reads_its_prompts_from_is_refused(tmp_path):
+    refusal = pytest.raises(OptionsError, match="--prompts-from needs --prompts official and WebJudge")
+    with refusal:
+        configuration(judge="webjudge", prompts_from=tmp_path)
+    aer = with_official_prompts(find_judge("aer-v"), {}, "a package")  # AER's prompts come from the package
+    with refusal:
+        refuse_unused(RunOptions(prompts="official", prompts_from=tmp_path), aer, {})
+
+
+def test_a_checkout_is_used_if_one_judge_of_a_cascade_reads_its_prompts_from_it(tmp_path):
+    cheap, strong = find_judge("aer-v"), with_official_prompts(find_judge("webjudge"), {}, "a checkout")
+    options = RunOptions(prompts="official", prompts_from=tmp_path)
+    refuse_unused(options, Cascade(cheap, strong), {})
+
+
+def test_a_price_of_a_model_that_the_run_does_not_use_is_refused_with_the_models_that_it_uses():
+    asked = {"judge": "aer-c", "model": "GPT-x"}
+    with pytest.raises(
+        OptionsError, match=r"^--price gtp-x=1,2: .* uses only GPT-x; correct the name or leave it out$"
+    ):
+        configuration(**asked, price=["gpt-x=1,2", "gtp-x=1,2"])
+    configuration(**asked, price=["gpt-X=1,2"])  # upper and lower case do not matter
+    with pytest.raises(OptionsError, match=r"--price m=1,2: Rule-based calls no model; correct the name or"):
+        configuration(judge="rule-based", price=["m=1,2"])
+
+
+@pytest.mark.parametrize("vote", ["any", "majority"])
+def test_a_vote_without_samples_is_refused(vote):
+    with pytest.raises(OptionsError, match=f"--vote {vote} needs --samples; add --samples N, or leave out"):
+        configuration(judge="aer-v", vote=vote)
+    assert configuration(judge="aer-v", vote=vote, samples=2)["vote"] == vote
+    assert configuration(judge="aer-v", samples=2)["vote"] == "majority"

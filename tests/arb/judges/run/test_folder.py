@@ -164,6 +164,18 @@ def test_a_run_of_a_newer_format_is_refused(tmp_path):
         RunFolder(tmp_path, CONFIGURATION)
 
 
+@pytest.mark.parametrize("content", [b'{"format": "1", "conf', b"", b"\xff"])
+def test_a_damaged_run_json_is_called_damaged_with_the_way_to_go_on(tmp_path, content):
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(RunFolderError, match=r"run\.json: is damaged .* run the judge again in a new folder"):
+        read_run(tmp_path)
+
+
+def test_a_folder_without_run_json_is_not_that_of_a_run(tmp_path):
+    with pytest.raises(RunFolderError, match=r"no readable run\.json; name the folder of a run"):
+        read_run(tmp_path)
+
+
 def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "out.jsonl").write_text("")
     with pytest.raises(RunFolderError, match=r"out\.jsonl: cannot be written"):

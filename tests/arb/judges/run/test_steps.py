@@ -109,7 +109,7 @@ def test_a_certificate_scores_the_steps(server, folder):
     # The labels of the runs are 1 and -1, and the judge says success and failure.
     assert (labels["final"]["overall"]["tp"], labels["final"]["overall"]["tn"]) == (1, 1)
     text = (folder / "out" / "certificate.md").read_text()
-    assert "move: accuracy 0.667, first error accuracy 0.500, 6 labelled, 1 without an answer." in text
+    assert "Move: accuracy 0.667, first error accuracy 0.500, 6 labelled, 1 without an answer." in text
 
 
 def test_reparsing_an_own_judge_keeps_its_steps(server, folder):

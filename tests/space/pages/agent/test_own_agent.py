@@ -119,6 +119,7 @@ def test_unsure_is_no_label_and_too_few_labels_are_said(service):
     answer = client.post("/my-agent", files=verdicts_of(), data=form)
     assert estimates_in(answer.text)["my-agent"][0] == "9 of 40"
     assert "9 of 40 runs have a label; label 10 or more" in shown_text(answer.text)
+    assert "1 of 10 drawn runs are not labelled or answered Unsure" in shown_text(answer.text)
     outcome = default_targets()[0]
     assert labels_of({"a": "yes", "b": "no", "c": "unsure", "d": ""}, outcome) == {"a": True, "b": False}
 
