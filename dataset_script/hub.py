@@ -195,7 +195,7 @@ def _trajectory(
 
 @contextmanager
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that shows (bytes done, bytes in total): as a bar, or in a log as a line per 10 %."""
+    """Yield a function that shows (bytes done, bytes in total), as a bar or, in a log, a line per 10 %."""
     if not sys.stderr.isatty():
         last = -1
 

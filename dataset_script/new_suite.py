@@ -200,7 +200,7 @@ class SourceFacts(msgspec.Struct, frozen=True):
 
     ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
     each file without a usable run. ``crashed`` has the ids of runs that ended before they could be judged,
-    and ``warnings`` a line for each agent's name that runs with different settings have.
+    and ``warnings`` has a line for each agent's name that runs with different settings share.
     """
 
     name: str
@@ -257,7 +257,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """Return what `build_source` stored about a dataset's source, or None for a dataset of other origin."""
+    """Return what `build_source` stored about a dataset's source, or None if it did not build it."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
@@ -265,7 +265,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""Worker processes are used from this number of runs on. Reading fewer runs is faster than starting them."""
+"""With fewer runs, no workers are started, because that takes longer than reading the runs."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
@@ -285,7 +285,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, options: BuildOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Build the dataset and write its suite. Return the facts on the source that are known after that."""
+    """Build the dataset, write its suite, and return the facts about the source that are then known."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

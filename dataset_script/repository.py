@@ -179,7 +179,7 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
 
 
 def _check_labels(path: Path) -> None:
-    """Raise PublishError if a file is no CSV of labels. No label is read, so no message has one."""
+    """Raise PublishError if a file is not a CSV of labels. No label is read, so no message reveals one."""
     with path.open("rb") as file:
         header = file.readline(10_000).decode("utf-8-sig", errors="replace")
         has_rows = bool(file.readline(10).strip())

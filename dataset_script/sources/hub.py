@@ -1,6 +1,6 @@
 """Download the released layout, or some of its parts, benchmarks and agents, at one commit from the Hub.
 
-The folder is then a source for `build`. Files that are already there are not fetched again, so the same
+`build` can then use the folder as a source. Files that are already there are not fetched again, so the same
 command resumes a stopped download. The list of files is stored with them, so a second run does not request
 it. `huggingface_hub` fetches each file. Unlike its `snapshot_download`, `fetch` reports each file that
 failed, ends if many fail in a row, and stops immediately when it is interrupted.

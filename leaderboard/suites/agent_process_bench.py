@@ -1,7 +1,8 @@
 """AgentProcessBench (RUCBM/AgentProcessBench, arXiv 2603.14465): labels of runs and of their steps.
 
 A checkout has labels in ``data/AnswerOnly/*_final.jsonl`` and the answers of judges in
-``eval/results/<judge>/*.jsonl``. The repository states no licence, so nothing of it is part of this project.
+``eval/results/<judge>/*.jsonl``. The repository states no licence, so none of its content is part of this
+project.
 """
 
 from collections.abc import Mapping
@@ -89,7 +90,7 @@ def _judged(
 ) -> list[Mapping[str, object]]:
     """Return the rows of a judge's prediction file: those of runs, then those of steps.
 
-    If a record is there twice, the later line counts.
+    If a record occurs twice, the later line counts.
     """
     latest: dict[str, tuple[str, Mapping[str, Any]]] = {}
     unknown = 0

@@ -27,7 +27,7 @@ class ImportedSuite:
         items: The labelled runs, steps and parts, all of the test split.
         labels: An annotation for each item.
         verdicts: The rows of each judge's prediction file, by the judge's name.
-        notes: What was left out or read in a way that users should know, one sentence each.
+        notes: What users should know about how the checkout was read, one sentence each.
     """
 
     toml: str
@@ -40,7 +40,7 @@ class ImportedSuite:
 def write_suite(found: ImportedSuite, out: Path) -> None:
     """Write the folder of a suite, completely or not at all. It must not exist yet.
 
-    Raises FileExistsError, and SuiteError if what was imported is not a valid suite.
+    Raises FileExistsError, and SuiteError if the imported suite is not valid.
     """
     with new_folder(out) as folder:
         (folder / "suite.toml").write_text(found.toml, encoding="utf-8")

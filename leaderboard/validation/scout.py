@@ -137,14 +137,14 @@ def write_scout(table: ValidationTable, folder: Path) -> list[Path]:
 
 
 def _scanner_names(judges: Sequence[str]) -> list[str]:
-    """Return names that a file may have, one per judge."""
+    """Return one name per judge that is valid as a file name."""
     names = [_UNSAFE.sub("_", judge).strip("._") or "judge" for judge in judges]
     uses = Counter(names)
     return [f"{name}_{place}" if uses[name] > 1 else name for place, name in enumerate(names, start=1)]
 
 
 def _results(table: ValidationTable, judge: JudgeAnswers, name: str, scan_id: str) -> pa.Table:
-    """Return a judge's verdicts, or scores, with the columns of Scout's results, whose values are texts."""
+    """Return a judge's verdicts, or scores, with the columns of Scout's results, whose values are strings."""
     rows = []
     for place, run in enumerate(table.ids):
         verdict, label = int(judge.verdicts[place]), bool(table.truth[place])

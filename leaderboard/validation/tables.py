@@ -37,7 +37,7 @@ class TableError(ValueError):
 
 
 class ColumnUnclear(TableError):
-    """Raised if no column, or more than one, could be meant; ``option`` names the column."""
+    """Raised if no column or several are possible; ``option`` is the option that names the column."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(message)
@@ -46,7 +46,7 @@ class ColumnUnclear(TableError):
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table, with the name that messages call it, and its judge's name in reports if that is another."""
+    """A table, with its name in messages and, if it differs, its judge's name in reports."""
 
     name: str
     frame: pd.DataFrame
@@ -55,7 +55,7 @@ class NamedTable:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that options name. Empty ones are found by their names and values."""
+    """The columns named by options. For a field left empty, the column is detected from names and values."""
 
     ids: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -147,7 +147,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
 
 
 def _has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
-    """Return whether a column holds only answers, and at least one. Those of a label are yes or no."""
+    """Return whether a column holds only answers, and at least one. A label's answers must be yes or no."""
     values = [as_answer(value) for value in table.frame[column]]
     known = {value for value in values if value is not None and not isnan(value)}
     return None not in values and bool(known) and (not is_label or known <= {0.0, 1.0})
@@ -266,7 +266,7 @@ def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> N
 
 
 def _key(row: str) -> str:
-    """Return what is equal for all spellings of an id, if it is of the form benchmark/agent/task."""
+    """Return a key that is equal for all spellings of an id of the form benchmark/agent/task."""
     return reading_key(row) if row.count("/") == 2 else row
 
 
