@@ -131,7 +131,8 @@ def suite_texts(
     splits = {task: SPLITS[0] if task in dev else SPLITS[1] for task in goals}
     ids = [(run.trajectory_id, splits[run.task]) for run in runs]
     test_runs = sum(split == SPLITS[1] for _, split in ids)
-    made = f"Made by `arb data new-suite` from {len(runs)} runs: dev {dev_share} of the tasks, seed {seed}."
+    share = f"with {dev_share} of the tasks in dev (seed {seed})"
+    made = f"Created by `arb data new-suite` from {len(runs)} runs, {share}."
     texts = {
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
         "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
@@ -278,7 +279,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
             digest.update(f"{file.name}\n{file.trajectory_id}\n{runs.identity(file)}\n".encode())
         digest.update("\n".join(listing.others).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise SourceError(f"{runs.folder}: cannot be read ({error})") from error
+        raise SourceError(f"{runs.folder} cannot be read ({error})") from error
     return digest.hexdigest()
 
 

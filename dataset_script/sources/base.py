@@ -164,7 +164,7 @@ class TrajectorySource:
     agent_from: tuple[str, ...] = field(default=(), kw_only=True)
     kind: ClassVar[str]
     expected: ClassVar[str] = "contains no runs of this kind"
-    """The error if there is no run."""
+    """The error if there is no run, as it follows the folder's name."""
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:

@@ -240,7 +240,7 @@ def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
 def _check_folder(out: Path, repo: str, commit: str) -> None:
     """Raise HubError if the folder has files of another commit, since a build must not mix commits."""
     if out.exists() and not out.is_dir():
-        raise HubError(f"{out}: is a file; name a folder")
+        raise HubError(f"{out} is a file; name a folder")
     noted = out / _FETCHED
     if not noted.is_file():
         return
@@ -250,7 +250,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
     except (ValueError, KeyError, TypeError):
         other = "an unknown repository"
     if other != f"{repo} at {commit}":
-        raise HubError(f"{out}: contains files of {other}; name another folder")
+        raise HubError(f"{out} contains files of {other}; name another folder")
 
 
 def _is_there(place: Path, size: int) -> bool:

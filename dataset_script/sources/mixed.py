@@ -54,7 +54,7 @@ class MixedSource(TrajectorySource):
                     runs.append(replace(file, trajectory_id=own_id, details=(part.kind, file)))
             paths |= new
         if not runs:
-            raise SourceError(f"{self.folder}: contains no run that can be listed")
+            raise SourceError(f"{self.folder} contains no run that can be listed")
         others = {name for _, listing in listings for name in listing.others}
         owned = {*owners, *self.own_files()}
         others -= {self.name_of(path) for path in owned if path.is_relative_to(self.root)}

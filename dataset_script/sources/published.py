@@ -79,7 +79,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(
-            f"{folder}: has no readable {MANIFEST} ({why}); make the folder with `build`"
+            f"{folder} has no readable {MANIFEST} ({why}); make the folder with `build`"
         ) from error
     raise SourceError(f"{folder / MANIFEST}: {problem}")
 
@@ -121,7 +121,7 @@ class PublishedDataset:
         files = self.files(configuration, split)
         if not files:
             raise SourceError(
-                f"{self.folder}: has no configuration {configuration} for {split or 'any split'}"
+                f"{self.folder} has no configuration {configuration} for {split or 'any split'}"
             )
         return pa.concat_tables(pq.read_table(file, columns=list(columns) or None) for file in files)
 
@@ -205,7 +205,7 @@ class PublishedSource(TrajectorySource):
             )
         files = self._list("trajectories", "trajectory_id")
         if not files:
-            raise SourceError(f"{self.folder}: has no trajectories")
+            raise SourceError(f"{self.folder} has no trajectories")
         has_steps = "steps" in PublishedDataset(self.folder).configurations
         notes = () if has_steps else (Note("no_screenshots", "the source has no configuration steps"),)
         return SourceListing(files, (), notes)

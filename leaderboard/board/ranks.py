@@ -184,8 +184,8 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
 
     Shares have Wilson's interval. F1 is 2 J / (1 + J), so its interval follows from that of the share
     J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in quadrature (Zou
-    and Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the number
-    of rows is divided by the metric's design effect.
+    and Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the
+    number of rows is divided by the metric's design effect.
     """
     effect = DESIGN_EFFECTS[metric]
     if metric == "kappa":

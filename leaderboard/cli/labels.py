@@ -186,7 +186,7 @@ def _template_for_estimate(
     """Draw runs to label; ``kind`` is the seed, and whether the draw is stratified."""
     seed, stratified = kind
     if not space.startswith(("http://", "https://")):
-        stop(f"--space {space}: is not an address of a Space; write https://…")
+        stop(f"--space {space} is not the address of a Space; write https://…")
     if not verdicts:
         stop("--for-estimate needs judges' verdicts on all runs; give them with --verdicts")
     record = out.with_suffix(".draw.json")

@@ -76,20 +76,22 @@ def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> lis
     for name in ("annotator", "experiment"):
         text = getattr(annotation, name)
         if text is not None and not text.isprintable():
-            problems.append(f"{name}: contains line breaks or invisible characters; remove them")
+            problems.append(f"{name}: remove the line breaks or invisible characters")
     if annotation.annotator is not None and not annotation.annotator.strip():
-        problems.append("annotator: is blank; leave it out if it is unknown")
+        problems.append("annotator: the name is blank; leave it out if it is unknown")
     known = _known(questions)
     problems += [
         f"{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
         for question in known.values()
         if not question.accepts(annotation.answers.get(question.name))
     ]
-    problems += [f"{name[:40]}: is not a question" for name in annotation.answers if name not in known]
+    problems += [
+        f"{name[:40]}: there is no such question" for name in annotation.answers if name not in known
+    ]
     if len(annotation.comment) > COMMENT_LENGTH:
-        problems.append(f"comment: is longer than {COMMENT_LENGTH:,} characters; shorten it")
+        problems.append(f"comment: shorten it to {COMMENT_LENGTH:,} characters")
     if annotation.at is not None and annotation.at.utcoffset() is None:
-        problems.append("at: has no time zone; add one, such as +00:00")
+        problems.append("at: add a time zone, such as +00:00")
     if annotation.seconds is not None and not (math.isfinite(annotation.seconds) and annotation.seconds >= 0):
         problems.append("seconds: use 0 or a positive number")
     if annotation.step is not None and annotation.step < 0:
@@ -255,7 +257,7 @@ def write_released(
         answers = annotation.answers
         words = [RELEASED_WORDS[name].get(answers.get(name, "")) for name in released]
         problems += [
-            f"annotation {number}, {name}: has no answer; add one, or write Parquet, where it may be missing"
+            f"annotation {number}, {name}: add an answer, or write Parquet, where it may be missing"
             for name, word in zip(released, words, strict=True)
             if word is None and not may_be_open
         ]
@@ -419,7 +421,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
             numbers[item] += 1
             found.append(replace(annotation, annotation=numbers[item]))
     if problems := [
-        f"{trajectory_id}: has {number} annotations; remove all but {MOST_ANNOTATIONS}"
+        f"{trajectory_id} has {number} annotations; remove all but {MOST_ANNOTATIONS}"
         for (trajectory_id, _, _), number in numbers.items()
         if number > MOST_ANNOTATIONS
     ]:

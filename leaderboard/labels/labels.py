@@ -178,13 +178,13 @@ def read_annotation_file(
         else:
             rows = parse_released(_text_of(path), suite.targets, is_strict)
     except UnicodeDecodeError:
-        raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
+        raise LabelsInvalid(f"{path.name} is not UTF-8 text; save it as UTF-8 CSV") from None
     except OSError as error:
         raise LabelsUnavailable(
-            f"{path.name}: cannot be read ({error.strerror}); check that this user may read it"
+            f"{path.name} cannot be read ({error.strerror}); check that this user may read it"
         ) from None
     except (KeyError, zipfile.BadZipFile):
-        raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
+        raise LabelsUnavailable(f"{path.name} cannot be read; fetch it again") from None
     except AnnotationsInvalid as invalid:
         rows, problems = invalid.rows, invalid.problems
     found, unknown = _in_suite(suite, rows, first_row, is_strict)
@@ -202,7 +202,7 @@ def _text_of(path: Path) -> str:
     content = path.read_bytes()
     if content.startswith(WORKBOOK):
         raise LabelsInvalid(
-            f'{path.name}: is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
+            f'{path.name} is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
         )
     return content.decode("utf-8-sig")
 

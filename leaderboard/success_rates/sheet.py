@@ -84,5 +84,5 @@ def texts_of(source: Path, drawn: Sequence[str]) -> dict[str, RunTexts]:
                 continue
             found[key] = RunTexts(run.goal, run.answer or "")
     if drawn and not found:
-        raise problems.SourceError(f"{source}: contains none of the drawn runs, such as {drawn[0]}")
+        raise problems.SourceError(f"{source} contains none of the drawn runs, such as {drawn[0]}")
     return found

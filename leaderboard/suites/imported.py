@@ -69,7 +69,7 @@ def json_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ImportProblem(
-            f"{path.name}: cannot be read ({type(error).__name__}); check out the repository again"
+            f"{path.name} cannot be read ({type(error).__name__}); check out the repository again"
         ) from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -80,7 +80,7 @@ def json_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
             content = None
         if not isinstance(content, dict):
             raise ImportProblem(
-                f"{path.name}, line {number}: is not a JSON object; check out the repository again"
+                f"{path.name}: line {number} is not a JSON object; check out the repository again"
             )
         yield number, content
 

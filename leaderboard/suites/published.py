@@ -88,7 +88,7 @@ def read_published_metrics(path: Path) -> Mapping[str, tuple[PrintedMetrics, ...
     for where, line in read_lines(path, PrintedMetrics, problems):
         lines = found.setdefault(line.judge, [])
         if line.positives > line.n:
-            problems.append(f"{where}, positives: are more than n")
+            problems.append(f"{where}, positives: use at most n")
         if bool(lines) != bool(line.subset) or line.subset in [each.subset for each in lines]:
             problems.append(f"{where}, subset: a judge needs one line without subset, then one per subset")
         lines.append(line)

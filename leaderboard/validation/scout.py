@@ -109,7 +109,7 @@ def write_scout(table: ValidationTable, folder: Path) -> list[Path]:
         OSError: A file cannot be written.
     """
     if folder.is_dir() and any(folder.iterdir()):
-        raise TableError(f"{folder}: is not empty; name a new folder with --out")
+        raise TableError(f"{folder} is not empty; name a new folder with --out")
     # Scout reads an id with a comma as several ids, unless it is in a list.
     ids = [[each] if "," in each else each for each in table.ids]
     cases = [{"id": each, "target": bool(label)} for each, label in zip(ids, table.truth, strict=True)]

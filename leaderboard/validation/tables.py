@@ -172,10 +172,9 @@ def _find(
     left = [name for name in names if name not in taken and _has_answers(table, name, is_label)]
     if len(left) == 1:
         return left
-    which = (
-        f"any of {_listed(left[:10])} could be meant" if left else "no column has answers such as yes and no"
-    )
-    raise ColumnUnclear(f"{table.name}: {which}; add {option} COLUMN (columns: {_listed(names)})", option)
+    why = f"several columns are possible ({_listed(left[:10])})" if left else "no column has yes/no answers"
+    others = "" if left else f" (columns: {_listed(names)})"
+    raise ColumnUnclear(f"{table.name}: {why}; name one with {option} COLUMN{others}", option)
 
 
 def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
@@ -257,7 +256,7 @@ def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> N
     }
     known = _listed(map(str, table.frame.columns))
     problems = [
-        f"{table.name}: has no column {_listed(names)}; correct {option} (its columns: {known})"
+        f"{table.name} has no column {_listed(names)}; correct {option} (its columns: {known})"
         for option, names in absent.items()
         if names
     ]
@@ -291,8 +290,8 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
         return [usual[:1]] * len(tables)
     names = ", ".join(table.name for table in tables)
     raise ColumnUnclear(
-        f"{names}: share no column with one value per row (in common: {_listed(common) or 'none'}); "
-        "add --id COLUMN, and repeat it if several columns together identify a row",
+        f"{names} share no column with one value per row (in common: {_listed(common) or 'none'}); "
+        "name one with --id COLUMN, and repeat it if several columns together identify a row",
         "--id",
     )
 

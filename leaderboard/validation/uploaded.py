@@ -120,4 +120,4 @@ def _check(table: ValidationTable) -> None:
         raise TableError(f"there are {len(table.judges)} judges; send at most {MOST_JUDGES} at a time")
     for column, values in table.slices.items():
         if (n := len(set(values.tolist()))) > MOST_VALUES:
-            raise TableError(f"column {column}: has {n} values; choose one with at most {MOST_VALUES}")
+            raise TableError(f"column {column} has {n} values; choose one with at most {MOST_VALUES}")
