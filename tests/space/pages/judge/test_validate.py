@@ -89,7 +89,7 @@ REFUSED = [
     (TABLE, [file("labels", "l.csv", TABLE)], "Send only one of them"),
     ("", [file("verdicts", "v.csv", TABLE)], "Choose a file of labels too"),
     ("label,verdict\nyes,perhaps\n", [], "the pasted table, column verdict: row 1 has 'perhaps'"),
-    ("label,verdict\nyes\n", [], "the pasted table: rows 2 do not have the 2 cells"),
+    ("label,verdict\nyes\n", [], "the pasted table: these rows do not have the 2 cells"),
     ("", [file("labels", "l.csv", "x\xe4".encode("latin-1"))], "l.csv: not UTF-8 text"),
     ("", [file("labels", "l.csv", TABLE.encode("utf-16"))], "l.csv: not UTF-8 text"),
     ("", [file("labels", "l.json", b"[" * 1_000_000)], "l.json: not a JSON array"),
@@ -97,7 +97,7 @@ REFUSED = [
     ("", [file("labels", "l.csv", "a\n" * 10_002)], "l.csv: 10,001 rows; at most 10,000 are accepted"),
     ("", [file("labels", "l.csv", b"," * 200)], "l.csv: 201 columns; at most 100 are accepted"),
     ("", [file("labels", "l.jsonl", b"".join(b'{"k%d":1}\n' % n for n in range(200)))], "200 columns"),
-    ("", [file("labels", "l.csv", b'a,b\n"' + b"x" * 1_000_000)], "l.csv: cannot be read as CSV"),
+    ("", [file("labels", "l.csv", b'a,b\n"' + b"x" * 1_000_000)], "l.csv: line 2 cannot be read as CSV"),
 ]  # fmt: skip
 
 
