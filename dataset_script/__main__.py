@@ -282,7 +282,7 @@ def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str,
 
 
 def _run_cells(run: dict[str, Any]) -> list[str]:
-    """Return the cells of a run's row in the table, with texts cut to 30 characters."""
+    """Return the cells of a run's row in the table, with strings cut to 30 characters."""
     texts = (" ".join((run[name] or "").split()) for name in ("answer", "state", "goal"))
     cut = [text if len(text) <= 30 else f"{text[:29]}…" for text in texts]
     counts = [sum(step[name] for step in run["steps"]) for name in ("has_screenshot", "has_axtree")]

@@ -192,7 +192,7 @@ def unblind(
         try:
             text = predictions.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
-            stop(f"{predictions}: is not UTF-8 text; save it as JSON Lines or CSV in UTF-8")
+            stop(f"{predictions} is not UTF-8 text; save it as JSON Lines or CSV in UTF-8")
         hiding = blinding.Blinding(blinding.read_key(key))
         try:
             restored = blinding.restore_ids(text, load_suite(suite or OFFICIAL), hiding)
@@ -360,11 +360,11 @@ def _folder_of(what: str, revision: str | None, keep: Path | None) -> Iterator[P
     """Yield the folder ``what``, or a folder with the downloaded files of the Hub repository ``what``."""
     if Path(what).is_dir():
         if revision is not None or keep is not None:
-            raise ValueError(f"{what}: is a folder; leave out --revision and --keep, which need a repository")
+            raise ValueError(f"{what} is a folder; leave out --revision and --keep, which need a repository")
         yield Path(what)
         return
     if not re.fullmatch(r"[\w.-]+/[\w.-]+", what):
-        raise ValueError(f"{what}: is neither a folder nor a repository's name (OWNER/NAME)")
+        raise ValueError(f"{what} is neither a folder nor a repository's name (OWNER/NAME)")
     with repository.fetched(hub_of(read_settings()), what, revision, keep) as folder:
         yield folder
 

@@ -149,13 +149,13 @@ def show(
             elif is_repo_name(what):
                 reader = repository.reader_of_repository(hub_of(read_settings()), what, revision)
             else:
-                stop(f"{what}: is neither a folder nor a repository's name (OWNER/NAME)", 2)
+                stop(f"{what} is neither a folder nor a repository's name (OWNER/NAME)", 2)
             found = _trajectory(reader, trajectory_id, with_pictures=pictures is not None)
     except HubError as error:
         stop(str(error), 2)
     except (OSError, ValueError, KeyError) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        stop(f"{what}: cannot be read as a dataset ({reason}); name a folder with a manifest.json", 2)
+        stop(f"{what} cannot be read as a dataset ({reason}); name a folder with a manifest.json", 2)
     if found is None:
         stop(f"{trajectory_id}: there is no such trajectory in {what}", 2)
     for step in found["steps"]:
@@ -195,7 +195,7 @@ def _trajectory(
 
 @contextmanager
 def _byte_progress() -> Iterator[Callable[[int, int], None]]:
-    """Yield a function that shows (bytes done, bytes in total): as a bar, or in a log as a line per 10 %."""
+    """Yield a function that shows (bytes done, bytes in total), as a bar or, in a log, a line per 10 %."""
     if not sys.stderr.isatty():
         last = -1
 

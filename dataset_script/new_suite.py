@@ -131,7 +131,8 @@ def suite_texts(
     splits = {task: SPLITS[0] if task in dev else SPLITS[1] for task in goals}
     ids = [(run.trajectory_id, splits[run.task]) for run in runs]
     test_runs = sum(split == SPLITS[1] for _, split in ids)
-    made = f"Made by `arb data new-suite` from {len(runs)} runs: dev {dev_share} of the tasks, seed {seed}."
+    share = f"with {dev_share} of the tasks in dev (seed {seed})"
+    made = f"Created by `arb data new-suite` from {len(runs)} runs, {share}."
     texts = {
         "trajectories.csv": csv_text(("trajectory_id", "split"), ids),
         "suite.toml": render_suite_toml(made, title, suggested_rules(test_runs)),
@@ -200,7 +201,7 @@ class SourceFacts(msgspec.Struct, frozen=True):
 
     ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
     each file without a usable run. ``crashed`` has the ids of runs that ended before they could be judged,
-    and ``warnings`` a line for each agent's name that runs with different settings have.
+    and ``warnings`` has a line for each agent's name that runs with different settings share.
     """
 
     name: str
@@ -257,7 +258,7 @@ def build_source(
 
 
 def source_facts(dataset: Path) -> SourceFacts | None:
-    """Return what `build_source` stored about a dataset's source, or None for a dataset of other origin."""
+    """Return what `build_source` stored about a dataset's source, or None if it did not build it."""
     path = dataset.parent / _FACTS
     if dataset.name != _DATASET or not path.is_file():
         return None
@@ -265,7 +266,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""Worker processes are used from this number of runs on. Reading fewer runs is faster than starting them."""
+"""With fewer runs, no workers are started, because that takes longer than reading the runs."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
@@ -278,14 +279,14 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
             digest.update(f"{file.name}\n{file.trajectory_id}\n{runs.identity(file)}\n".encode())
         digest.update("\n".join(listing.others).encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise SourceError(f"{runs.folder}: cannot be read ({error})") from error
+        raise SourceError(f"{runs.folder} cannot be read ({error})") from error
     return digest.hexdigest()
 
 
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, options: BuildOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Build the dataset and write its suite. Return the facts on the source that are known after that."""
+    """Build the dataset, write its suite, and return the facts about the source that are then known."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

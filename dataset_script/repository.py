@@ -78,7 +78,7 @@ def fetched(
         except HTTPError as error:
             raise HubError(f"{repo}: {describe_failure(error)}") from error
         except HFValidationError as error:
-            raise HubError(f"{repo}: is not a repository's name; write OWNER/NAME") from error
+            raise HubError(f"{repo} is not a repository's name; write OWNER/NAME") from error
         yield folder
 
 
@@ -115,9 +115,9 @@ class Publisher:
         _check_content(folder, verify)
         files = published_files(folder)
         if len(files) > MOST_FILES:
-            raise PublishError(f"{folder}: has {len(files):,} files; the Hub takes {MOST_FILES:,} per commit")
+            raise PublishError(f"{folder} has {len(files):,} files; the Hub takes {MOST_FILES:,} per commit")
         if labels_file is not None and labels_file.resolve() in {path.resolve() for path in files.values()}:
-            raise PublishError(f"{labels_file.name}: is in the folder to publish; move the labels out of it")
+            raise PublishError(f"{labels_file.name} is in the folder to publish; move the labels out of it")
         if private_labels is not None and labels_file is not None:
             _check_labels(labels_file)
         if not self.hub.token:
@@ -151,12 +151,12 @@ class Publisher:
         found = self._repository(repo).patiently(info)
         if private and not found.private:
             raise PublishError(
-                f"{repo}: is public; name a private repository for the test labels with --private-labels"
+                f"{repo} is public; name a private repository for the test labels with --private-labels"
             )
         names = {sibling.rfilename for sibling in found.siblings or ()}
         if not private and "manifest.json" not in names and any(name.startswith("data/") for name in names):
             raise PublishError(
-                f"{repo}: contains data that this command did not publish (there is no manifest.json); "
+                f"{repo} contains data that this command did not publish (there is no manifest.json); "
                 "name another repository, or empty this one"
             )
 
@@ -167,7 +167,7 @@ class Publisher:
 def _check_names(repo: str, private_labels: str | None, labels_file: Path | None) -> None:
     for name in (repo, private_labels):
         if name is not None and not is_repo_name(name):
-            raise PublishError(f"{name}: is not a repository's name; write OWNER/NAME")
+            raise PublishError(f"{name} is not a repository's name; write OWNER/NAME")
     if private_labels == repo:
         raise PublishError(f"{repo}: name a different repository for --private-labels than for --repo")
     if private_labels is not None and labels_file is None:
@@ -179,7 +179,7 @@ def _check_names(repo: str, private_labels: str | None, labels_file: Path | None
 
 
 def _check_labels(path: Path) -> None:
-    """Raise PublishError if a file is no CSV of labels. No label is read, so no message has one."""
+    """Raise PublishError if a file is not a CSV of labels. No label is read, so no message reveals one."""
     with path.open("rb") as file:
         header = file.readline(10_000).decode("utf-8-sig", errors="replace")
         has_rows = bool(file.readline(10).strip())
@@ -187,7 +187,7 @@ def _check_labels(path: Path) -> None:
     ids = ({"trajectory_id"}, {"benchmark", "task_id", "model_name"})
     if not any(each < columns for each in ids) or not has_rows:
         raise PublishError(
-            f"{path.name}: is no file of labels: it needs a header with trajectory_id and a column per "
+            f"{path.name} is not a file of labels: it needs a header with trajectory_id and a column per "
             "question, and a row per label. `arb submissions export-labels` writes one"
         )
 
@@ -198,7 +198,7 @@ def _check_content(folder: Path, verify: Callable[[Path], VerifyReport]) -> None
         found = [f"{one.file}: {one.message}" for one in report.findings if one.level == "error"]
         more = f"; and {len(found) - MOST_FINDINGS} more" if len(found) > MOST_FINDINGS else ""
         listed = "; ".join(found[:MOST_FINDINGS])
-        raise PublishError(f"{folder}: does not pass `arb data verify`: {listed}{more}")
+        raise PublishError(f"{folder} does not pass `arb data verify`: {listed}{more}")
     if report.to_accept:
         options = " ".join(f"--accept {name}" for name in report.to_accept[:MOST_FINDINGS])
         rest = len(report.to_accept) - MOST_FINDINGS

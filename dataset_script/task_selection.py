@@ -140,7 +140,7 @@ def _spread(tasks: Sequence[MetadataTask], drawn: Collection[str], total: int, s
 
 
 def even_shares(sizes: Mapping[str, int], total: int) -> dict[str, int]:
-    """Divide ``total`` evenly, with at most its size for each group. Raises SuiteError if impossible."""
+    """Divide ``total`` evenly, but give no group more than its size. Raises SuiteError if impossible."""
     if not 0 < total <= sum(sizes.values()):
         raise SuiteError(f"--total {total}: choose a number from 1 to {sum(sizes.values())}")
     shares: dict[str, int] = {}

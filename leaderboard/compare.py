@@ -70,9 +70,9 @@ def score_votes(
 
 @dataclass(frozen=True)
 class JudgeDifference:
-    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p of accuracy.
+    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p for accuracy.
 
-    The p is None if answers are numbers, which are neither right nor wrong.
+    The p-value is None if answers are numbers, which are neither right nor wrong.
     """
 
     first: str
@@ -108,7 +108,7 @@ def compare_verdicts(
     metrics: Sequence[str] = (),
     n_resamples: int = N_RESAMPLES,
 ) -> list[JudgeDifference]:
-    """Compare every two judges on the same resamples of tasks; verdicts are in the order of the labels.
+    """Compare each pair of judges on the same resamples of tasks; verdicts are in the order of the labels.
 
     ``metrics`` are by default those of `paired.compared_metrics`.
     """
@@ -170,7 +170,7 @@ class PairedVerdicts:
 class Pair:
     """The difference of two entrants, overall and by group; ``first`` and ``second`` are their indexes.
 
-    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None. The latter exists only for
+    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None. ``runs`` exists only for
     binary targets.
     """
 
@@ -306,7 +306,7 @@ def _pair(
 ) -> Pair:
     """Compare two entrants over the same tasks, or else by the intervals in their rows.
 
-    If one of the rows cannot be compared, the pair has both metrics, but no differences and intervals.
+    If one of the rows cannot be compared, the pair has both metrics, but neither differences nor intervals.
     """
     rows = [entrants[place].row for place in places]
     runs: PairedVerdicts | None = None

@@ -12,7 +12,7 @@ from arb.core.predictions.table import Predictions
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories. The cost of ``rows`` of all ``of`` rows is known."""
+    """Dollars per 1,000 trajectories. The cost is known for ``rows`` of the ``of`` rows."""
 
     usd_per_1000: float
     rows: int

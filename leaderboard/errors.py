@@ -59,8 +59,8 @@ class WrongVerdict:
     """A verdict that the label contradicts; on a target that is not binary, it is a "wrong answer".
 
     ``others`` is the number of other judges with a verdict on the trajectory; ``others_right`` of them agree
-    with the label. ``priority`` is ``others_right / others``, or 0 without other judges, because an error
-    that the others avoid teaches more.
+    with the label. ``priority`` is ``others_right / others``, or 0 without other judges: an error that the
+    others avoid teaches more.
     """
 
     trajectory_id: str
@@ -85,7 +85,7 @@ def error_queue(
     ``verdicts`` are the judge's; those of the ``others`` determine the priority. Each column is int8 of shape
     (n,) in the order of the labels, with the numbers of `Target.code`. Rows without a verdict are left out,
     since they have no reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a
-    column has another length than the labels, or if the answers are numbers.
+    column is not as long as the labels, or if the answers are numbers.
     """
     target = labels.target(label)
     if target.type == "score":
@@ -171,7 +171,7 @@ class ErrorTag(BaseModel):
         tuple[Annotated[str, Field(max_length=60), AfterValidator(_category)], ...],
         Field(max_length=MOST_CATEGORIES - 1),
     ] = ()
-    """Further categories, in events only if there are any."""
+    """Further categories. Events have this field only if there are any."""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ _MESSAGES: Final = {
     "value_error": "{error}",
     "extra_forbidden": "there is no such field; remove it",
 }
-"""The messages for pydantic's kinds of errors, with the values of their context."""
+"""Message templates by pydantic's type of error, filled in from the error's context."""
 
 
 def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:

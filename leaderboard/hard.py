@@ -19,12 +19,12 @@ from leaderboard.score import Cell
 FAMILIES: Final = ("AER-C", "NNetNav", "Rule-based", "WebJudge")
 """The families that vote. A judge belongs to a family if its name begins with that of the family."""
 FEWEST_FAMILIES: Final = 3
-"""Of fewer families, all of the others would have to be wrong about a trajectory."""
+"""With fewer families, all others would have to be wrong about a trajectory."""
 LEAST_WRONG: Final = 2
 
 
 def family_of(judge: str) -> str:
-    """Return the family of a judge by its name, or an empty text. Case and punctuation are ignored."""
+    """Return the family of a judge by its name, or an empty string. Case and punctuation are ignored."""
     return next((family for family in FAMILIES if _plain(judge).startswith(_plain(family))), "")
 
 

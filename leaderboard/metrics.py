@@ -89,8 +89,8 @@ def _of_counts(name: str, sums: np.ndarray) -> np.ndarray:
 def _table(answers: LabelledAnswers) -> np.ndarray:
     """Return each item's cell of the table label x answer as a row of zeros and a one.
 
-    The answers have a column more than the labels, for missing ones. If the answers are grades, a missing one
-    counts as the grade that is farthest from the label.
+    There is one more column of answers than there are labels, for missing answers. If the answers are grades,
+    a missing one counts as the grade that is farthest from the label.
     """
     size = answers.target.n_codes
     labels, verdicts = answers.labels.astype(np.int64), answers.verdicts.astype(np.int64)
@@ -198,7 +198,7 @@ def _distances(answers: LabelledAnswers) -> np.ndarray:
 
 
 def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
-    """Return 1, x, y, x^2, y^2 and xy of the ranks x of labels and y of answers; nothing if one is missing.
+    """Return 1, x, y, x^2, y^2 and xy of the ranks x of labels and y of answers; zeros for missing answers.
 
     Ranks are those among all items, also on resamples.
     """

@@ -96,8 +96,8 @@ def paired_difference_of(
 ) -> Difference:
     """Return the difference of two judges (their indexes in ``resampled``) in one cell.
 
-    It has no interval if a metric is undefined or the cell has only one task. Nor has it one if the metric of
-    a judge is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
+    It has no interval if a metric is undefined or the cell has only one task. It also has none if a judge's
+    metric is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
     equal verdicts), because resamples that do not vary cannot measure an error.
     """
     with np.errstate(invalid="ignore", divide="ignore"):

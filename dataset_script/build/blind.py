@@ -80,7 +80,7 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
-        raise BlindError(f"{path}: contains no key; use the file that `build --blind` wrote") from error
+        raise BlindError(f"{path} contains no key; use the file that `build --blind` wrote") from error
     if len(key) != KEY_BYTES:
         raise BlindError(f"{path}: a key has {KEY_BYTES} bytes, but this one has {len(key)}")
     return key

@@ -30,11 +30,11 @@ def check_replaceable(out: Path, source: Path) -> None:
     """Raise OutputError if ``out`` contains the source, or anything that `build` did not write."""
     inside = out.resolve()
     if inside == source.resolve() or inside in source.resolve().parents:
-        raise OutputError(f"{out}: contains the source; name another folder")
+        raise OutputError(f"{out} contains the source; name another folder")
     if not out.exists():
         return
     if not out.is_dir():
-        raise OutputError(f"{out}: is a file; name a folder")
+        raise OutputError(f"{out} is a file; name a folder")
     found = sorted(path.name for path in out.iterdir())
     if not found:
         return

@@ -219,7 +219,7 @@ def first_usable(
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return a table with one judgment per judge, failed only if all are, and the files left out."""
+    """Return a table with one judgment per judge, if possible not a failed one, and the files left out."""
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:

@@ -109,8 +109,8 @@ _KNOWN_CHUNKS: Final = frozenset({b"IHDR", b"IEND", b"sBIT", b"sRGB", b"gAMA", b
 def _unpacks(data: bytes, mode: str, size: tuple[int, int]) -> bool:
     """Return whether a PNG with correct checksums has exactly as many pixels as its header says.
 
-    This is ten times as fast as Pillow's decoder. It only knows PNGs as browsers write them (8 bits per
-    sample, not interlaced) and returns False for others, even if they are correct. See the PNG specification,
+    This is ten times as fast as Pillow's decoder. It handles only PNGs as browsers write them (8 bits per
+    sample, not interlaced), and returns False for others even if they are correct. See the PNG specification,
     sections 5 to 9.
     """
     header, packed, at = data[16:29], [], len(_PNG)

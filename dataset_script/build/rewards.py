@@ -15,8 +15,8 @@ COLUMNS: Final = ("trajectory_id", "success", "reward")
 def read_rewards(path: Path) -> dict[str, float]:
     """Return the rewards in a CSV file by the reading key of the run's id.
 
-    A row without a ``reward`` counts by its ``success`` (true or false); a row without either has none.
-    Raises ValueError with the line of every other row.
+    A row without a ``reward`` gets 1 or 0 from its ``success``. A row without both is skipped. Raises
+    ValueError with the line of every other row.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

@@ -121,7 +121,7 @@ _PATH: Final = re.compile(
     r"(?:(?<![\w.:/])/(?:data|home|mnt|opt|private|root|tmp|usr|Users|var|workspace)\b|\b[A-Za-z]:\\|~/)"
     r"[^\s'\"]*"
 )
-"""The path of a file in the words of an error, which may be of the machine that ran the agent."""
+"""A file path in an error message. It may be a path on the machine that ran the agent."""
 
 
 def usage_rows(run: Run) -> Iterator[Row]:

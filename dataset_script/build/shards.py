@@ -164,7 +164,7 @@ def earlier_places(folder: Path, suite: str) -> EarlierPlaces:
     dataset = PublishedDataset(folder)
     if dataset.suite != suite or dataset.manifest.is_blind:
         raise SourceError(
-            f"{folder}: contains a dataset of {dataset.suite}, so --append cannot add runs of {suite}; name "
+            f"{folder} contains a dataset of {dataset.suite}, so --append cannot add runs of {suite}; name "
             "another folder, or leave out --append"
         )
     places: EarlierPlaces = {}

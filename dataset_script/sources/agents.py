@@ -1,7 +1,7 @@
 """Name the agents of runs so that runs under different settings are different agents.
 
 An agent is named after its model and solver, followed by the settings in which its evaluations differ, in the
-order of their names. If all its evaluations have the same settings, it has no such ending.
+order of their names. If all evaluations have the same settings, the name has no such ending.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _LONGEST_VALUE: Final = 40
 _LONGEST_NAME: Final = 120
 _DEEPEST: Final = 5
 _PRIVATE: Final = re.compile(r"api_?key|secret|password|credential|[._-]token$|url$|seed$", re.IGNORECASE)
-"""Names of settings that are not part of a name: secrets, addresses, and seeds, which make repeats."""
+"""Names of settings that are not part of a name: secrets, addresses, and seeds, since these mark repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def name_agents(
 
     Args:
         evaluations: The task and the facts of each evaluation.
-        agent_from: Names of facts to make names of, instead of the usual name and the differing settings.
+        agent_from: Names of the facts to form names from, instead of the usual name and the settings.
     """
     by_name: dict[str, list[tuple[str, AgentFacts]]] = defaultdict(list)
     for task, facts in evaluations:

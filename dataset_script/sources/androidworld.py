@@ -3,9 +3,9 @@
     {"task_name", "goal", "save_dir", "task_success", "trajectory": [{"step", "screenshot_path", "thought",
      "action", "tool_call"}, …]}
 
-The agent is the first folder of ``save_dir``, or else named after the file. A picture is the screen before
-its action. Its path is relative to the file's folder or to a folder above it. ``action`` is a summary in
-words if there is a ``tool_call``. ``answer`` and ``terminate`` end a run and are not actions.
+The agent is named after the first folder of ``save_dir``, or else after the file. A picture is the screen
+before its action. Its path is relative to the file's folder or to a folder above it. ``action`` is a summary
+in words if there is a ``tool_call``. ``answer`` and ``terminate`` end a run and are not actions.
 ``task_success`` is the run's reward, which judges do not see.
 """
 

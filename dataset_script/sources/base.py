@@ -2,8 +2,8 @@
 
 A source lists its runs and reads one at a time. `released` reads the layout of the release, `published` our
 own Parquet, and `agentlab` the results of AgentLab and browsergym-experiments. Each other module reads the
-format it is named after. Targets and judgements are ignored. So are scores and rewards, except the rule-based
-reward of benchmarks; `TrajectorySource.scores` has them for a user who asks for them.
+format it is named after. Targets and judgments are ignored. So are scores and rewards, except the rule-based
+reward of benchmarks; `TrajectorySource.scores` returns them on request.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class SourceFile:
     """A run of a source: its path, its name inside the source, and its id.
 
     ``place`` is the run's place in a file that has several, and ``problem`` the code and the detail of why it
-    cannot be read. ``details`` are what else its own source needs to read it.
+    cannot be read. ``details`` hold what else the source needs to read it.
     """
 
     path: Path
@@ -111,7 +111,7 @@ class SourceListing:
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """How many files a source has, and from how many of them runs were read. The others are named."""
+    """How many files a source has, and how many could be read. Commands name the others."""
 
     found: int
     read: int
@@ -164,7 +164,7 @@ class TrajectorySource:
     agent_from: tuple[str, ...] = field(default=(), kw_only=True)
     kind: ClassVar[str]
     expected: ClassVar[str] = "contains no runs of this kind"
-    """The error if there is no run."""
+    """The error if there is no run, as it follows the folder's name."""
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:
@@ -183,7 +183,7 @@ class TrajectorySource:
 
     @staticmethod
     def holds_runs(path: Path) -> bool:
-        """Return whether a candidate holds runs, from its beginning."""
+        """Return whether a candidate holds runs, judging by its beginning."""
         raise NotImplementedError
 
     def runs_in(self, path: Path) -> Iterable[FoundRun]:
@@ -284,7 +284,7 @@ class TrajectorySource:
         return digest.hexdigest()
 
     def identity(self, file: SourceFile) -> str:
-        """Return a text that changes if the run may have changed. It must be cheap: names, sizes, times."""
+        """Return a string that changes if the run may have changed. It must be cheap: names, sizes, times."""
         return "\n".join(map(file_stamp, self.files_of(file)))
 
     def list_judgments(self) -> SourceListing:
@@ -308,7 +308,7 @@ class TrajectorySource:
         return path.relative_to(self.root).as_posix()
 
     def file(self, path: Path, member: str = "", **more: Any) -> SourceFile:
-        """Return the file of a run that has no id yet; ``member`` says which run of several it is."""
+        """Return a run as a file without an id; ``member`` says which of several runs in ``path`` it is."""
         return SourceFile(path, self.name_of(path) + member, "", **more)
 
     def listing(

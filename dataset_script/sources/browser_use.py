@@ -298,7 +298,7 @@ def _state(item: Mapping[str, Any]) -> str | None:
 
 
 def _is_empty(item: Mapping[str, Any]) -> bool:
-    """Return whether an item has neither state nor output. Newer versions add one at the end for an error."""
+    """Return whether an item has neither state nor output. Newer versions append one after an error."""
     state = mapping(item.get("state"))
     recorded = (state.get("url"), state.get("screenshot_path"), state.get("screenshot"))
     return not item.get("model_output") and not any(recorded)

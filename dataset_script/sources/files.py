@@ -82,7 +82,7 @@ def link_names(links: Iterable[Path], folder: Path) -> tuple[str, ...]:
 def no_runs(folder: Path, problem: str, links: Iterable[str]) -> SourceError:
     """Return the error for a source without runs. It names the links, since the runs may be behind them."""
     return SourceError(
-        f"{folder}: {problem}" + "".join(f"; {name} is a link out of the source" for name in links)
+        f"{folder} {problem}" + "".join(f"; {name} is a link out of the source" for name in links)
     )
 
 
@@ -119,7 +119,7 @@ def first_inside(places: Iterable[tuple[Path, Any]], root: Path) -> Path | None:
 
 
 def file_stamp(path: Path) -> str:
-    """Return the name, size and time of a file, by which a changed file is noticed."""
+    """Return the name, size and time of a file, which show whether it has changed."""
     try:
         found = path.stat()
     except (OSError, ValueError):

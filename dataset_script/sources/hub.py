@@ -1,6 +1,6 @@
 """Download the released layout, or some of its parts, benchmarks and agents, at one commit from the Hub.
 
-The folder is then a source for `build`. Files that are already there are not fetched again, so the same
+`build` can then use the folder as a source. Files that are already there are not fetched again, so the same
 command resumes a stopped download. The list of files is stored with them, so a second run does not request
 it. `huggingface_hub` fetches each file. Unlike its `snapshot_download`, `fetch` reports each file that
 failed, ends if many fail in a row, and stops immediately when it is interrupted.
@@ -240,7 +240,7 @@ def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
 def _check_folder(out: Path, repo: str, commit: str) -> None:
     """Raise HubError if the folder has files of another commit, since a build must not mix commits."""
     if out.exists() and not out.is_dir():
-        raise HubError(f"{out}: is a file; name a folder")
+        raise HubError(f"{out} is a file; name a folder")
     noted = out / _FETCHED
     if not noted.is_file():
         return
@@ -250,7 +250,7 @@ def _check_folder(out: Path, repo: str, commit: str) -> None:
     except (ValueError, KeyError, TypeError):
         other = "an unknown repository"
     if other != f"{repo} at {commit}":
-        raise HubError(f"{out}: contains files of {other}; name another folder")
+        raise HubError(f"{out} contains files of {other}; name another folder")
 
 
 def _is_there(place: Path, size: int) -> bool:

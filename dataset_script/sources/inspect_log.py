@@ -91,7 +91,7 @@ class InspectSource(TrajectorySource):
     """A log, or a folder with logs anywhere in it."""
 
     kind: ClassVar[str] = "inspect"
-    expected: ClassVar[str] = "no sample in a log of Inspect (a .eval or .json file)"
+    expected: ClassVar[str] = "contains no sample in a log of Inspect (a .eval or .json file)"
 
     @staticmethod
     def candidates(folder: Path) -> Iterator[Path]:

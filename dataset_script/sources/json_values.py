@@ -72,8 +72,8 @@ def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
     """Yield each JSON value of a file with its place: the elements of a single array, else value by value.
 
     Texts are decoded as Latin-1, so that text offsets are file offsets (see `as_utf8`). In place of a value
-    that cannot be read, yields the ValueError or RecursionError that says why. JSON Lines are read on after
-    that line, other files are not.
+    that cannot be read, yields the ValueError or RecursionError that says why. Reading continues after that
+    line in JSON Lines, but not in other files.
     """
     text, is_lines = content_of(path).decode("latin-1"), path.suffix.lower() in LINES
     at, end = _skip(text, 3 if text.startswith(_UTF8_MARK) else 0, _SPACE_AND_COMMAS), len(text)
@@ -91,7 +91,7 @@ def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
 
 
 def as_utf8(text: str) -> str:
-    """Return a text that was decoded as Latin-1 as the UTF-8 that it is."""
+    """Return the UTF-8 text of bytes that were decoded as Latin-1."""
     return text.encode("latin-1", "replace").decode("utf-8", "replace")
 
 

@@ -14,7 +14,7 @@ from dataset_script.sources.problems import Note, SourceError
 class MixedSource(TrajectorySource):
     """The runs of several formats in a folder. ``parts`` has one source per format.
 
-    The details of a run are its format, and the run as that source listed it.
+    The details of a run are its format, and the run as that format's source listed it.
     """
 
     parts: tuple[TrajectorySource, ...] = ()
@@ -54,7 +54,7 @@ class MixedSource(TrajectorySource):
                     runs.append(replace(file, trajectory_id=own_id, details=(part.kind, file)))
             paths |= new
         if not runs:
-            raise SourceError(f"{self.folder}: contains no run that can be listed")
+            raise SourceError(f"{self.folder} contains no run that can be listed")
         others = {name for _, listing in listings for name in listing.others}
         owned = {*owners, *self.own_files()}
         others -= {self.name_of(path) for path in owned if path.is_relative_to(self.root)}
@@ -115,7 +115,7 @@ class MixedSource(TrajectorySource):
 
 
 def _free(trajectory_id: str, taken: set[str]) -> str:
-    """Return the id, with the next free number of a repeat if it is taken."""
+    """Return the id; if it is taken, with the next free number of a repeat."""
     task, _, number = trajectory_id.partition("~")
     times = int(number) if number.isdecimal() else 1
     while trajectory_id in taken:

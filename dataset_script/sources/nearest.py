@@ -38,7 +38,7 @@ def _sentence(text: str) -> str:
 
 
 def _unknown(head: bytes) -> str:
-    """Return what is known of a file of no known form: its keys, or that it is not JSON."""
+    """Describe a file of unknown form: list its keys, or say that it is not JSON."""
     text = head.decode("utf-8-sig", "replace").strip()
     try:
         value, _ = json.JSONDecoder().raw_decode(text)

@@ -140,7 +140,7 @@ def _action(line: Mapping[str, Any]) -> str | None:
 
 
 def _reasoning(line: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """Return what the model wrote for a line's action. Several actions of one response have it once."""
+    """Return what the model wrote for a line's action. Only the first action of a response has it."""
     if line.get("response") == before.get("response") and line.get("step_num") == before.get("step_num"):
         return None
     response = _literal(line.get("response"))

@@ -56,7 +56,7 @@ MAX_DIMENSIONS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A name in a pickle, ``module.class``: a text, not a class."""
+    """A name in a pickle, ``module.class``: a string, not a class."""
 
     name: str
 
@@ -157,7 +157,7 @@ def make(name: str, arguments: tuple[Any, ...]) -> Any:
 
 
 def kind_of(value: Any) -> str:
-    """Return what messages call a value: its name in the pickle, or the name of its Python type."""
+    """Return the name to use for a value in messages: its name in the pickle, or its Python type."""
     return value.name if isinstance(value, Named) else type(value).__name__
 
 

@@ -112,7 +112,7 @@ class Machine:
         except RefusedPickle:
             raise
         except (IndexError, KeyError, ValueError) as error:
-            raise BrokenPickle(f"broken at byte {after} or after it") from error
+            raise BrokenPickle(f"broken at or after byte {after}") from error
 
     def _check_cost(self, opcodes: int) -> None:
         limits = self._limits

@@ -79,7 +79,7 @@ def read_manifest(folder: Path) -> Manifest:
     except (OSError, ValueError, RecursionError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise SourceError(
-            f"{folder}: has no readable {MANIFEST} ({why}); make the folder with `build`"
+            f"{folder} has no readable {MANIFEST} ({why}); make the folder with `build`"
         ) from error
     raise SourceError(f"{folder / MANIFEST}: {problem}")
 
@@ -117,11 +117,11 @@ class PublishedDataset:
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """Return a configuration's table, with the given columns or all. Raises SourceError without files."""
+        """Return a configuration's table, or only some columns. Raises SourceError if it has no files."""
         files = self.files(configuration, split)
         if not files:
             raise SourceError(
-                f"{self.folder}: has no configuration {configuration} for {split or 'any split'}"
+                f"{self.folder} has no configuration {configuration} for {split or 'any split'}"
             )
         return pa.concat_tables(pq.read_table(file, columns=list(columns) or None) for file in files)
 
@@ -179,7 +179,7 @@ _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory in a published folder, or its judgment; ``details`` are then the judge's name."""
+    """A trajectory in a published folder, or a judgment of it; then ``details`` is the judge's name."""
 
     @property
     def size(self) -> int:
@@ -197,7 +197,7 @@ class PublishedSource(TrajectorySource):
         return (folder / MANIFEST).is_file()
 
     def list_runs(self) -> SourceListing:
-        """List the trajectories in table order. Raises SourceError without any, or if a link leads out."""
+        """List the trajectories in table order. Raises SourceError if there are none or a link leads out."""
         if links := link_names(find_links_out(self.folder), self.folder):
             raise SourceError(
                 f"{self.folder}: {', '.join(links)}: links out of the folder are not followed; "
@@ -205,7 +205,7 @@ class PublishedSource(TrajectorySource):
             )
         files = self._list("trajectories", "trajectory_id")
         if not files:
-            raise SourceError(f"{self.folder}: has no trajectories")
+            raise SourceError(f"{self.folder} has no trajectories")
         has_steps = "steps" in PublishedDataset(self.folder).configurations
         notes = () if has_steps else (Note("no_screenshots", "the source has no configuration steps"),)
         return SourceListing(files, (), notes)

@@ -65,7 +65,7 @@ class ReleasedSource(TrajectorySource):
             if (place / "cleaned").is_dir():
                 return place
         raise SourceError(
-            f"{self.folder}: contains neither cleaned/ nor trajectories/cleaned/; "
+            f"{self.folder} contains neither cleaned/ nor trajectories/cleaned/; "
             "name the folder that contains cleaned/"
         )
 

@@ -48,7 +48,7 @@ def finite(value: Any) -> float | None:
 
 
 def add_up(values: Iterable[Any]) -> float | None:
-    """Return the sum of the numbers of at least 0 among the values, or None if there is none."""
+    """Return the sum of the non-negative numbers among the values, or None if there is none."""
     numbers = [
         value
         for value in values

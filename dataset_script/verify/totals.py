@@ -210,7 +210,7 @@ def _check_blind_runs(
 ) -> None:
     """Check that every task has as many runs as in the suite, since blind ids do not identify runs.
 
-    ``missing`` counts the missing runs that are allowed to be missing.
+    ``missing`` counts the missing runs that were allowed.
     """
     for code, counts, what in (
         ("not_in_suite", found - expected, "runs too many"),

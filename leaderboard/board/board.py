@@ -58,7 +58,7 @@ class Board:
     )
     _lock: threading.Lock = field(default_factory=threading.Lock, init=False, repr=False, compare=False)
     key: object = field(default_factory=object, init=False, repr=False, compare=False)
-    """A key for caches, unique to this object; the digest would need a hash of all rows."""
+    """A cache key, unique to this object. The digest would be slower, because it hashes all rows."""
 
     @cached_property
     def places(self) -> Mapping[str, int]:
@@ -94,7 +94,7 @@ class Board:
 
     @classmethod
     def from_bytes(cls, content: bytes) -> "Board":
-        """Read a board that ``to_bytes`` wrote. Fields of rows that this version does not know are ignored.
+        """Read a board that ``to_bytes`` wrote. Unknown fields of rows are ignored.
 
         Raises ValueError if the content is not a board or does not match its digest.
         """
@@ -141,7 +141,7 @@ class Board:
         return known[name]
 
     def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
-        """Return the rows with a score on a target, best first, by its main metric unless one is given.
+        """Return the rows with a score on a target, best first, by default by the target's main metric.
 
         Rows without the metric and references come last.
         """
@@ -154,8 +154,8 @@ class Board:
 
         A judge is ranked by its best submission on that metric, which is not always its best by precision.
         Rows that are ranked by a hidden half of the tasks have no rank by other metrics, because every
-        further rank would reveal more about that half. Ranks are cached, because hundreds of rows take
-        seconds. Raises ValueError for an unknown metric.
+        further rank would reveal more about that half. Ranks are cached, because computing them for hundreds
+        of rows takes seconds. Raises ValueError for an unknown metric.
         """
         target = self.target(label)
         known = dict.fromkeys((*(RANKED_METRICS if target.type == "binary" else ()), *target.metrics))
@@ -220,10 +220,10 @@ def make_board(
     """Make the board of scored submissions and published rows under a label version.
 
     ``targets`` are those of the suite, by default AgentRewardBench's. Rows are ordered by the main metric of
-    the main target, then a second metric, then date. A judge is ranked by its best submission for each
-    label. Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that
-    were scored under another label version are left out; those with ``keeps_version`` stay, with a ``note``
-    that names it.
+    the main target, then a second metric, then date. A judge is ranked by its best submission for each label.
+    Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that were
+    scored under another label version are left out; those with ``keeps_version`` stay and get a ``note`` that
+    names their version.
 
     ``references`` are rows such as that of `leaderboard.labels.quality.ceiling_row`; each replaces the
     published row with the same id. ``labels_by_task`` has counts of labels (see `leaderboard.report`), which

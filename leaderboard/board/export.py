@@ -60,8 +60,8 @@ def board_to_csv(board: Board) -> str:
     """Return the board as CSV, with one line per label and row, the best rows first.
 
     A line has the rank, the description, overall figures, intervals, the target's main metric by benchmark,
-    and the ids of the rows from which the row is separated, with semicolons between. Shares are fractions.
-    Unknown values are empty.
+    and the ids, separated by semicolons, of the rows it is separated from. Shares are fractions. Unknown
+    values are empty.
     """
     targets = scored(board.targets)
     metrics = dict.fromkeys(name for target in targets for name in target.metrics if name not in FIGURES)

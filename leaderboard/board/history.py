@@ -39,8 +39,8 @@ class RankLine:
 class History:
     """The history of ranks.
 
-    ``days`` are those on which a ranked row was added. ``lines`` are in today's order, ``changes`` are sorted
-    by day. ``leaders`` is the number of judges that have ever been first.
+    ``days`` are those on which a ranked row was added. ``lines`` are in today's order, and ``changes`` are
+    sorted by day. ``leaders`` is the number of judges that have ever been first.
     """
 
     days: tuple[str, ...]

@@ -134,7 +134,7 @@ def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarra
 
 
 def _share_of(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any] | None:
-    """Return the hits and misses of a metric that is a share of counts (of F1: of J), or None for others."""
+    """Return the hits and misses of a metric that is a share of counts (for F1, those of J), else None."""
     return {
         "precision": (tp, fp),
         "recall": (tp, fn),
@@ -183,9 +183,9 @@ def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[floa
     """Return the approximate 95 % interval of a metric from counts, or None if it is undefined.
 
     Shares have Wilson's interval. F1 is 2 J / (1 + J), so its interval follows from that of the share
-    J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in squares (Zou and
-    Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the number
-    of rows is divided by the metric's design effect.
+    J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in quadrature (Zou
+    and Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the
+    number of rows is divided by the metric's design effect.
     """
     effect = DESIGN_EFFECTS[metric]
     if metric == "kappa":
@@ -225,8 +225,9 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     """Return whether row ``i`` is better than row ``j`` and separated from it: bool of shape (n, n).
 
     Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by the
-    facing ends of their intervals, with the errors added in squares (Newcombe 1998, method 10). A row that
-    has neither is not separated from any row, nor are two rows with the same verdicts from each other.
+    facing ends of their intervals, with the errors added in quadrature (Newcombe 1998, method 10). A row that
+    has neither is not separated from any row. Two rows with the same verdicts are not separated from each
+    other.
     """
     n = len(contenders)
     values, order = _values_and_order(contenders)
@@ -250,13 +251,13 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
 
 
 def _values_and_order(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the compared values and the metrics, both (n,). A few counts can make them differ in order."""
+    """Return the compared values and the metrics, both (n,). If counts are small, their orders may differ."""
     values = np.array([contender.value for contender in contenders], dtype=np.float64)
     return values, np.array([contender.order for contender in contenders], dtype=np.float64)
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples vary. Those of a judge that is never wrong do not, and measure no error."""
+    """Return whether resamples vary. If a judge is never wrong, they do not, and measure no error."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -285,7 +286,7 @@ def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np
 
 
 def _standard_errors(errors: np.ndarray) -> np.ndarray:
-    """Return the standard error of each difference, (n, n), or 0 if no resample defines both rows."""
+    """Return the standard error of each difference, (n, n), or 0 if no resample has values of both rows."""
     defined = (~np.isnan(errors)).astype(np.float64)
     filled = np.nan_to_num(errors, nan=0.0)
     squares = filled**2 @ defined.T

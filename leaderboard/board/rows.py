@@ -151,7 +151,7 @@ class BoardRow(JudgeInfo):
 
 
 def _described(rank: Rank | None) -> dict[str, Any]:
-    """Return a rank as the fields of a `Score`; `rank_in` reads them."""
+    """Return the fields of a `Score` in which a rank is stored, for `rank_in` to read."""
     if rank is None:
         return {"rank": None, "n_separated": None, "separated_from": None}
     places = {"place": rank.place, "low": rank.low, "high": rank.high}
@@ -169,7 +169,7 @@ def rank_in(score: Score) -> Rank | None:
 
 
 def on_board(score: Score) -> Score:
-    """Return a score from verdicts with the fields of rows of a board, without a rank."""
+    """Return a score from verdicts with the further fields of rows on a board, but without a rank."""
     return {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
 
 

@@ -68,13 +68,13 @@ def estimate(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Estimate how often agents succeed from verdicts and a few labels.
 
-    The verdicts are those on the suite's outcome: its main target, or else its first binary one about runs.
+    Uses the verdicts on the suite's outcome: its main target, or else its first binary target about runs.
 
     The rate according to a judge can be wrong by many percentage points. Labels of a random sample of the
     runs correct this error. Every estimate has a 95 % interval.
 
-    Runs that crashed before they could be judged are known from --source, or from the run.json of
-    `arb judges run --source` next to the verdicts. --agent-from needs --source.
+    Finds the runs that crashed before they could be judged in --source, or in the run.json that `arb judges
+    run --source` writes next to the verdicts. --agent-from needs --source.
     """
     labels, draw = labels or [], draw or []
     if not labels and not plan:

@@ -119,7 +119,7 @@ def convert_annotations(
 
 
 def _aggregated(found: Sequence[Annotation], suite: Suite) -> list[Annotation]:
-    """Return the annotations with rows of decisions by the suite's rules, and list what stays open."""
+    """Return the annotations with the decisions of the suite's rules as rows, and list what stays open."""
     result = aggregation.aggregate(found, suite.targets)
     for name in result.names_left_out():
         typer.echo(f"left out, as annotators differ and the rule gives no label: {name}", err=True)
@@ -145,9 +145,9 @@ def annotation_template(  # noqa: PLR0913 - typer takes each option as an argume
     The file has the released format: one row per trajectory, with all runs on a task together. Delete rows
     that you do not want to annotate.
 
-    With --for-estimate it has the columns trajectory_id and the suite's outcome, with --source also goal,
-    answer and a link, and a record of the draw is written next to it. If both files exist, more runs are
-    added to them, and your answers are kept.
+    With --for-estimate, the columns are trajectory_id and the suite's outcome; --source adds goal, answer and
+    a link. A record of the draw is written next to the file. If both files exist, more runs are added to
+    them, and your answers are kept.
     """
     if for_estimate is not None:
         kind = seed, stratified
@@ -186,7 +186,7 @@ def _template_for_estimate(
     """Draw runs to label; ``kind`` is the seed, and whether the draw is stratified."""
     seed, stratified = kind
     if not space.startswith(("http://", "https://")):
-        stop(f"--space {space}: is not an address of a Space; write https://…")
+        stop(f"--space {space} is not the address of a Space; write https://…")
     if not verdicts:
         stop("--for-estimate needs judges' verdicts on all runs; give them with --verdicts")
     record = out.with_suffix(".draw.json")

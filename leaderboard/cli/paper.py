@@ -79,7 +79,7 @@ def audit(as_json: JsonOption = False) -> None:
     """Audit the published figures.
 
     Derives the confusion counts (TP, FP, FN, TN) from each judge's printed precision, recall and F1. Reports
-    figures that no whole numbers fit, or several sets of them.
+    figures that no whole numbers fit, and those that several sets of numbers fit.
     """
     rows = published.load_published_rows()
     if as_json:

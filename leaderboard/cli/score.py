@@ -105,8 +105,8 @@ def compare(  # noqa: PLR0913 - a command's options
 ) -> None:
     """Compare judges on the same tasks, against a suite's labels or a table of labels.
 
-    Prints the difference of every two judges with its 95 % interval, and the p-value of McNemar's exact test
-    of equal accuracy.
+    Prints the difference between each pair of judges with its 95 % interval, and the p-value of McNemar's
+    exact test of equal accuracy.
     """
     if len(files) < 2:
         stop("give at least two prediction files to compare")
@@ -151,7 +151,7 @@ def _all(names: str | Sequence[str] | None) -> tuple[str, ...]:
 def _read_against(
     files: Sequence[Path], labels: Path | None, columns: Columns, split: str | None, suite: str | None
 ) -> tuple[LabelSet, dict[str, Predictions]]:
-    """Return labels and the verdicts of each judge in their order; stop if a file cannot be used."""
+    """Return the labels, and each judge's verdicts in the same order; stop if a file cannot be used."""
     names = judge_names.judge_names(files)
     if labels is None:
         if columns != tables.Columns():
@@ -241,7 +241,7 @@ def metric_columns(cell: Cell, target: Target) -> list[tuple[str, str]]:
 
 
 def metric_texts(formula: TargetMetric, value: float | None, ends: Sequence[float] | None) -> list[str]:
-    """Return a metric, or a difference of it, and its interval as texts: shares in percent."""
+    """Return a metric or a difference in it, and its interval, as strings; shares are in percent."""
     if formula.is_share:
         return [percent(value), interval(ends)]
     return [coefficient(value), " to ".join(map(coefficient, ends or []))]

@@ -2,7 +2,7 @@
 
 A table is a block ``{% call table() %}``. Its first line has the headings, with ``|`` between them, and with
 ``>`` before those of columns of figures. With ``no_wrap=true``, only the column after ``~`` shrinks in a
-narrow terminal. The line ``---`` begins a section. Text of users has to pass through the filter ``cell``.
+narrow terminal. The line ``---`` begins a section. Text from users must pass through the filter ``cell``.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ with lazy_imports():
     from rich import table as rich_table
 
 _TABLE: Final = "\0"
-"""The place of a table in the text."""
+"""The placeholder for a table in the text."""
 _BAR: Final = "\1"
-"""What stands for a bar in a cell."""
+"""The placeholder for a bar in a cell."""
 
 
 def print_template(template: str, console: rich_console.Console | None = None, /, **values: Any) -> None:

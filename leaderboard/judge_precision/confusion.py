@@ -14,7 +14,7 @@ def as_column(values: Any, name: str) -> np.ndarray | list | tuple:
 
     ``values`` may be an array, a column of pandas, Arrow or ``datasets``, a tensor or a generator. Raises
     ValueError, which names the argument ``name``, if the rows have no order (a dict, a set), if there are no
-    rows (a number, a text), or if a row has several values.
+    rows (a number, a string), or if a row has several values.
     """
     has_no_rows = isinstance(values, str | bytes | Mapping | Set) or not hasattr(values, "__iter__")
     if has_no_rows or getattr(values, "ndim", 1) == 0:
@@ -68,7 +68,7 @@ def as_verdicts(values: Any, name: str) -> np.ndarray:
 
 
 def _numbers(objects: np.ndarray, name: str) -> np.ndarray:
-    """Return Python objects as floats, missing ones as NaN. Raises ValueError for text, even "1"."""
+    """Return Python objects as floats, missing ones as NaN. Raises ValueError for strings, even "1"."""
     # The numpy format of datasets gives a nullable bool column as arrays without a shape.
     bare = [v.item() if isinstance(v, np.ndarray) and v.ndim == 0 else v for v in objects]
     missing = np.array([is_missing(value) for value in bare], dtype=bool)
@@ -137,7 +137,7 @@ FORMULAS: Final[Mapping[str, Callable[..., np.ndarray]]] = MappingProxyType(
 
 
 def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:
-    """Return a metric of counts, in the shape of the counts. It is NaN where undefined."""
+    """Return a metric for each element of the arrays of counts, or NaN where it is undefined."""
     with np.errstate(invalid="ignore", divide="ignore"):
         return FORMULAS[metric](tp, fp, fn, tn)
 

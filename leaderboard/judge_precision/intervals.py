@@ -80,10 +80,10 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
     """Return the intervals of several cells from one set of resamples.
 
     ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
-    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. The interval of a figure is None
-    if it is undefined on the whole cell or rests on a single cluster. If a figure is exactly 0 or 1, it is
-    the same in every resample and the bootstrap would claim certainty. Then the interval is Wilson's, with
-    the number of clusters that the figure rests on as the sample size.
+    ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. The interval of a figure is None if it is
+    undefined on the whole cell or rests on a single cluster. If a figure is exactly 0 or 1, it is the same in
+    every resample and the bootstrap would claim certainty. In this case the interval is Wilson's, with the
+    number of clusters that the figure rests on as the sample size.
     """
     n_clusters, n_cells, _ = cluster_counts.shape
     if n_clusters < 2 or not n_resamples:

@@ -1,6 +1,6 @@
 """One label from the answers of several annotators, by the rule that each target of a suite declares.
 
-A rule's label becomes a row of decisions in front of the answers, which stay as they were given.
+A label that a rule decides is added as a row before the answers, which are not changed.
 """
 
 from collections import Counter
@@ -19,18 +19,18 @@ FEWEST_BY_RULE: Final = 2
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AggregatedLabels:
-    """Annotations with the labels that rules give as rows of decisions.
+    """Annotations, with the labels that rules decided added as rows of decisions.
 
-    ``left_out`` has the labels that no rule gives, each as a row about the item and the target.
+    ``left_out`` has the labels that no rule decided, each as a row about the item and the target.
     """
 
     annotations: tuple[Annotation, ...]
     left_out: tuple[tuple[Annotation, Target], ...] = ()
 
     def names_left_out(self, decided: Collection[tuple[str, str]] = ()) -> tuple[str, ...]:
-        """Return the labels that are left out as ``shop/agent/shop.1, step 3: helps``.
+        """Return the names of the labels in ``left_out``, such as ``shop/agent/shop.1, step 3: helps``.
 
-        Those of runs that are ``decided``, as trajectory id and target, are not among them.
+        Labels of runs that are in ``decided``, as (trajectory id, target), are omitted.
         """
         return tuple(
             f"{row.item_name}: {target.name}"
@@ -44,9 +44,9 @@ def aggregate(
 ) -> AggregatedLabels:
     """Apply the rules of the targets to the annotations of all items.
 
-    A row of decisions that is there already has precedence over a rule. An open label becomes Unsure, on
-    which no judge is scored. With ``with_open`` it becomes the first annotator's answer. If all rules are
-    "first", nothing changes.
+    An existing row of decisions takes precedence over a rule. An open label becomes Unsure, so no judge is
+    scored on it. With ``with_open`` it becomes the first annotator's answer. If all rules are "first",
+    nothing changes.
     """
     ruled = [target for target in targets if target.aggregate != "first"]
     by_item: dict[tuple[str, str | None, str | None], list[Annotation]] = {}
@@ -76,7 +76,7 @@ def aggregate(
 
 
 def _label(rows: Sequence[Annotation], target: Target, with_open: bool) -> tuple[str | None, bool]:
-    """Return the label that the rows about an item give a target, and whether its rule gives one."""
+    """Return a target's label from the rows about an item, and whether the target's rule decides it."""
     answers = [row.answers[target.name] for row in first_of_each_person(rows) if target.name in row.answers]
     if not answers:
         return rows[0].answers.get(target.name), True
@@ -86,13 +86,13 @@ def _label(rows: Sequence[Annotation], target: Target, with_open: bool) -> tuple
 
 
 def answer_by_rule(rule: AggregateRule, target: Target, answers: Sequence[str]) -> str | None:
-    """Return the label that a rule makes of people's answers in order, or None if it stays open.
+    """Return the label that a rule derives from people's answers, in order, or None if it stays open.
 
-    Answers that are all equal are the label by every rule, except that one person's Unsure stays open. The
-    majority is the answer of more than half of the people, where Unsure counts as an answer. The median is
-    that of grades or numbers, without answers that are Unsure, of which there must be fewer than half. Of an
-    even number of answers it is the lower one of the two grades in the middle, or the mean of the two
-    numbers. For all other targets it is the majority.
+    If everybody gives the same answer other than Unsure, it is the label under every rule. The majority is
+    the answer of more than half of the people, counting Unsure as an answer. The median ignores Unsure, which
+    must be fewer than half of the answers. If an even number of answers remains, it is the lower of the two
+    middle grades, or the mean of the two middle numbers. Targets without grades or numbers use the majority
+    instead.
     """
     if not answers:
         return None

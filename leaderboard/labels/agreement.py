@@ -43,7 +43,7 @@ class Agreement:
         alpha: Krippendorff's alpha; ordinal for ordered answers, else nominal.
         left_out: The number of doubles with a missing answer.
         ac1: Gwet's AC1, for questions to which nearly all answers are the same.
-        kappa_ci: The 95 % interval [low, high] over tasks, None if not requested; so are the other ones.
+        kappa_ci: The 95 % interval [low, high] over tasks, None if not requested; likewise the other two.
     """
 
     pairs: int
@@ -199,8 +199,8 @@ class AnnotatorAgreement:
     """How often one annotator agrees with others, and how often the others agree with each other.
 
     ``percent`` and ``others_percent`` are fractions, or None without doubles. ``difference_ci`` is the
-    interval (low, high) of the first minus the second. In 95 of 100 reports, all such intervals together are
-    right. The interval is None if either side has fewer than ``FEWEST_DOUBLES``. The annotator
+    interval (low, high) of the first minus the second. In 95 of 100 reports, all of these intervals contain
+    the true difference. The interval is None if either side has fewer than ``FEWEST_DOUBLES``. The annotator
     ``needs_training`` if the interval is below 0.
     """
 
@@ -234,9 +234,9 @@ class NamedAgreement:
 class QuestionAgreement:
     """Agreement on one question.
 
-    ``by_pair`` is sorted by the annotators' names. ``confusion`` has the number of doubles by both
-    ``answers``; rows are the answers of earlier annotations. ``wanted`` has the result of `doubles_wanted` by
-    coefficient.
+    ``by_pair`` is sorted by the annotators' names. ``confusion`` counts the doubles by their two answers, in
+    the order of ``answers``; rows are those of earlier annotations. ``wanted`` has the result of
+    `doubles_wanted` by coefficient.
     """
 
     overall: Agreement

@@ -67,7 +67,7 @@ def _known(questions: Sequence[Target]) -> dict[str, Target]:
 
 
 def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> list[str]:
-    """Return the problems of an annotation, each beginning with a field's name. None repeats an answer."""
+    """Return the problems of an annotation, each beginning with a field's name, without any answer."""
     problems = []
     try:
         TrajectoryId.parse(annotation.trajectory_id)
@@ -76,20 +76,22 @@ def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> lis
     for name in ("annotator", "experiment"):
         text = getattr(annotation, name)
         if text is not None and not text.isprintable():
-            problems.append(f"{name}: contains line breaks or invisible characters; remove them")
+            problems.append(f"{name}: remove the line breaks or invisible characters")
     if annotation.annotator is not None and not annotation.annotator.strip():
-        problems.append("annotator: is blank; leave it out if it is unknown")
+        problems.append("annotator: the name is blank; leave it out if it is unknown")
     known = _known(questions)
     problems += [
         f"{question.name}: use one of {', '.join(question.values)}, {UNSURE}, or leave it empty"
         for question in known.values()
         if not question.accepts(annotation.answers.get(question.name))
     ]
-    problems += [f"{name[:40]}: is not a question" for name in annotation.answers if name not in known]
+    problems += [
+        f"{name[:40]}: there is no such question" for name in annotation.answers if name not in known
+    ]
     if len(annotation.comment) > COMMENT_LENGTH:
-        problems.append(f"comment: is longer than {COMMENT_LENGTH:,} characters; shorten it")
+        problems.append(f"comment: shorten it to {COMMENT_LENGTH:,} characters")
     if annotation.at is not None and annotation.at.utcoffset() is None:
-        problems.append("at: has no time zone; add one, such as +00:00")
+        problems.append("at: add a time zone, such as +00:00")
     if annotation.seconds is not None and not (math.isfinite(annotation.seconds) and annotation.seconds >= 0):
         problems.append("seconds: use 0 or a positive number")
     if annotation.step is not None and annotation.step < 0:
@@ -129,7 +131,7 @@ def is_plain(questions: Sequence[Target]) -> bool:
 
 
 def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | None:
-    """Return the answer in a cell, or None if it is empty or has another word."""
+    """Return the answer in a cell, or None if the cell is empty or has an unknown word."""
     word = cell.strip().lower()
     if question.type != "score":
         return words.get(word)
@@ -137,9 +139,10 @@ def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | N
 
 
 def _answers_by_word(question: Target) -> dict[str, str]:
-    """Return the answer for each word of a file, in lower case: the values of answers, such as yes, too.
+    """Return the answers by the words that stand for them in a file, in lower case.
 
-    The other words are those of the released format, or the titles of choices if the suite adds the question.
+    The words are the values of answers, such as yes, and those of the released format or, if the suite adds
+    the question, the titles of its choices.
     """
     if not question.is_own:
         words = {word.lower(): answer for answer, word in RELEASED_WORDS[question.name].items()}
@@ -153,11 +156,11 @@ def parse_released(
 ) -> tuple[Annotation, ...]:
     """Return every row of a CSV file as an annotation, in file order.
 
-    Cells are separated by commas or, as in files of some versions of Excel, by semicolons or tabs. Answers
-    are the released words or values such as yes, in any case and with spaces around them. Names of annotators
-    and experiments stay as written. ``annotator_name`` and ``exp_name`` may be absent. If a suite has
-    questions other than the paper's, only the column of the main target is required, because a file may be
-    older than a question. Unknown columns are ignored, and so are answers that the suite no longer has. With
+    Cells are separated by commas or, as some versions of Excel write them, by semicolons or tabs. Answers are
+    the released words or values such as yes, in any case and with spaces around them. Names of annotators and
+    experiments stay as written. ``annotator_name`` and ``exp_name`` may be absent. If a suite has questions
+    other than the paper's, only the column of the main target is required, because a file may be older than a
+    question. Unknown columns are ignored, and so are answers that the suite no longer has. With
     ``is_strict``, for files that people write, unknown and missing columns and answers are errors. Raises
     AnnotationsInvalid with every bad cell; rows count from 2, after the header.
     """
@@ -238,7 +241,7 @@ def write_released(
     Questions that the suite adds follow as further columns, which may be empty. Comments, times and durations
     are not written. Raises AnnotationsInvalid for an id without three parts, and for a question of the paper
     without an answer, because the format has no word for that. With ``may_be_open`` such a cell is left
-    empty, for a file to fill in.
+    empty, for people to fill in.
     """
     questions = questions or default_targets()
     if is_plain(questions):
@@ -254,7 +257,7 @@ def write_released(
         answers = annotation.answers
         words = [RELEASED_WORDS[name].get(answers.get(name, "")) for name in released]
         problems += [
-            f"annotation {number}, {name}: has no answer; add one, or write Parquet, where it may be missing"
+            f"annotation {number}, {name}: add an answer, or write Parquet, where it may be missing"
             for name, word in zip(released, words, strict=True)
             if word is None and not may_be_open
         ]
@@ -406,8 +409,8 @@ def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequ
 def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annotation]:
     """Return the annotations of the suite's dev trajectories with opaque annotators.
 
-    Those of one trajectory are numbered from 1, the primary one. Raises AnnotationsInvalid if a trajectory
-    has more than `MOST_ANNOTATIONS`.
+    The annotations of a trajectory are numbered from 1, which is the primary one. Raises AnnotationsInvalid
+    if a trajectory has more than `MOST_ANNOTATIONS`.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
     numbers: Counter[tuple[str, str | None, str | None]] = Counter()
@@ -418,7 +421,7 @@ def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annot
             numbers[item] += 1
             found.append(replace(annotation, annotation=numbers[item]))
     if problems := [
-        f"{trajectory_id}: has {number} annotations; remove all but {MOST_ANNOTATIONS}"
+        f"{trajectory_id} has {number} annotations; remove all but {MOST_ANNOTATIONS}"
         for (trajectory_id, _, _), number in numbers.items()
         if number > MOST_ANNOTATIONS
     ]:

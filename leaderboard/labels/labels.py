@@ -90,8 +90,8 @@ def load_labels(
 ) -> LabelSet:
     """Load the labels of a split from the source in ARB_LABELS, or from the suite's published dev labels.
 
-    With ``version_key`` the version is an HMAC, which does not confirm guesses of the labels. Raises
-    LabelsUnavailable if the source cannot be reached, and LabelsInvalid if its content is invalid.
+    With ``version_key`` the version is an HMAC, so that it cannot be used to confirm guesses of the labels.
+    Raises LabelsUnavailable if the source cannot be reached, and LabelsInvalid if its content is invalid.
     """
     suite.split(split)  # raises SuiteError for an unknown name, before anything is read
     if split == "dev" and suite.dev_labels_path.is_file():
@@ -165,10 +165,10 @@ def _published(suite: Suite) -> tuple[Annotation, ...]:
 def read_annotation_file(
     path: Path, suite: Suite, name: str = "labels", is_strict: bool = False, check: str = "ARB_SUITE"
 ) -> tuple[Annotation, ...]:
-    """Return the annotations in a file, whose suffix says whether it is a wheel, Parquet or CSV.
+    """Return the annotations in a file: a wheel, Parquet or CSV, depending on its suffix.
 
-    Raises LabelsUnavailable, or LabelsInvalid, which calls the file ``name``. If no row is on a trajectory of
-    the suite, it asks the reader to check the variables ``check``.
+    Raises LabelsUnavailable, or LabelsInvalid with a message that calls the file ``name``. If no row is on a
+    trajectory of the suite, the message asks the reader to check the variables ``check``.
     """
     first_row = 1 if path.suffix == PARQUET else 2
     problems: tuple[str, ...] = ()
@@ -178,13 +178,13 @@ def read_annotation_file(
         else:
             rows = parse_released(_text_of(path), suite.targets, is_strict)
     except UnicodeDecodeError:
-        raise LabelsInvalid(f"{path.name}: is not UTF-8 text; save it as UTF-8 CSV") from None
+        raise LabelsInvalid(f"{path.name} is not UTF-8 text; save it as UTF-8 CSV") from None
     except OSError as error:
         raise LabelsUnavailable(
-            f"{path.name}: cannot be read ({error.strerror}); check that this user may read it"
+            f"{path.name} cannot be read ({error.strerror}); check that this user may read it"
         ) from None
     except (KeyError, zipfile.BadZipFile):
-        raise LabelsUnavailable(f"{path.name}: cannot be read; fetch it again") from None
+        raise LabelsUnavailable(f"{path.name} cannot be read; fetch it again") from None
     except AnnotationsInvalid as invalid:
         rows, problems = invalid.rows, invalid.problems
     found, unknown = _in_suite(suite, rows, first_row, is_strict)
@@ -202,7 +202,7 @@ def _text_of(path: Path) -> str:
     content = path.read_bytes()
     if content.startswith(WORKBOOK):
         raise LabelsInvalid(
-            f'{path.name}: is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
+            f'{path.name} is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
         )
     return content.decode("utf-8-sig")
 
@@ -330,7 +330,7 @@ def _version(
 
 
 def _released_number(name: str, annotation: Annotation) -> int:
-    """Return the number of an answer in a version: of a grade the grade or 0, else 1, 0 or -1."""
+    """Return the number for an answer in a version: a grade, or 0 if none; else 1 (yes), 0 (no) or -1."""
     answer, values = annotation.answers.get(name), RELEASED_ANSWERS[name]
     if "yes" not in values:
         return int(answer) if answer and answer in values else 0

@@ -56,7 +56,7 @@ def _most_frequent(labels: LabelSet, target: Target) -> np.ndarray | None:
 
 
 def _step_at(place: int, labels: LabelSet, target: Target) -> np.ndarray | None:
-    """Return verdicts that one step of each run is wrong, by its place, and that all others are right."""
+    """Return verdicts that call one step of each run wrong, by its place, and all others right."""
     if target.level != "step" or not target.errors:
         return None
     codes = labels.primary[target.name]

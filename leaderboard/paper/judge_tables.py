@@ -150,7 +150,7 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
     """Return the numbers of trajectories and of positives on a label, from the judge that always says yes."""
     always = records.published[ALWAYS].labels[label]
     if always is None or always.overall.counts is None:
-        raise ValueError(f"{ALWAYS}: has no counts on {label}")
+        raise ValueError(f"{ALWAYS} has no counts on {label}")
     return always.overall.counts.n, always.overall.counts.positives
 
 

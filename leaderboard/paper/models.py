@@ -1,7 +1,7 @@
 """What is known about the models behind judges, and the costs of published rows.
 
-`models.csv` and `costs.csv` in ``leaderboard/published/`` have a source in every line. What no source says is
-empty.
+`models.csv` and `costs.csv` in ``leaderboard/published/`` have a source in every line. Fields for which there
+is no source are empty.
 """
 
 from collections.abc import Mapping
@@ -41,9 +41,9 @@ class Model:
 class PublishedCost:
     """A line of ``costs.csv``: the tokens of a judge's logged replies and the prices of a day.
 
-    Tokens are sums over ``replies``, one for each of so many of the ``of`` trajectories. Prices are in
-    dollars per million tokens. If ``is_complete`` is not "yes", the judge makes further calls without known
-    counts.
+    Tokens are sums over the logged replies: one reply for each of ``replies`` of the ``of`` trajectories.
+    Prices are in dollars per million tokens. If ``is_complete`` is not "yes", the judge makes further calls
+    without known counts.
     """
 
     row_id: str

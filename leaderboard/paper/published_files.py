@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 VERDICTS: Final = "verdicts"
-"""The folder in ``published/`` with prediction files on test; the last part of a row's id is the name."""
+"""The folder in ``published/`` with prediction files on test, named after the last part of the row's id."""
 
 LABEL_TITLES: Final = MappingProxyType({target.name: target.title for target in scored(default_targets())})
 LABELS: Final = tuple(LABEL_TITLES)

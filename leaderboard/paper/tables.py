@@ -1,4 +1,4 @@
-"""Every table of the paper by its number: a function of the records that makes it."""
+"""The paper's tables by number: for each, the function that makes it from the records."""
 
 from collections.abc import Callable, Mapping
 from functools import partial

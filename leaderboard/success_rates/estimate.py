@@ -94,11 +94,11 @@ class _Regression:
         return len(np.unique(self.tasks[self.known]))
 
     def unseen_error(self, share: float = 1.0) -> float:
-        """Return the largest share of wrong verdicts that no labelled task may show, times ``share``."""
+        """Return the largest error rate that labelled tasks may fail to show, times ``share``."""
         return float((1 - ((1 - CONFIDENCE) / 2) ** (1 / self.labelled_tasks)) * share)
 
     def interval_of_runs(self, known_ends: tuple[float, float]) -> tuple[float, float]:
-        """Return the interval of the rate over these runs, a draw without replacement."""
+        """Return the interval of the rate over these runs, whose labels are drawn without replacement."""
         if self.is_exact:
             error = self.unseen_error(self.not_drawn.mean())
             low, high = self.value - error, self.value + error

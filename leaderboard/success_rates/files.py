@@ -82,9 +82,9 @@ def estimate_files(
     """Estimate how often each agent succeeds, or only of ``agent``; also compare two agents.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
-    ``labels`` have no judge, and those of several files add up. ``draws`` have the names and the contents of
-    draws' records, which add up as well. ``crashed`` is None if it is not known which runs crashed. ``names``
-    returns other ids of runs by reading key, or none if the runs have the right ids.
+    ``labels`` are the same without a judge. The labels of several files are combined, and so are ``draws``,
+    the names and contents of records of draws. ``crashed`` is None if it is not known which runs crashed.
+    ``names`` returns other ids of runs by reading key, or none if the runs have the right ids.
     """
     runs, findings = read_runs(verdicts)
     read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
@@ -136,7 +136,7 @@ def estimate_files(
 
 @dataclass(frozen=True)
 class FilesDraw:
-    """Runs drawn at random from files of verdicts, to be labelled; without runs if the files have errors."""
+    """A random draw of runs to label, from files of verdicts. ``runs`` is None if the files have errors."""
 
     runs: AgentRuns | None = None
     draw: Draw = field(default_factory=lambda: Draw(strata=()))

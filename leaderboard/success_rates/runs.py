@@ -181,7 +181,8 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
     )
     if not findings and len(runs.rows_of) > MOST_AGENTS:
         message = (
-            f"the ids name {len(runs.rows_of):,} agents (second part); at most {MOST_AGENTS} are allowed."
+            f"the ids contain {len(runs.rows_of):,} different agents (the second part of an id); "
+            f"at most {MOST_AGENTS} are allowed."
         )
         findings.append(error("too_many_agents", message, column="trajectory_id"))
     if findings:
@@ -339,7 +340,8 @@ def add_draws(draws: Sequence[tuple[str, Draw]]) -> tuple[Draw, list[Finding]]:
             same = found.get(key)
             if (same is None and stratum.agent in agents) or (same is not None and same.n != stratum.n):
                 message = (
-                    f"is from other runs or strata of {stratum.agent} than {draws[0][0]}. Leave out one."
+                    f"covers different runs or strata of {stratum.agent} than {draws[0][0]} does. "
+                    "Leave one of them out."
                 )
                 return Draw(strata=()), [error("other_draw", message, file=name)]
             drawn = {*(same.drawn if same else ()), *stratum.drawn}

@@ -19,9 +19,9 @@ with lazy_imports():
     from dataset_script.sources import problems
 
 LONGEST_TEXT: Final = 4_000
-"""The most characters of a goal or an answer in a cell."""
+"""The maximum length of a goal or an answer in a cell, in characters."""
 _FORMULA: Final = ("=", "+", "-", "@")
-"""What a spreadsheet takes for a formula at the beginning of a cell."""
+"""The signs at the beginning of a cell that make a spreadsheet read it as a formula."""
 
 
 def read_sheet(name: str, text: str) -> list[dict[str, str]]:
@@ -64,7 +64,7 @@ def write_sheet(
 
 
 def _cell(text: str) -> str:
-    """Return a text that a spreadsheet shows as it is."""
+    """Return the text in a form that a spreadsheet does not read as a formula."""
     return f"'{text[:LONGEST_TEXT]}" if text.startswith(_FORMULA) else text[:LONGEST_TEXT]
 
 
@@ -84,5 +84,5 @@ def texts_of(source: Path, drawn: Sequence[str]) -> dict[str, RunTexts]:
                 continue
             found[key] = RunTexts(run.goal, run.answer or "")
     if drawn and not found:
-        raise problems.SourceError(f"{source}: contains none of the drawn runs, such as {drawn[0]}")
+        raise problems.SourceError(f"{source} contains none of the drawn runs, such as {drawn[0]}")
     return found

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from dataset_script.sources.base import FileCounts
 
 _PARTS = ("from_a_file", "limit", "shard", "skipped", "subset")
-"""Keys of ``selection`` in run.json that say that only some of the runs were judged."""
+"""Keys of ``selection`` in run.json that are set if only some of the runs were judged."""
 
 
 @dataclass(frozen=True, slots=True)

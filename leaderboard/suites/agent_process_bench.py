@@ -1,7 +1,8 @@
 """AgentProcessBench (RUCBM/AgentProcessBench, arXiv 2603.14465): labels of runs and of their steps.
 
 A checkout has labels in ``data/AnswerOnly/*_final.jsonl`` and the answers of judges in
-``eval/results/<judge>/*.jsonl``. The repository states no licence, so nothing of it is part of this project.
+``eval/results/<judge>/*.jsonl``. The repository states no licence, so none of its content is part of this
+project.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ def read(checkout: Path) -> ImportedSuite:
     files = sorted((checkout / "data" / "AnswerOnly").glob("*_final.jsonl"))
     if not files:
         raise ImportProblem(
-            f"{checkout}: has no data/AnswerOnly/*_final.jsonl; name a checkout of RUCBM/AgentProcessBench"
+            f"{checkout} has no data/AnswerOnly/*_final.jsonl; name a checkout of RUCBM/AgentProcessBench"
         )
     items: list[Trajectory] = []
     labels: list[Annotation] = []
@@ -63,7 +64,7 @@ def _id_of(dataset: str, record: str, place: str) -> str:
     parts = record.split(":")
     if len(parts) != 3 or not all(parts):
         raise ImportProblem(
-            f"{place}, record_id {record!r}: is not SOURCE:QUERY:SAMPLE; check out the repository again"
+            f"{place}: record_id {record!r} is not SOURCE:QUERY:SAMPLE; check out the repository again"
         )
     source, query, sample = map(id_part, parts)
     return f"{dataset}/{AGENT}/{source}.{query}~{sample}"
@@ -72,7 +73,7 @@ def _id_of(dataset: str, record: str, place: str) -> str:
 def _steps(row: Mapping[str, Any], place: str) -> dict[str, str | None]:
     steps = row.get("step_labels")
     if not isinstance(steps, Mapping):
-        raise ImportProblem(f"{place}, step_labels: is not an object; check out the repository again")
+        raise ImportProblem(f"{place}: step_labels is not an object; check out the repository again")
     return {step: _value(label, place, f"step_labels {step}") for step, label in steps.items()}
 
 
@@ -80,7 +81,7 @@ def _value(label: object, place: str, field: str) -> str | None:
     if label is None:
         return None
     if str(label) not in VALUES:
-        raise ImportProblem(f"{place}, {field}: is {label!r}, not one of {', '.join(VALUES)}")
+        raise ImportProblem(f"{place}: {field} is {label!r}, not one of {', '.join(VALUES)}")
     return str(label)
 
 
@@ -89,7 +90,7 @@ def _judged(
 ) -> list[Mapping[str, object]]:
     """Return the rows of a judge's prediction file: those of runs, then those of steps.
 
-    If a record is there twice, the later line counts.
+    If a record occurs twice, the later line counts.
     """
     latest: dict[str, tuple[str, Mapping[str, Any]]] = {}
     unknown = 0

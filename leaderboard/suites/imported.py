@@ -27,7 +27,7 @@ class ImportedSuite:
         items: The labelled runs, steps and parts, all of the test split.
         labels: An annotation for each item.
         verdicts: The rows of each judge's prediction file, by the judge's name.
-        notes: What was left out or read in a way that users should know, one sentence each.
+        notes: What users should know about how the checkout was read, one sentence each.
     """
 
     toml: str
@@ -40,7 +40,7 @@ class ImportedSuite:
 def write_suite(found: ImportedSuite, out: Path) -> None:
     """Write the folder of a suite, completely or not at all. It must not exist yet.
 
-    Raises FileExistsError, and SuiteError if what was imported is not a valid suite.
+    Raises FileExistsError, and SuiteError if the imported suite is not valid.
     """
     with new_folder(out) as folder:
         (folder / "suite.toml").write_text(found.toml, encoding="utf-8")
@@ -69,7 +69,7 @@ def json_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise ImportProblem(
-            f"{path.name}: cannot be read ({type(error).__name__}); check out the repository again"
+            f"{path.name} cannot be read ({type(error).__name__}); check out the repository again"
         ) from error
     for number, line in enumerate(lines, 1):
         if not line.strip():
@@ -80,7 +80,7 @@ def json_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
             content = None
         if not isinstance(content, dict):
             raise ImportProblem(
-                f"{path.name}, line {number}: is not a JSON object; check out the repository again"
+                f"{path.name}: line {number} is not a JSON object; check out the repository again"
             )
         yield number, content
 

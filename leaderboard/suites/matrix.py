@@ -1,10 +1,11 @@
 """Judges on several suites: their boards side by side in one metric, and how well their order carries over.
 
 Judges are the same if they use the same model (`model_key`) and see the same parts of a run. If a board has
-several such judges, those of the same name share a row of the matrix; of the others, only the first on each
-board does. What is left is matched by the model alone, again only the first on each board.
+several such judges, they are matched to judges of the same name on other boards; of those left, only the
+first on each board is matched. Judges that are still unmatched are matched by model only, again only the
+first on each board.
 
-What is computed of a board or of a pair of boards is cached, so a new board only needs its own figures.
+Figures of a board and of a pair of boards are cached, so only those of a new board are computed.
 
 Kendall's tau-b (Kendall 1945, Biometrika 33) compares the order of the judges that two suites have in common.
 Its interval resamples the tasks of each suite. A judge without verdicts has only counts, which are drawn from
@@ -32,7 +33,7 @@ from leaderboard.score import Cell, Ends, interval_of, metric_of
 
 COMMON_METRIC: Final = "balanced_accuracy"
 FEWEST_COMMON: Final = 8
-"""Tau is shown from this number of common judges on."""
+"""Tau is shown only if there are at least this many common judges."""
 N_HALVES: Final = 200
 RESAMPLES_OF_TAU: Final = 500
 REFERENCES: Final = {"Always successful": "Always yes", "Never successful": "Never yes"}
@@ -47,8 +48,8 @@ def model_key(name: str) -> str:
     """Return a key that is equal for the usual spellings of a model's name; empty without a name.
 
     It ignores capitals, the provider before a slash, the separators, and the endings "instruct", "preview",
-    "latest" and dates: ``openai/gpt-4o-2024-11-20`` and ``GPT-4o`` give ``gpt-4o``. Sizes and words such as
-    "mini" or "thinking" make another model.
+    "latest" and dates: ``openai/gpt-4o-2024-11-20`` and ``GPT-4o`` give ``gpt-4o``. Models of other sizes, or
+    with words such as "mini" or "thinking", have other keys.
     """
     key = re.sub(r"[^a-z0-9]+", "-", name.lower().rpartition("/")[2]).strip("-")
     while (shorter := _ENDINGS.sub("", key)) != key:
@@ -58,7 +59,7 @@ def model_key(name: str) -> str:
 
 @dataclass(frozen=True)
 class SuiteBoard:
-    """A suite with its board. Only if its labels are public, counts by task are used.
+    """A suite with its board. Counts by task are used only if its labels are public.
 
     Boards with the same digest are equal, so that their figures are computed once.
     """
@@ -74,13 +75,13 @@ class SuiteBoard:
 
     @property
     def target(self) -> Target | None:
-        """The first target with two answers that judges are scored on: the one that can be compared."""
+        """The first scored target with two answers, on which suites can be compared."""
         return next((target for target in scored(self.board.targets) if target.type == "binary"), None)
 
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A judge's metric on a suite. ``is_model_match`` marks one that shares only the model with its row."""
+    """A judge's metric on a suite. ``is_model_match`` says that it was matched to its row by model only."""
 
     row_id: str
     judge: str
@@ -107,7 +108,7 @@ class OrderAgreement:
     Attributes:
         suites: The names of the suites.
         judges: The number of common judges.
-        by_model: How many of them are matched by the model alone.
+        by_model: How many of them are matched by model only.
         tau: Kendall's tau-b; None with fewer than `FEWEST_COMMON` judges, or if it is undefined.
         interval: Its 95 % interval; None if the counts of a judge are not known.
         from_counts: The suites for which the counts of a judge were drawn, as its verdicts are not known.
@@ -152,7 +153,7 @@ class SuiteColumn:
 
 
 Line = dict[str, tuple[BoardRow, MatrixCell]]
-"""A row of the matrix while it is made: a row of the board and its cell by suite."""
+"""A row of the matrix under construction: by suite, the row of its board and the cell."""
 
 
 def common_metrics(suites: Sequence[SuiteBoard]) -> tuple[str, ...]:
@@ -248,7 +249,7 @@ def _order(line: Line, metric: str) -> tuple[float, float, str]:
 
 
 def _matched(columns: Sequence[SuiteColumn]) -> list[Line]:
-    """Return a line for each judge, matched by model and inputs, and then by the model alone."""
+    """Return a line for each judge, matched by model and inputs, and then by model only."""
     groups: dict[tuple[str, str], list[Line]] = {}
     for column in columns:
         name = column.suite.name
@@ -305,7 +306,7 @@ def _agreement(a: SuiteColumn, b: SuiteColumn, lines: Sequence[Line]) -> OrderAg
 def _compared(
     a: SuiteColumn, b: SuiteColumn, ids_of_a: tuple[str, ...], ids_of_b: tuple[str, ...]
 ) -> OrderAgreement:
-    """Return how the order of judges agrees; they are given by the ids of their rows."""
+    """Return how far two suites agree on the order of judges, who are given by their row ids."""
     sides = (a, ids_of_a), (b, ids_of_b)
     values = [np.array([column.cells[row_id].value for row_id in ids]) for column, ids in sides]
     tau = float(kendall_tau(*values))
@@ -331,7 +332,7 @@ def _metric(metric: str, counts: np.ndarray) -> np.ndarray:
 
 
 def _seed(column: SuiteColumn) -> int:
-    """Return a seed of the suite, so that its resamples serve all pairs and differ from other suites'."""
+    """Return the suite's own seed, so that its resamples are the same in every pair of suites."""
     return zlib.crc32(column.suite.name.encode())
 
 

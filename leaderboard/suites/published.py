@@ -65,13 +65,13 @@ class PrintedMetrics:
         return abs(self.recall + self.tnr - 2 * self.balanced_accuracy) <= 1
 
     def is_mean_of_exact(self, tp: int, tn: int) -> bool:
-        """Return whether the balanced accuracy of these counts, rounded once, is what is printed."""
+        """Return whether the balanced accuracy of these counts, rounded once, is the printed one."""
         p, q = self.positives, self.n - self.positives
         return abs(1000 * (tp * q + tn * p) - 2 * p * q * self.balanced_accuracy) <= p * q
 
 
 class FitSummary(NamedTuple):
-    """The number of judges with counts that fit on all runs, or together with subsets; and that by chance."""
+    """How many judges have counts that fit, on all runs or with subsets, and how many would by chance."""
 
     judges: int
     on_all_runs: int
@@ -82,13 +82,13 @@ class FitSummary(NamedTuple):
 
 @lru_cache(maxsize=4)
 def read_published_metrics(path: Path) -> Mapping[str, tuple[PrintedMetrics, ...]]:
-    """Return the lines of each judge, that on all runs first. Raises SuiteError with every problem."""
+    """Return each judge's lines, the one on all runs first. Raises SuiteError with every problem."""
     problems: list[str] = []
     found: dict[str, list[PrintedMetrics]] = {}
     for where, line in read_lines(path, PrintedMetrics, problems):
         lines = found.setdefault(line.judge, [])
         if line.positives > line.n:
-            problems.append(f"{where}, positives: are more than n")
+            problems.append(f"{where}, positives: use at most n")
         if bool(lines) != bool(line.subset) or line.subset in [each.subset for each in lines]:
             problems.append(f"{where}, subset: a judge needs one line without subset, then one per subset")
         lines.append(line)
@@ -100,7 +100,7 @@ def read_published_metrics(path: Path) -> Mapping[str, tuple[PrintedMetrics, ...
 def counts_together(lines: Sequence[PrintedMetrics]) -> list[Counts] | None:
     """Return a judge's counts on each of its lines, or None unless exactly one set of counts fits them all.
 
-    Runs of a subset belong to all runs, so none of its counts may be larger.
+    None of a subset's counts may be larger than the same count on all runs.
     """
     possible = [line.possible_counts() for line in lines]
     if any(len(counts) != 1 for counts in possible):
@@ -114,8 +114,8 @@ def counts_together(lines: Sequence[PrintedMetrics]) -> list[Counts] | None:
 def summarise_fits(path: Path) -> FitSummary:
     """Return how many judges of a file have counts that fit, and how many would fit by chance.
 
-    By chance means: as if the judges had been measured on other numbers of runs, so that any recall and TNR
-    is equally likely, and accuracy follows from both.
+    The chance is that of judges measured on other numbers of runs: any recall and TNR are equally likely, and
+    accuracy follows from both.
     """
     judges = read_published_metrics(path).values()
     chances = [[chance_of_fit(line.n, line.positives) for line in lines] for lines in judges]
@@ -130,7 +130,7 @@ def summarise_fits(path: Path) -> FitSummary:
 
 @lru_cache(maxsize=16)
 def chance_of_fit(n: int, positives: int) -> float:
-    """Return the probability that rates which are no shares of these runs are printed as if they were."""
+    """Return the probability that random rates, once rounded, look like shares of these runs."""
     negatives = n - positives
     recall, tnr = np.random.default_rng(0).random((2, N_DRAWS))
     tp, tn = np.rint(recall * positives), np.rint(tnr * negatives)
@@ -141,7 +141,7 @@ def chance_of_fit(n: int, positives: int) -> float:
 
 
 def published_metric_rows(suite: Suite) -> tuple[BoardRow, ...]:
-    """Return the rows of the board for a suite of published metrics; other suites have none."""
+    """Return the board's rows for a suite with published metrics, or none for other suites."""
     if suite.published_path is None:
         return ()
     return tuple(_row(suite, lines) for lines in read_published_metrics(suite.published_path).values())
@@ -192,7 +192,7 @@ def _cell(line: PrintedMetrics, counts: Counts | None) -> Cell:
 
 
 def verdict_row(suite: Suite, row_id: str, scores: VerdictScores) -> BoardRow:
-    """Return the row of a judge whose verdicts are in the suite's folder, in a file of the judge's name."""
+    """Return the row of a judge whose verdicts are in the suite's folder, in a file named after the judge."""
     judge, links = row_id.removeprefix("published/"), dict(suite.profile.links)
     labels = {target: score and on_board(score) for target, score in scores.labels.items()}
     n = next((score["overall"]["n"] for score in labels.values() if score), None)

@@ -1,4 +1,4 @@
-"""Search for the combination of judges that is best on a table, and say what having searched costs.
+"""Find the combination of judges that is best on a table, and how much its F1 owes to the search.
 
 The best of several candidates looks better than it is. Its value on held-out groups (cross-fitting) shows
 what to expect: each fold is judged by the combination that was best on the other folds.
@@ -108,7 +108,7 @@ def search(
 
 
 class CrossFit(NamedTuple):
-    """The place of the best candidate, its F1, and F1 on rows that did not choose the candidate."""
+    """The place of the best candidate, its F1, and F1 on rows that were not used to choose candidates."""
 
     place: int
     f1: float

@@ -1,4 +1,4 @@
-"""Score and compare judges against the labels of a table, with the report that suites have.
+"""Score and compare judges against the labels of a table, with the same report as for suites.
 
 The table and the files of verdicts become a `LabelSet` and `Predictions`, so that `leaderboard.report` and
 `leaderboard.compare` work as for the split of a suite.
@@ -25,9 +25,9 @@ def align_tables(
 ) -> tuple[LabelSet, dict[str, Predictions], tuple[str, ...]]:
     """Return the labels of a table, and each judge's verdicts in their order.
 
-    They count as labels of AgentRewardBench's main target. If the ids are of the form benchmark/agent/task,
-    they name what a row belongs to. Otherwise every row is a task, except with a column of groups. Raises
-    TableError if a table cannot be used.
+    The labels count as those of AgentRewardBench's main target. If the ids are of the form
+    benchmark/agent/task, they give each row's benchmark, agent and task. Otherwise every row is a task of its
+    own, unless a column of groups is named. Raises TableError if a table cannot be used.
 
     Returns:
         The labels, the verdicts by judge, and sentences on what was left out.

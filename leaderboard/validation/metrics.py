@@ -1,4 +1,4 @@
-"""Metrics of one judge from a table, with 95 % intervals over groups, also for weighted and few rows.
+"""Metrics of one judge from a table, with 95 % intervals over groups, also for weighted rows or few rows.
 
 The error of a metric comes from its linearization: the derivative of the metric by the four (weighted)
 counts, applied to the counts of each group (Särndal, Swensson and Wretman 1992, section 5.5). A share has
@@ -41,7 +41,7 @@ def value_of(metric: str, counts: Sequence[float] | np.ndarray) -> float | None:
 
 
 _RESTS_ON: Final = MappingProxyType({"precision": [0, 1], "recall": [0, 2], "f1": [0, 1, 2]})
-"""The counts that a metric depends on; others depend on all."""
+"""The counts that a metric depends on. Metrics that are not listed depend on all counts."""
 
 
 def counts_by_group(
@@ -63,7 +63,7 @@ def counts_by_group(
 
 
 def influence(metric: str, by_group: np.ndarray) -> np.ndarray | None:
-    """Return the effect of each group on a metric, of shape (groups,), or None if it is undefined nearby.
+    """Return the effect of each group on a metric, of shape (groups,), or None if it has no derivative.
 
     The sum of their squares, times G / (G - 1), is the variance of the metric.
     """
@@ -112,7 +112,7 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
 
 
 def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
-    """Return first - second of two judges on the same groups, paired. Arguments: counts (groups, 4)."""
+    """Return the paired difference first - second of two judges; both have counts (groups, 4)."""
     one, other = (value_of(metric, counts.sum(axis=0)) for counts in (first, second))
     if one is None or other is None:
         return Metric(None)
@@ -134,7 +134,7 @@ def quantile(degrees: int) -> float:
 
 
 def labels_needed(measured: Metric, labelled: int, half_width: float) -> int | None:
-    """Return how many labels in total an interval of ± ``half_width`` needs, or None if it has none yet.
+    """Return the total labels needed for an interval of ± ``half_width``, or None without an interval yet.
 
     The width shrinks with the square root of the number of labels.
     """

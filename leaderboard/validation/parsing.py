@@ -46,7 +46,7 @@ def read_table(path: Path) -> NamedTable:
             return NamedTable(path.name, _parse_yaml(content))
         return NamedTable(path.name, parse_table(content))
     except OSError as error:
-        raise TableError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+        raise TableError(f"{path} cannot be read ({error.strerror}); check the path") from error
     except ValueError as error:
         raise TableError(f"{path}: {error}") from error
 
@@ -74,13 +74,13 @@ def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataF
     if content[:4] == b"PAR1":
         return _parse_parquet(content, limits)
     if content.startswith(WORKBOOK):
-        raise ValueError('is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"')
+        raise ValueError('an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"')
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError("is not UTF-8 text; save it as UTF-8, or as Parquet") from error
+        raise ValueError("not UTF-8 text; save it as UTF-8, or as Parquet") from error
     if not text.strip():
-        raise ValueError("is empty; give a table with a header and rows")
+        raise ValueError("an empty file; give a table with a header and rows")
     if text.lstrip()[0] in "[{":
         return _parse_json(text, limits)
     if is_released_header(text.partition("\n")[0]):
@@ -107,7 +107,7 @@ def _parse_parquet(content: bytes, limits: ReadingLimits | None) -> pd.DataFrame
     _refuse_repeated(wanted)
     if limits is not None and unpacked > limits.max_unpacked_bytes:
         raise ValueError(
-            f"has {unpacked:,} bytes when unpacked; at most {limits.max_unpacked_bytes:,} are accepted. "
+            f"{unpacked:,} bytes when unpacked; at most {limits.max_unpacked_bytes:,} are accepted. "
             "Leave out long columns"
         )
     try:
@@ -130,13 +130,13 @@ def _check_size(rows: int, columns: int, limits: ReadingLimits | None) -> None:
         return
     for count, most, what in ((rows, limits.max_rows, "rows"), (columns, limits.max_columns, "columns")):
         if count > most:
-            raise ValueError(f"has {count:,} {what}; at most {most:,} are accepted")
+            raise ValueError(f"{count:,} {what}; at most {most:,} are accepted")
 
 
 def _refuse_repeated(names: Sequence[str]) -> None:
     repeated = [name for name, count in Counter(names).items() if count > 1]
     if repeated:
-        raise ValueError(f"has several columns called {', '.join(repeated)}; rename them")
+        raise ValueError(f"several columns are called {', '.join(repeated)}; rename them")
 
 
 def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
@@ -145,7 +145,7 @@ def _parse_json(text: str, limits: ReadingLimits | None) -> pd.DataFrame:
         try:
             rows = json.loads(text)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"is not a JSON array ({error})") from error
+            raise ValueError(f"not a JSON array ({error})") from error
     else:
         for number, line in enumerate(text.splitlines(), start=1):
             if not line.strip():
@@ -168,7 +168,7 @@ def _parse_yaml(content: bytes) -> pd.DataFrame:
 
 def _of_rows(rows: Sequence[Any], limits: ReadingLimits | None) -> pd.DataFrame:
     if not all(isinstance(row, dict) for row in rows):
-        raise ValueError("needs one JSON object per row")
+        raise ValueError("write one JSON object per row")
     rows = cases_of(rows)
     _check_size(len(rows), len({name for row in rows for name in row}), limits)
     return pd.DataFrame(rows, dtype=object)

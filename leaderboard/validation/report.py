@@ -58,7 +58,7 @@ class JudgeReport:
     calibration: Calibration | None = None
     threshold: FittedThreshold | None = None
     needed: Mapping[str, int | None] | None = None
-    """The labels in total that a narrower interval needs, by metric."""
+    """The total number of labels needed for a narrower interval, by metric."""
 
     def to_json(self) -> dict[str, Any]:
         counts = {name: _whole(getattr(self, name)) for name in ("tp", "fp", "fn", "tn")}

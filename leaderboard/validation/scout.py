@@ -109,7 +109,7 @@ def write_scout(table: ValidationTable, folder: Path) -> list[Path]:
         OSError: A file cannot be written.
     """
     if folder.is_dir() and any(folder.iterdir()):
-        raise TableError(f"{folder}: is not empty; name a new folder with --out")
+        raise TableError(f"{folder} is not empty; name a new folder with --out")
     # Scout reads an id with a comma as several ids, unless it is in a list.
     ids = [[each] if "," in each else each for each in table.ids]
     cases = [{"id": each, "target": bool(label)} for each, label in zip(ids, table.truth, strict=True)]
@@ -137,14 +137,14 @@ def write_scout(table: ValidationTable, folder: Path) -> list[Path]:
 
 
 def _scanner_names(judges: Sequence[str]) -> list[str]:
-    """Return names that a file may have, one per judge."""
+    """Return one name per judge that is valid as a file name."""
     names = [_UNSAFE.sub("_", judge).strip("._") or "judge" for judge in judges]
     uses = Counter(names)
     return [f"{name}_{place}" if uses[name] > 1 else name for place, name in enumerate(names, start=1)]
 
 
 def _results(table: ValidationTable, judge: JudgeAnswers, name: str, scan_id: str) -> pa.Table:
-    """Return a judge's verdicts, or scores, with the columns of Scout's results, whose values are texts."""
+    """Return a judge's verdicts, or scores, with the columns of Scout's results, whose values are strings."""
     rows = []
     for place, run in enumerate(table.ids):
         verdict, label = int(judge.verdicts[place]), bool(table.truth[place])

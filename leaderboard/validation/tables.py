@@ -37,7 +37,7 @@ class TableError(ValueError):
 
 
 class ColumnUnclear(TableError):
-    """Raised if no column, or more than one, could be meant; ``option`` names the column."""
+    """Raised if no column or several are possible; ``option`` is the option that names the column."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ ROW: Final = "row"
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table, with the name that messages call it, and its judge's name in reports if that is another."""
+    """A table, with its name in messages and, if it differs, its judge's name in reports."""
 
     name: str
     frame: pd.DataFrame
@@ -63,7 +63,7 @@ class NamedTable:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns that options name. Empty ones are found by their names and values."""
+    """The columns named by options. For a field left empty, the column is detected from names and values."""
 
     ids: tuple[str, ...] = ()
     labels: tuple[str, ...] = ()
@@ -155,7 +155,7 @@ def _answers(table: NamedTable, column: str, problems: list[str]) -> np.ndarray:
 
 
 def _has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
-    """Return whether a column holds only answers, and at least one. Those of a label are yes or no."""
+    """Return whether a column holds only answers, and at least one. A label's answers must be yes or no."""
     values = [as_answer(value) for value in table.frame[column]]
     known = {value for value in values if value is not None and not isnan(value)}
     return None not in values and bool(known) and (not is_label or known <= {0.0, 1.0})
@@ -180,10 +180,9 @@ def _find(
     left = [name for name in names if name not in taken and _has_answers(table, name, is_label)]
     if len(left) == 1:
         return left
-    which = (
-        f"any of {_listed(left[:10])} could be meant" if left else "no column has answers such as yes and no"
-    )
-    raise ColumnUnclear(f"{table.name}: {which}; add {option} COLUMN (columns: {_listed(names)})", option)
+    why = f"several columns are possible ({_listed(left[:10])})" if left else "no column has yes/no answers"
+    others = "" if left else f" (columns: {_listed(names)})"
+    raise ColumnUnclear(f"{table.name}: {why}; name one with {option} COLUMN{others}", option)
 
 
 def _judge_of(name: str, answers: np.ndarray, threshold: float) -> JudgeAnswers:
@@ -265,7 +264,7 @@ def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> N
     }
     known = _listed(map(str, table.frame.columns))
     problems = [
-        f"{table.name}: has no column {_listed(names)}; correct {option} (its columns: {known})"
+        f"{table.name} has no column {_listed(names)}; correct {option} (its columns: {known})"
         for option, names in absent.items()
         if names
     ]
@@ -274,7 +273,7 @@ def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> N
 
 
 def _key(row: str) -> str:
-    """Return what is equal for all spellings of an id, if it is of the form benchmark/agent/task."""
+    """Return a key that is equal for all spellings of an id of the form benchmark/agent/task."""
     return reading_key(row) if row.count("/") == 2 else row
 
 
@@ -299,8 +298,8 @@ def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list
         return [usual[:1]] * len(tables)
     names = ", ".join(table.name for table in tables)
     raise ColumnUnclear(
-        f"{names}: share no column with one value per row (in common: {_listed(common) or 'none'}); "
-        "add --id COLUMN, and repeat it if several columns together identify a row",
+        f"{names} share no column with one value per row (in common: {_listed(common) or 'none'}); "
+        "name one with --id COLUMN, and repeat it if several columns together identify a row",
         "--id",
     )
 

@@ -31,7 +31,7 @@ READER: Final = f"{__name__}:validate_upload"
 
 @dataclass(frozen=True)
 class UploadedTable:
-    """A table as it was sent, with the name that the report calls it."""
+    """A table as it was sent, with its name in the report."""
 
     name: str
     content: bytes
@@ -44,7 +44,7 @@ class ValidationAnswer:
     Attributes:
         report: The report, or None if the tables cannot be used.
         problem: What is wrong, empty if there is a report.
-        unclear: The option of the column that cannot be found, such as ``--label``, or "".
+        unclear: The option that names the column that was not found, such as ``--label``, or "".
         columns: The columns of the table of labels, and those of the first table of verdicts.
     """
 
@@ -66,7 +66,7 @@ def ask_worker(
     threshold: float,
     limits: ReadingLimits,
 ) -> ValidationAnswer:
-    """Return the report on tables: one with labels and verdicts, or labels and then verdicts of each judge.
+    """Return the report on a table of labels and verdicts, or on one of labels and one for each judge.
 
     Raises:
         WorkerFailed: The worker gave no answer.
@@ -120,4 +120,4 @@ def _check(table: ValidationTable) -> None:
         raise TableError(f"there are {len(table.judges)} judges; send at most {MOST_JUDGES} at a time")
     for column, values in table.slices.items():
         if (n := len(set(values.tolist()))) > MOST_VALUES:
-            raise TableError(f"column {column}: has {n} values; choose one with at most {MOST_VALUES}")
+            raise TableError(f"column {column} has {n} values; choose one with at most {MOST_VALUES}")

@@ -247,7 +247,9 @@ def test_a_file_that_holds_no_labels_is_refused_before_anything_is_sent(
     hub, publish, folder, content, tmp_path
 ):
     (tmp_path / "wrong.csv").write_bytes(content)
-    with pytest.raises(PublishError, match=r"wrong.csv: is no file of labels: it needs a header") as refused:
+    with pytest.raises(
+        PublishError, match=r"wrong.csv is not a file of labels: it needs a header"
+    ) as refused:
         publish(folder, REPO, LABELS_REPO, tmp_path / "wrong.csv")
     assert "true" not in str(refused.value) and hub.seen == []
 

@@ -249,7 +249,7 @@ def test_a_folder_without_runs_is_one_line(tmp_path, capsys, monkeypatch):
         _settings_of_source(tmp_path, Settings())
     assert ended.value.exit_code == 2
     printed = capsys.readouterr().err.strip()
-    assert printed.startswith(f"error: --source {tmp_path}: contains no runs in a known format")
+    assert printed.startswith(f"error: --source {tmp_path} contains no runs in a known format")
     assert "\n" not in printed
 
 

@@ -34,7 +34,7 @@ _BEGINNING: Final = re.compile(
     r'\s*\{\s*"(?:agent|continued_trajectory_ref|extra|final_metrics|notes|session_id|steps'
     r'|subagent_trajectories|trajectory_id)"\s*:'
 )
-"""The beginning of a trajectory that has its version later. Only such files are searched completely."""
+"""Matches a trajectory whose version is not its first key. Only such files are searched to the end."""
 _AGENT: Final = re.compile(r'"agent"\s*:\s*(?=\{)')
 _TIME: Final = re.compile(r'"timestamp"\s*:\s*"([^"\\]{10,40})"')
 _REFERENCES: Final = (b'"trajectory_path"', b'"continued_trajectory_ref"')
@@ -75,7 +75,7 @@ class AtifSource(TrajectorySource):
 
     @staticmethod
     def candidates(folder: Path) -> Iterator[Path]:
-        """Yield trials' trajectories, even if absent, and other JSON files."""
+        """Yield the paths of trials' trajectories, even of missing ones, and other JSON files."""
         if folder.is_file():
             yield folder
         for top, folders, names in os.walk(folder):
@@ -152,7 +152,7 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
-        """Return the rewards of a trial's verifier by name, those of the step if it has several steps."""
+        """Return the rewards of a trial's verifier by name; if it has several steps, those of the step."""
         folder = _trial_folder(file.path)
         if self._trial(file.path, must_be_whole=True) is None:
             return {}

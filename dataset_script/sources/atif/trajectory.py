@@ -131,7 +131,7 @@ def _beside(texts: Iterable[str]) -> str:
 
 
 def answer_in(arguments: Any) -> str | None:
-    """Return the answer in a final call's arguments, under a usual name or as the only text, or None."""
+    """Return the answer in a final call's arguments, under a usual name or as the only string, or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)

@@ -28,9 +28,9 @@ _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _SAME: Final = ("role", "content", "tool_calls", "type", "id", "call_id")
 _AGENT: Final = frozenset({"assistant", "model"})
 _CALL: Final = ("request", "response")
-"""The keys of a logged call of an API, each of which may name the model."""
+"""The keys of a logged API call. The object under either of them may name the model."""
 _CALL_FIELDS: Final = ("action", "queries", "code", "operation", "prompt")
-"""What the provider's own tools were called with, in items of the Responses API."""
+"""The keys of the arguments of the provider's own tools, in items of the Responses API."""
 _TEXT_FIELDS: Final = ("text", "content", "output", "logs", "stdout", "stderr")
 _RESULT_FIELDS: Final = ("output", "outputs", "results", "result", "error", "content")
 
@@ -192,7 +192,7 @@ class Conversation:
             self._see([part])
 
     def _add_call(self, kind: str, item: Mapping[str, Any]) -> None:
-        """Read a call among the items of the Responses API. The provider's tools have the result in it."""
+        """Read a call among the items of the Responses API. Calls of the provider's tools include results."""
         arguments = next((item[key] for key in ("arguments", "input") if key in item), None)
         if arguments is None:
             arguments = {key: item[key] for key in _CALL_FIELDS if item.get(key)}
@@ -270,7 +270,7 @@ class Conversation:
 
 
 def _text_of(part: Any) -> str:
-    """Return the text of a part. A part of another kind, such as a document, is described or is JSON."""
+    """Return the text of a part. Other kinds, such as documents, are described or given as JSON."""
     if isinstance(part, dict):
         texts = [part[key] for key in _TEXT_FIELDS if isinstance(part.get(key), str)]
         kind = part.get("type")

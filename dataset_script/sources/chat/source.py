@@ -39,7 +39,7 @@ class ChatSource(TrajectorySource):
 
     @staticmethod
     def holds_runs(path: Path) -> bool:
-        """Return whether a file begins with chat messages. The beginning tells most other files apart."""
+        """Return whether a file begins with chat messages. Its first bytes rule out most other files."""
         head = content_of(path, _HEAD_BYTES)
         if not _LIKE_CHAT.search(head) or _NOT_CHAT.match(head):
             return False

@@ -89,8 +89,8 @@ def view_answer(answer: ValidationAnswer) -> dict[str, Any]:
     of_labels, of_verdicts = answer.columns
     found: dict[str, Any] = {"of_labels": of_labels, "of_verdicts": of_verdicts, "unclear": answer.unclear}
     if answer.report is None:
-        # the message of the command ends with the option to add, for which this page has a field
-        message = answer.problem.rpartition("; add --")[0] if answer.unclear else answer.problem
+        # the message of the command ends with the option to use, for which this page has a field
+        message = answer.problem.rpartition("; name one with --")[0] if answer.unclear else answer.problem
         return {**found, "problems": message.splitlines()}
     downloads = (
         ("HTML", "report.html", "text/html", html.render(answer.report)),

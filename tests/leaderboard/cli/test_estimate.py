@@ -298,7 +298,7 @@ def test_two_files_of_labels_and_draws_add_up_and_contradictions_are_named(run, 
     )
     run("annotation-template", *verdicts, "--for-estimate", "12", "--stratified", "--out", "3.csv")
     done = run("estimate", *verdicts, "--labels", "1.csv", "--draw", "1.draw.json", "--draw", "3.draw.json")
-    assert "3.draw.json: is from other runs or strata of a than 1.draw.json" in done.stderr
+    assert "3.draw.json: covers different runs or strata of a than 1.draw.json does" in done.stderr
 
 
 def test_runs_without_a_verdict_are_reported_and_count_neither_way(run, tmp_path):
@@ -364,7 +364,7 @@ def test_the_file_to_label_carries_goal_answer_and_a_link(run, tmp_path):
     for path in (tmp_path / "logs").rglob("*.json"):
         path.write_text(json.dumps({"benchmark": "other", "messages": messages}))
     done = run(*call, "14", "--source", "logs")
-    assert "logs: contains none of the drawn runs, such as own/a/" in done.stderr
+    assert "logs contains none of the drawn runs, such as own/a/" in done.stderr
 
 
 @pytest.fixture

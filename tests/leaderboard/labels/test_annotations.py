@@ -97,7 +97,7 @@ def test_no_test_trajectory_and_no_name_gets_out_and_a_suite_reads_it(suite, ann
 
 
 def test_more_annotations_than_can_be_kept_are_refused(suite):
-    with pytest.raises(AnnotationsInvalid, match=f"{DEV}: has 10 annotations; remove all but 9"):
+    with pytest.raises(AnnotationsInvalid, match=f"{DEV} has 10 annotations; remove all but 9"):
         dev_labels_of(suite, [by(DEV, f"a{n}", "yes") for n in range(10)])
 
 
@@ -181,8 +181,8 @@ def test_what_the_format_has_no_word_for_is_refused_all_at_once():
     with pytest.raises(AnnotationsInvalid) as refusal:
         write_released(given)
     assert refusal.value.problems[:2] == (
-        "annotation 1, success: has no answer; add one, or write Parquet, where it may be missing",
-        "annotation 2, optimality: has no answer; add one, or write Parquet, where it may be missing",
+        "annotation 1, success: add an answer, or write Parquet, where it may be missing",
+        "annotation 2, optimality: add an answer, or write Parquet, where it may be missing",
     )
     assert "annotation 3, trajectory_id: expected <benchmark>/<agent>/<task_id>" in refusal.value.problems
 
@@ -306,9 +306,9 @@ def test_own_answers_are_checked_by_the_questions_of_the_suite():
     bad = by(IDS[0], own={"tone": "canary-4711", "colour": "red"})
     assert problems_of(bad, OWN_QUESTIONS) == [
         "tone: use one of polite, cold, rude, unsure, or leave it empty",
-        "colour: is not a question",
+        "colour: there is no such question",
     ]
-    assert problems_of(by(IDS[0], own={"tone": "rude"})) == ["tone: is not a question"]
+    assert problems_of(by(IDS[0], own={"tone": "rude"})) == ["tone: there is no such question"]
 
 
 SUITE_TOML = """

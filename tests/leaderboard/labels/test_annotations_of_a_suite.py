@@ -89,6 +89,6 @@ def test_without_a_source_the_whole_suites_cannot_be_had(small_suite):
 
 
 def test_what_cannot_be_written_leaves_no_file(tmp_path):
-    with pytest.raises(ValueError, match="annotation 1, success: has no answer"):
+    with pytest.raises(ValueError, match="annotation 1, success: add an answer"):
         write_annotations([by(WA_A)], tmp_path / "own.csv")
     assert list(tmp_path.iterdir()) == []

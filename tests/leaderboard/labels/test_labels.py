@@ -175,7 +175,7 @@ def test_a_file_in_another_encoding_is_refused_without_its_content(small_suite, 
     path = write_annotations([(*ROWS[0], "Müller")], encoding="latin-1")
     with pytest.raises(LabelsInvalid) as refusal:
         load_labels(small_suite, "test", csv_settings(path))
-    assert str(refusal.value) == "annotations.csv: is not UTF-8 text; save it as UTF-8 CSV"
+    assert str(refusal.value) == "annotations.csv is not UTF-8 text; save it as UTF-8 CSV"
     assert "Successful" not in "".join(traceback.format_exception(refusal.value))
 
 
@@ -187,7 +187,7 @@ def test_an_excel_workbook_is_refused_with_the_way_to_save_it(small_suite, tmp_p
     with pytest.raises(LabelsInvalid) as refusal:
         load_labels(small_suite, "test", csv_settings(path))
     assert str(refusal.value) == (
-        f'{name}: is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
+        f'{name} is an Excel workbook; in Excel, use "Save As" with the type "CSV UTF-8"'
     )
 
 
@@ -209,7 +209,7 @@ def test_a_file_that_this_user_may_not_read_is_said_so(small_suite, write_annota
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
     with pytest.raises(LabelsUnavailable) as refusal:
         load_labels(small_suite, "test", csv_settings(path))
-    said = f"{path.name}: cannot be read (Permission denied); check that this user may read it"
+    said = f"{path.name} cannot be read (Permission denied); check that this user may read it"
     assert str(refusal.value) == said
 
 
@@ -218,7 +218,7 @@ def test_a_wheel_that_is_broken_or_lacks_the_annotations_is_unavailable(small_su
     broken.write_bytes(b"PK no")
     zipfile.ZipFile(empty, "w").close()
     for path in (broken, empty):
-        with pytest.raises(LabelsUnavailable, match=rf"{path.name}: cannot be read; fetch it again"):
+        with pytest.raises(LabelsUnavailable, match=rf"{path.name} cannot be read; fetch it again"):
             load_labels(small_suite, "test", csv_settings(path))
 
 

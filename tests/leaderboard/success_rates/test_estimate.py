@@ -285,7 +285,10 @@ def test_spellings_of_an_id_name_one_run_and_labels_take_the_ids_of_the_verdicts
 def test_a_file_of_very_many_agents_or_very_long_ids_is_refused_at_once():
     many = Predictions(tuple(f"own/{agent}/1" for agent in range(101)), {"success": np.ones(101, np.int8)})
     _, (finding,) = read_runs([("many.csv", "many", (many, []))])
-    assert finding.message == "the ids name 101 agents (second part); at most 100 are allowed."
+    assert (
+        finding.message
+        == "the ids contain 101 different agents (the second part of an id); at most 100 are allowed."
+    )
     long = Predictions(("own/a/" + "x" * 500,), {"success": np.ones(1, np.int8)}, row_numbers=np.array([2]))
     _, (finding,) = read_runs([("long.csv", "long", (long, []))])
     assert finding.code == "malformed_id" and len(finding.message) < 400

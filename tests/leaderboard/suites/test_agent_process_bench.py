@@ -86,10 +86,10 @@ def test_the_command_writes_a_folder_once_and_names_the_next_step(checkout, tmp_
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"final_label": 2}, "made_up_final.jsonl, line 2, final_label: is 2, not one of 1, 0, -1"),
+        ({"final_label": 2}, "made_up_final.jsonl, line 2: final_label is 2, not one of 1, 0, -1"),
         ({"record_id": "qa:0:0"}, "line 2, record_id 'qa:0:0': an earlier line has it"),
-        ({"record_id": "qa"}, "line 2, record_id 'qa': is not SOURCE:QUERY:SAMPLE"),
-        ({"step_labels": [1]}, "line 2, step_labels: is not an object"),
+        ({"record_id": "qa"}, "line 2: record_id 'qa' is not SOURCE:QUERY:SAMPLE"),
+        ({"step_labels": [1]}, "line 2: step_labels is not an object"),
     ],
 )
 def test_a_wrong_line_is_named(checkout, change, problem):

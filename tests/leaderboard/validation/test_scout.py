@@ -48,7 +48,7 @@ def test_numbers_are_scores_and_the_fields_of_an_object_are_columns():
     (judge,) = judges(*labels, "--verdicts", SCOUT / "fields.parquet", "--verdict", "target_done")
     assert counts(judge) == [2, 4, 2, 4, 0]
     done = validate(*labels, "--verdicts", SCOUT / "fields.parquet")
-    assert "any of target_done, target_sure could be meant; add --verdict" in done.stderr
+    assert "several columns are possible (target_done, target_sure); name one with --verdict" in done.stderr
 
 
 def test_labels_of_results_are_columns_in_which_no_result_is_a_no(tmp_path):

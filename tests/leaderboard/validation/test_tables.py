@@ -81,7 +81,7 @@ def test_tables_are_joined_by_the_column_that_identifies_rows_in_all():
 def test_several_columns_may_identify_a_row():
     labels = table("agent,task,label\nA,1,yes\nA,2,no\nB,1,no\n")
     judge = table("agent,task,verdict\nB,1,1\nA,1,1\nA,2,0\n")
-    with pytest.raises(TableError, match="add --id COLUMN"):
+    with pytest.raises(TableError, match="name one with --id COLUMN"):
         read_several(labels, [judge], Columns())
     found = read_several(labels, [judge], Columns(ids=("agent", "task")))
     assert found.ids == ("A/1", "A/2", "B/1") and found.judges[0].verdicts.tolist() == [1, 0, 1]
@@ -110,18 +110,20 @@ def test_rows_of_json_lines_are_numbered_from_1_and_of_csv_as_in_a_spreadsheet()
 
 
 def test_columns_that_could_be_meant_are_named():
-    with pytest.raises(TableError, match="any of alpha, beta could be meant; add --label COLUMN"):
+    with pytest.raises(
+        TableError, match=r"several columns are possible \(alpha, beta\); name one with --label COLUMN"
+    ):
         read_one(table("alpha,beta\nyes,no\nno,no\n"), Columns())
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "is empty"),
+        (b"", "an empty file"),
         (b"a,b\n1\n", "these rows do not have the 2 cells of the header: 2"),
-        (b"a,a\n1,0\n", "several columns called a"),
+        (b"a,a\n1,0\n", "several columns are called a"),
         (b"{\n", "line 1 is not JSON"),
-        (b"[" * 100_000, "is not a JSON array"),
+        (b"[" * 100_000, "not a JSON array"),
         (b'{"a": ' * 100_000, "line 1 is not JSON"),
         (b"\xff\xfe\x00", "not UTF-8"),
         (b"PAR1 and nothing else", "cannot be read as Parquet"),
@@ -232,4 +234,4 @@ def test_cells_may_be_long_but_rows_have_to_fit_the_header_and_quotes_have_to_cl
 
 
 def test_an_excel_workbook_is_refused_with_how_to_save_it():
-    assert "is an Excel workbook; in Excel, use" in problem(parse_table, b"PK\x03\x04" + b"x" * 40)
+    assert "an Excel workbook; in Excel, use" in problem(parse_table, b"PK\x03\x04" + b"x" * 40)

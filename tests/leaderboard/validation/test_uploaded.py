@@ -44,7 +44,7 @@ def test_any_text_gets_a_report_or_a_sentence(kind, data):
 def test_columns_of_parquet_that_have_one_name_are_refused():
     sink = pa.BufferOutputStream()
     pq.write_table(pa.table([[1], [0]], names=["label", "label"]), sink)
-    with pytest.raises(ValueError, match="several columns called label"):
+    with pytest.raises(ValueError, match="several columns are called label"):
         parse_table(sink.getvalue().to_pybytes())
 
 
