@@ -150,7 +150,7 @@ def test_judges_are_compared_on_any_table(tables):
         (("score", "a.jsonl", "--group", "task"), "columns can be chosen only with --labels"),
         (("compare", "a.jsonl"), "give at least two prediction files"),
         (("compare", "a.jsonl", "b.jsonl", "--label", "mood"), "use one of success, side_effect, repetition"),
-        (("compare", "a.jsonl", "b.jsonl", "--labels", "labels.csv", "--label", "note"), "row 1 has 'x'"),
+        (("compare", "a.jsonl", "b.jsonl", "--labels", "labels.csv", "--label", "note"), "row 2 has 'x'"),
         (("score", "a.jsonl", "--labels", "a.jsonl", "--id", "task"), "has no column task; correct --id"),
     ],
 )  # fmt: skip
