@@ -70,7 +70,7 @@ def test_a_full_disk_is_503_for_a_while_and_nothing_is_half_stored(client, servi
         refused = post(client, "/api/submissions", content, DECLARED)
     assert (refused.status_code, refused.headers["Retry-After"]) == (503, "30")
     message = "the server's disk is full, so nothing was stored; try later"
-    assert refused.json() == {"error": message}
+    assert refused.json() == {"detail": message}
     assert [path for path in service.files.folder.rglob("*") if path.is_file()] == []
     assert not service.records.board().rows
     assert post(client, "/api/submissions", content, DECLARED).status_code == 201
