@@ -59,7 +59,11 @@ def test_literals_that_are_no_json_are_named_in_every_verdict_and_number_column(
 
 @pytest.mark.parametrize(
     "line",
-    ['{"a":' * 200_000 + "1" + "}" * 200_000, '{"success": ' + "[" * 50_000, '{"success": ' + "1" * 5_000 + "}"],
+    [
+        '{"a":' * 200_000 + "1" + "}" * 200_000,
+        '{"success": ' + "[" * 50_000,
+        '{"success": ' + "1" * 5_000 + "}",
+    ],
 )
 def test_nesting_and_digits_without_end_are_a_finding(line):
     table, found = read(good(), line)
