@@ -38,7 +38,7 @@ GRADES: Final = range(1, 5)
 
 _MESSAGE_ROLES: Final = ("system", "user", "assistant", "tool")
 MAX_EVIDENCE: Final = 100
-"""The most entries of `Answer.evidence`."""
+"""The maximum number of entries in `Answer.evidence`."""
 
 _MAX_QUOTED_CHARS: Final = 60
 

@@ -95,8 +95,8 @@ def parse_steps(text: str | None, question: StepQuestion) -> dict[int, dict[str,
 def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None) -> Answer:
     """Return the answer in a reply. If the call failed, the answer only has the state of the reply.
 
-    With a ``question``, answers about steps are read too (see `parse_steps`). A complete reply that has some
-    is ``ok`` even without a verdict.
+    With a ``question``, answers about steps are read too (see `parse_steps`). A complete reply with such
+    answers is ``ok`` even without a verdict.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
     with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.

@@ -157,7 +157,8 @@ def _problems_of(judge: Any) -> list[str]:
 def digest_of_files(names: Sequence[str]) -> str | None:
     """Return the SHA-256 hashes of the files that define these judges, separated by spaces, or None.
 
-    Judges of the catalogue have no such file. Modules that a file imports are not covered.
+    The result is None if there is no such file, as for judges of the catalogue. Imported modules are not
+    covered.
     """
     digests = []
     for name in map(str.strip, names):

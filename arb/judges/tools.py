@@ -19,20 +19,20 @@ from arb.judges.images import UnreadableImageError, crop_image
 from arb.judges.types import Image, Message, Tool, ToolCall, View, ViewStep
 
 MOST_CALLS: Final = 8
-"""How many calls in one reply are carried out."""
+"""The maximum number of calls in one reply that are carried out."""
 
 RESULT_CHARS: Final = 12_000
-"""The most characters of a result. A longer one is cut in the middle."""
+"""The maximum length of a result in characters. A longer one is cut in the middle."""
 
 _MOST_FOUND: Final = 20
 _AROUND: Final = 80
-"""How many places `search` shows, and how many characters on each side."""
+"""How many matches `search` shows, and how many characters on each side of a match."""
 
 _QUERY_CHARS: Final = 200
 _LINES_COMPARED: Final = 2_000
 
 Result = tuple[str, tuple[str | Image, ...]]
-"""A text, and pictures with their headings."""
+"""The result of a tool call: a text, and pictures with their headings."""
 
 TOOLS: Final = tuple(
     Tool(**declared)
@@ -48,13 +48,13 @@ class _UsageError(ValueError):
 
 
 class RunTools:
-    """The tools on one run."""
+    """The tools, applied to one run."""
 
     def __init__(self, view: View):
         self._steps = {step.number: step for step in view.steps}
 
     def results(self, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
-        """Return a message with the result of each call, then one with the pictures, if there are any.
+        """Return a message for each call's result and, if there are pictures, a message with all of them.
 
         Results are texts, since not every endpoint accepts pictures in them.
         """

@@ -35,7 +35,7 @@ class OptionsError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How to send pictures. ``max_side`` is in pixels; None keeps the recorded size or format.
+    """How to send pictures. If ``max_side`` (in pixels) or ``format`` is None, it stays as recorded.
 
     With a ``quality``, every picture is encoded again, even if it already has the right format.
     """
@@ -105,8 +105,8 @@ class ToolCall:
 class Message:
     """One message of a call: its role and its content.
 
-    An assistant's message may have ``tool_calls``. The message after it with the role ``tool`` and the call's
-    ``tool_call_id`` is the result of a call, which can only be text.
+    An assistant's message may have ``tool_calls``. The result of a tool call, which can only be text, is a
+    later message with the role ``tool`` and the call's ``tool_call_id``.
     """
 
     role: Literal["system", "user", "assistant", "tool"]
@@ -160,7 +160,7 @@ AMOUNTS = get_args(Amount)
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """The large parts of a trajectory that a judge needs. ``last`` means those of the last step."""
+    """The large parts of a trajectory that a judge needs: of all steps, of the last step, or none."""
 
     axtrees: Amount = "none"
     screenshots: Amount = "none"
@@ -328,7 +328,7 @@ class _Listed(Protocol):
 
     @property
     def name(self) -> str:
-        """The name in tables. A judge of the paper has the same name as there."""
+        """The name in tables. A judge of the paper has the name that the paper uses."""
 
     @property
     def inputs(self) -> str:
@@ -368,7 +368,7 @@ class RewardJudge(_Listed, Protocol):
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return the answer for a reward. If no reward was recorded, its state should be ``error``."""
+        """Return the answer for a reward. If it is None, the answer's state should be ``error``."""
 
 
 AnyJudge = Judge | RewardJudge

@@ -63,7 +63,7 @@ _TEXT_EXAMPLE: Final = View(
     ),
     answer="An answer.",
 )
-"""The view of a run without web pages."""
+"""An example view of a run without web pages, for `view_hash`."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
 """The original hash of `_TEXT_EXAMPLE`. As long as it is the same, `view_hash` leaves it out, so that runs
@@ -136,11 +136,11 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """The recorded parts of each run, by reading key; empty if every run would have to be read."""
+        """The recorded parts of each run, keyed by reading key; empty if every run would have to be read."""
         return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what the judge needs but a run does not have, by trajectory id, for all incomplete runs."""
+        """Return what each incomplete run lacks of the judge's inputs, keyed by trajectory id."""
         found = {}
         for each in ids:
             observed = self.observed.get(reading_key(each))

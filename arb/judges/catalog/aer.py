@@ -27,8 +27,8 @@ class AerJudge(OneModelJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
     Without a recorded screenshot, the judge sees only the steps, and AER-C makes only one call. If the
-    captioner fails, the answer has no verdict. AER-C can also judge runs without web pages, from the texts of
-    their observations.
+    captioner fails, the answer has no verdict. In a run without web pages, AER-C judges the text
+    observations.
     """
 
     form: ClassVar[Form] = "status"

@@ -1,6 +1,6 @@
-"""Judges that read all steps and see the last screenshots, in one call: those of OSReward and browser-use.
+"""The judges of OSReward and browser-use, which see all steps and the last screenshots in one call.
 
-The prompts here are our own; `official` has those of the authors.
+The prompts here are our own; `official` contains the authors' prompts.
 """
 
 from dataclasses import dataclass, replace

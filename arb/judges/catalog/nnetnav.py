@@ -37,7 +37,7 @@ DESCRIPTION_TOKENS: Final = 2048
 Pair = tuple[ViewStep, ViewStep]
 
 _NOTHING: Final = "(nothing)"
-"""The text for a missing observation in a run without web pages, such as before the first action."""
+"""The text in place of a missing observation (such as the first) in a run without web pages."""
 
 _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
@@ -102,7 +102,10 @@ class NNetNavJudge(OneModelJudge):
         return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
 
     def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """Return the text about a change for the verdict's prompt, or None to leave the change out."""
+        """Return the text about a change for the verdict's prompt, or None to leave the change out.
+
+        ``was_asked`` is false if the change was not recorded. ``description`` is None if there is none.
+        """
         if description is not None:
             return _change_in(description)
         problem = "change not described" if was_asked else "change not recorded"

@@ -1,14 +1,14 @@
-"""The paper's judges, WebJudge, OSReward and browser-use with their authors' prompts, byte for byte.
+"""The judges of the paper, WebJudge, OSReward and browser-use, with exactly their authors' prompts.
 
 The paper's prompts come from the installed package `agent-reward-bench`, in any version, or else from the
-wheel that contains the labels. The others' prompts come from a checkout of their repository. The SHA-256 of
-their templates must be the one for which the messages here were checked. The source code is parsed, not run,
-since the templates are constants and importing the code would load many dependencies.
+wheel that contains the labels. The prompts of each other judge come from a checkout of its repository. Only
+templates with a known SHA-256 are accepted, since the messages here were checked with those. The source code
+is parsed, not run, since the templates are constants and importing the code would load many dependencies.
 
 The messages are those of the package: steps are joined without a separator, goal images are left out, and a
 missing tree is written as None. The package fails if there is no screenshot and does not support runs without
-web pages. This module replaces a missing screenshot with a sentence, and in a run without web pages the tree
-or caption with the last observation and the answer.
+web pages. This module replaces a missing screenshot with a sentence. In a run without web pages, it replaces
+the tree or caption with the last observation and the answer.
 """
 
 import ast
@@ -54,7 +54,8 @@ Templates = Mapping[str, str]
 class PromptSource:
     """A source of templates: the package, or a checkout of a ``repository`` on GitHub.
 
-    ``files`` maps each file to the templates in it: our name for each, and its place (see ``official.toml``).
+    ``files`` maps each file to its templates: our name of each template, and its place in the file (see
+    ``official.toml``).
     """
 
     files: Mapping[str, Mapping[str, str]]
@@ -148,7 +149,7 @@ def _text_at(module: ast.Module, place: str) -> str | None:
 
 
 def _named(inside: ast.AST, name: str) -> list[ast.AST]:
-    """Return the functions with this name, and the constants assigned to it, converted to strings."""
+    """Return the functions with this name, and the constants assigned to this name, as strings."""
     found: list[ast.AST] = []
     for node in ast.walk(inside):
         match node:
@@ -428,7 +429,10 @@ def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: 
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
-    """Return a judge like this one that sends these templates. Raises OfficialPromptsError if it has none."""
+    """Return a judge like this one that sends these templates, whose authors are ``made_by``.
+
+    Raises OfficialPromptsError if the judge has no official prompts.
+    """
     if type(judge) not in _OFFICIAL:
         raise OfficialPromptsError(
             f"agent-reward-bench has no prompts for {judge.name}; leave out --prompts official"
@@ -440,7 +444,7 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
 
 
 def format_goal(view: View) -> str:
-    """Return the goal with a final line break, as in the released files. Datasets leave it out."""
+    """Return the goal with a final line break, which the released files have and datasets leave out."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 

@@ -1,7 +1,8 @@
-"""A rubric judge: write criteria from the goal, then rate each of them with the step that shows it.
+"""A rubric judge, which first writes criteria for the goal, and then rates each and cites a step for it.
 
 As in the Universal Verifier (arXiv 2604.06240), criteria are written before an attempt is seen, and outcome
-and process are rated separately. Prompts and rules are our own, so this judge does not have that name.
+and process are rated separately. The prompts and rules are our own, so this judge is not called Universal
+Verifier.
 """
 
 from collections.abc import Sequence
@@ -32,8 +33,8 @@ class RubricJudge(OneModelJudge):
     """A judge that calls a run successful if all required criteria are met.
 
     The criteria depend only on the goal, so all runs of a task share that call. The second call shows all
-    steps and ``most_screenshots`` screenshots, spread evenly over the run. If the reply does not rate exactly
-    the required criteria as such, the answer has no verdict.
+    steps and ``most_screenshots`` screenshots, spread evenly over the run. If the reply and the rubric mark
+    different criteria as required, the answer has no verdict.
     """
 
     form: ClassVar[Form] = "criteria"
@@ -96,7 +97,7 @@ class RubricJudge(OneModelJudge):
 
 
 def read_rubric(text: str) -> list[Criterion]:
-    """Return the criteria in lines ``1 | required | outcome | text``, without unreadable ones."""
+    """Return the criteria in lines such as ``1 | required | outcome | text``. Skip other lines."""
     found: dict[int, Criterion] = {}
     for number, (need, kind, *words) in numbered_rows(without_thoughts(text)):
         need, kind = need.casefold(), kind.casefold()

@@ -18,7 +18,7 @@ RIGHT: Final = Target(
     (AnswerChoice("yes", "Right", "y"), AnswerChoice("no", "Wrong", "n")),
     level="step",
 )
-"""The question for suites that have no question about steps. The answers are only in judgments.jsonl."""
+"""The default question, for suites that have none about steps. Its answers are only in judgments.jsonl."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class StepJudge(OneModelJudge):
     source: str = "our own"
 
     def with_targets(self, targets: Sequence[Target]) -> "StepJudge":
-        """Return the judge for a suite: it asks the suite's first target of level ``step`` with answers."""
+        """Return this judge with the first target about steps that lists its answers, or with `RIGHT`."""
         asked = (each for each in targets if each.level == "step" and each.answers)
         return replace(self, target=next(asked, RIGHT))
 
@@ -50,7 +50,7 @@ class StepJudge(OneModelJudge):
 
     @property
     def system(self) -> str:
-        """The system message, with the words of the target."""
+        """The system message, which contains the target's question and answers."""
         prompts, target = prompting.read_prompts("steps"), self.target
         return prompts["system"].format(
             question=target.text,

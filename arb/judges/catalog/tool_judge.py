@@ -1,6 +1,6 @@
-"""A judge that looks for itself: it sees the end of a run and looks up earlier steps with tools.
+"""A judge that sees the end of a run, and looks up earlier steps with tools.
 
-The method is our own. `arb.judges.tools` has the tools, and any judge can offer them.
+The method is our own. The tools are in `arb.judges.tools`, and other judges can offer them too.
 """
 
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from arb.judges.tools import TOOLS, RunTools
 from arb.judges.types import Call, Image, JudgeSession, Message, View, Wants
 
 TREE_CHARS = 20_000
-"""The most characters of the last page's tree in the first prompt."""
+"""The maximum length of the last page's tree in the first prompt."""
 
 
 @dataclass(frozen=True)
 class ToolJudge(OneModelJudge):
     """A judge that starts from the final state and decides with tools what else to look at.
 
-    It makes at most ``max_calls`` calls for a run. Once they have cost ``max_usd``, the next one is the last.
-    In the last call, the model is told to answer; if it still calls a tool, the answer has no verdict.
+    It makes at most ``max_calls`` calls for a run. Once its calls have cost ``max_usd``, it makes only one
+    more. In the last call, the model is told to answer; if it still calls a tool, the answer has no verdict.
     """
 
     form: ClassVar[Form] = "criteria"

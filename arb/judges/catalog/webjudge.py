@@ -140,7 +140,7 @@ class WebJudge(OneModelJudge):
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:
-    """Return at most ``most`` items, spread evenly from the first to the last; for 1, only the last item."""
+    """Return at most ``most`` items, evenly from first to last. If ``most`` is 1, return the last."""
     if most is None or len(items) <= most:
         return list(items)
     if most <= 1:

@@ -31,7 +31,7 @@ with lazy_imports():
 
 @dataclass(frozen=True)
 class _DevRun:
-    """A run of a judge on dev: the judge, and its score and verdict (1, 0 or -1) by trajectory."""
+    """A run on dev: the judge, and for each trajectory its score and its verdict (1, 0, or -1 for none)."""
 
     part: frozen.CombinedPart
     suite: str
@@ -152,10 +152,10 @@ def _read_run(text: str) -> _DevRun:
 
 
 def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tables.ValidationTable, int]:
-    """Return the verdicts on trajectories that all judges judged, and the number of those left out.
+    """Return the verdicts on the trajectories that can be used, and the number of those left out.
 
-    Trajectories whose label is unsure are left out too. Raises OptionsError if there are too few tasks, and
-    ValueError if the suite has no `verdict_target`.
+    Trajectories that only some judges judged, or whose label is unsure, are left out. Raises OptionsError if
+    there are too few tasks, and ValueError if the suite has no `verdict_target`.
     """
     every = [set(run.verdicts) for run in runs]
     there = certificate.labels_of(labels, dict.fromkeys(set.intersection(*every)))

@@ -70,7 +70,7 @@ Variant = Mapping[str, Any]
 """A row of the ablation with the keys of report.json: ``judge``, ``tree``, ``screenshot`` and ``report``."""
 
 Printed = Mapping[tuple[str, str, str], tuple[float, ...]]
-"""Precision, recall and F1 of the paper's Table 2 as fractions, by (tree, screenshot, label)."""
+"""Precision, recall and F1 of the paper's Table 2 as fractions, keyed by (tree, screenshot, label)."""
 
 
 @with_run_options(without=("judge", "cascade", "refresh"))
@@ -296,7 +296,8 @@ def choose_from_run(
 ) -> thresholds.Threshold:
     """Choose a threshold on the dev run in a folder.
 
-    Raises OptionsError if the run cannot be used, NoThresholdError, and errors about labels or files.
+    Raises OptionsError if the run cannot be used, NoThresholdError if no threshold can be recommended, and
+    the errors of reading labels and files.
     """
     configuration = run_folder.read_run(folder)["configuration"]
     if configuration["split"] != "dev":

@@ -175,7 +175,7 @@ def with_run_options(
 def _with_options(
     command: Callable, shared: Mapping[str, Any], hints: dict[str, Any], run: Callable
 ) -> Callable:
-    """Wrap ``run`` in a function with the options of ``command`` and those in ``shared`` (name: default)."""
+    """Wrap ``run`` in a function with the options of ``command`` and of ``shared`` (defaults by name)."""
 
     @functools.wraps(command)
     def called(**values: Any) -> Any:
@@ -231,9 +231,9 @@ def with_built_source(options: Options) -> Options:
 
 
 def suite_of_run(name: str, typed: str | None) -> suites.Suite:
-    """Return the suite of a run, which ``--suite`` names if it is a folder.
+    """Return the suite of a run. If it is the user's own, ``typed`` (``--suite``) names its folder.
 
-    Raises OptionsError if ``--suite`` names another suite, or if it is needed.
+    Raises OptionsError if ``--suite`` is needed but missing, or if it names another suite.
     """
     try:
         suite = suites.load_suite(typed or name)

@@ -95,7 +95,8 @@ def _folder_beside(out: Path, other: run_folder.OtherConfigurationError, tried: 
     """Return the first of ``OUT-2``, ``OUT-3``, … that is new or contains the wanted run, and tell the user.
 
     Folders in ``tried`` are skipped. If the configurations differ in options, and not only in prompts, runs
-    or the judge's file, the user may have named the wrong folder by mistake, so ``other`` is raised.
+    or the judge's file, the user may have named the wrong folder by mistake, so the error ``other`` is
+    raised.
     """
     meanings = run_folder.MEANINGS
     changed = {**meanings, "prompts": meanings["prompts_hash"]}  # `--prompts` also changes the prompts

@@ -34,7 +34,7 @@ from arb.judges.engine.rate_limits import read_rate_limits
 from arb.judges.types import OptionsError, Reply, Request
 
 MAX_CONNECTIONS: Final = 64
-"""The most connections to Bedrock. Its client blocks a thread for each call."""
+"""The maximum number of connections to Bedrock, whose client blocks a thread for each call."""
 
 _RESPONSE_HEADERS: ContextVar[Mapping[str, str] | None] = ContextVar("headers of the answer", default=None)
 """The response headers of the current call, which the library does not return."""
@@ -52,7 +52,8 @@ _NEVER_SENT: Final = frozenset(
         "EndpointConnectionError",
     }
 )
-"""Names of the exceptions of the providers' clients. Importing the classes themselves would take seconds."""
+"""Exceptions of the providers' clients for requests that were never sent. The set contains their names, since
+importing the classes would take seconds."""
 
 
 class AnyLLMEndpoint:
@@ -221,7 +222,7 @@ def completion_of_response(answer: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def classify_library_error(problem: BaseException) -> CallFailed:
-    """Convert an exception of the library to a CallFailed, by the provider's response if there is one."""
+    """Convert an exception of the library to a CallFailed, based on the provider's response if it has one."""
     original = getattr(problem, "original_exception", None) or problem
     if isinstance(original, CallFailed):
         return original

@@ -47,7 +47,7 @@ Got = TypeVar("Got")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The state of a batch. ``files`` has the ids of the files with results and errors that exist so far."""
+    """The state of a batch. ``files`` has the ids of the result and error files so far."""
 
     id: str
     status: str
@@ -86,7 +86,7 @@ class BatchClient:
     async def create_batch(self, file_id: str, mark: str) -> BatchState:
         """Create a batch from an uploaded file, and return its state.
 
-        After a failed attempt, a batch with the same mark is searched first, so that none is created twice.
+        Another attempt first looks for a batch with the same mark, so that no batch is created twice.
         """
         request = {
             "input_file_id": file_id,
@@ -106,7 +106,7 @@ class BatchClient:
         return await self._with_retry(once)
 
     async def find(self, mark: str) -> BatchState | None:
-        """Return the batch with this mark, or None if the latest `MAX_BATCHES_SEARCHED` batches lack it."""
+        """Return the batch with this mark, or None if it is not one of the latest `MAX_BATCHES_SEARCHED`."""
         return await self._with_retry(lambda: self._find(mark))
 
     async def retrieve(self, batch_id: str) -> BatchState:
@@ -180,7 +180,7 @@ class BatchClient:
         return await retrying(once)
 
     def _gives_up(self, state: tenacity.RetryCallState) -> bool:
-        """Return whether to stop: at the second attempt if an endpoint that never answered is unreachable."""
+        """Return whether to give up. An endpoint that is unreachable and never answered is tried twice."""
         failure = state.outcome.exception() if state.outcome is not None else None
         is_unreachable = isinstance(failure, CallFailed) and failure.is_unreachable
         return state.attempt_number >= (2 if is_unreachable and not self._has_answered else MAX_ATTEMPTS)

@@ -22,13 +22,14 @@ TIMEOUT_S: Final = 300.0
 CONNECT_TIMEOUT_S: Final = 10.0
 
 KEEP_ALIVE_S: Final = 4.0
-"""How long to keep idle connections. Servers keep them longer (uvicorn: 5 s) and do not close one in use."""
+"""How long to keep idle connections. Servers must keep them longer (uvicorn: 5 s), or they may close one that
+is in use."""
 
 MAX_REPLY_BYTES: Final = 32 << 20
 """The maximum size of a decompressed response. With log-probabilities, a token takes about 600 bytes."""
 
 _SECRET_CHARS: Final = 8
-"""The length from which the value of a user's header is treated as a secret."""
+"""The minimum length of a header value that is treated as a secret."""
 
 
 def open_session(access: EndpointAccess) -> aiohttp.ClientSession:

@@ -110,10 +110,10 @@ def _tool_call_to_json(call: ToolCall) -> dict[str, Any]:
 
 
 def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
-    """Return the tool calls in a message, without unreadable ones.
+    """Return the readable tool calls in a message.
 
-    Gemini signs tool calls, and Anthropic signs the thoughts before them. Both want the signatures back, so
-    those of thoughts are kept with the first call.
+    Gemini signs tool calls, and Anthropic signs the thoughts before them. Both providers require that later
+    requests repeat the signatures, so the signatures of thoughts are kept with the first call.
     """
     found: list[ToolCall] = []
     calls = message.get("tool_calls")
@@ -147,7 +147,7 @@ def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
 
 
 def _prompt_cache_key(messages: tuple[Message, ...], what: str) -> str:
-    """Return a hash of the prefix, by which OpenAI sends requests with the same prefix to the same cache."""
+    """Return a hash of the prompt's prefix. OpenAI sends requests with the same hash to the same cache."""
     parts = messages[0].parts if what == "system" else (part for each in messages for part in each.parts)
     texts = (part if isinstance(part, str) else part.sha256 for part in parts)
     return hashlib.sha256("\0".join(texts).encode("utf-8", "surrogatepass")).hexdigest()
@@ -222,7 +222,7 @@ def _reply_of_choice(choice: Any, answer: Mapping[str, Any], raw: str, latency_s
 
 
 def _text(content: Any) -> str | None:
-    """Return a message's content, which some endpoints send in parts, as one text, or None."""
+    """Return a message's content as one string, or None. Some endpoints send the content in parts."""
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, dict)]
         return "".join(part for part in parts if isinstance(part, str)) or None

@@ -1,4 +1,4 @@
-"""Store replies that machines share in Parquet files, partitioned by the first byte of the cache key.
+"""Store the replies that machines share. The files are Parquet, partitioned by the cache key's first byte.
 
     answers/3f/SHA-256.parquet      key (32 bytes) and line (`cache.answer_line`), named by a hash of its keys
 
@@ -77,7 +77,7 @@ class AnswerStore:
         return sum(map(len, new.values()))
 
     def line(self, key: bytes) -> bytes | None:
-        """Return the line with a reply, or None.
+        """Return the line with the reply to a call, or None if it is not in the store.
 
         The keys of a partition are listed only once, so replies added to it later are not found.
         """

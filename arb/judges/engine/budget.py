@@ -4,9 +4,10 @@ For each call in flight, the budget reserves the highest possible cost: one toke
 most tokens for its pictures, and the longest reply. No tokenizer in use makes more than one token per byte,
 so the limit is never exceeded.
 
-English text has only a quarter as many tokens. To use most of the limit nevertheless, calls wait for each
-other near the limit, until only one is made at a time. If a call still does not fit, its tokens are counted
-more closely (`word_ceiling`), and its output limit may be lowered if the model's replies are far shorter.
+English text has only a quarter as many tokens. To use most of the limit nevertheless, calls near the limit
+wait until earlier calls have ended. In the end, only one call is made at a time. If a call still does not
+fit, its tokens are counted more closely (`word_ceiling`), and its output limit may be lowered if the model's
+replies are far shorter.
 """
 
 import asyncio
@@ -127,7 +128,7 @@ class Budget:
         return reservation
 
     def _most_usd(self, model: ModelSettings, prompt: int, output: float) -> float:
-        """Return the highest cost of an attempt, with the model's largest overrun of output limits so far."""
+        """Return the cost of an attempt that exceeds its output limit by the largest factor seen so far."""
         price = self._prices.of(model)
         if price is None:
             raise ValueError(f"the price of {model.model} is unknown, so its cost cannot be limited")
@@ -215,7 +216,7 @@ def _own_limits(model: ModelSettings) -> list[int]:
 
 
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
-    """Return the most output tokens of a request with all its samples, with the higher limit in ``extra``."""
+    """Return the maximum output of a request with all its samples, including limits set in ``extra``."""
     choices = model.extra.get("n")
     number = choices if isinstance(choices, int) and choices > 1 else 1
     return max([max_output_tokens, *_own_limits(model)]) * number

@@ -38,7 +38,7 @@ KEY_VERSION: Final = 2
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
-"""The fields of a reply that are stored, unless they have the default value given here."""
+"""The fields of a reply with their defaults. A field is stored only if it differs from its default."""
 
 
 def is_segment(name: str) -> bool:
@@ -179,10 +179,11 @@ class CallCache:
                 segment.sync()
 
     def claim(self, key: str) -> bool:
-        """Claim a call for this process. Return False if another process has claimed it; then try again.
+        """Claim a call for this process. Return False if another process has claimed it.
 
-        After the other process has finished or died, the claim succeeds. Then `refresh` and `get` find its
-        reply, if there is one. Tasks in the same process can claim the same call; see `CallExecutor`.
+        In that case, try again. Once the other process has finished or died, the claim succeeds. `refresh`
+        and `get` then find the reply, if there is one. Tasks in the same process can claim the same call; see
+        `CallExecutor`.
         """
         with storing(self.folder):
             claims = self._claims

@@ -10,7 +10,7 @@ from arb.judges.types import ModelSettings, Reply, Usage
 
 
 def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
-    """Return whether a request may have ``n``: the temperature is not 0, and the user did not set ``n``."""
+    """Return whether a request may use ``n``: not at temperature 0, nor if ``n`` is set or unsupported."""
     return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
 
 

@@ -100,7 +100,7 @@ class TokenBucket:
 
 @dataclass
 class _Pool:
-    """The number of calls sent to one model at one endpoint, and the quotas in its latest answer.
+    """The requests and tokens sent to one model at one endpoint, and the quotas in its latest answer.
 
     The user's own limits are also stored as a pool, with buckets but without counts.
     """
@@ -120,7 +120,7 @@ class _Pool:
 
 
 class Slot:
-    """A call in flight. When it has ended, call `succeeded` or `failed` once, or neither."""
+    """A call in flight. When it has ended, call `succeeded` or `failed`, at most once."""
 
     def __init__(self, limit: "AdaptiveLimit", pool: _Pool, tokens: int, cuts: int):
         self._limit, self._pool, self._tokens, self._cuts = limit, pool, tokens, cuts
@@ -166,9 +166,10 @@ class Slot:
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
     """Return a token bucket for a quota, or None if the headers have neither a limit nor a reset time.
 
-    The endpoint reported the quota for a call sent ``age_s`` seconds ago; ``sent_since`` is subtracted from
-    it. According to OpenAI, a quota fills evenly until its reset, at (limit - remaining) / reset per second.
-    Without a reset, the limit is taken as one per minute. Without a limit, the remaining amount is used.
+    The endpoint reported the quota for a call sent ``age_s`` seconds ago; ``sent_since``, the amount sent
+    since then, is subtracted from it. According to OpenAI, a quota fills evenly until its reset, at (limit -
+    remaining) / reset per second. Without a reset, the limit is taken as one per minute. Without a limit, the
+    remaining amount is used.
     """
     if quota.limit is None and not quota.reset_s:
         return None
@@ -273,7 +274,7 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """Raise RateLimitTimeout if there were only refusals, or will be, for longer than the timeout."""
+        """Raise RateLimitTimeout if the endpoint refuses all calls, or will, for longer than the timeout."""
         if self._refused_since is None:
             return
         refused_s = self._clock() - self._refused_since
@@ -342,7 +343,7 @@ class AdaptiveLimit:
             self._allowed = min(self._allowed, max(1.0 if is_again else float(FEW_CALLS), halved))
 
     def _space_out(self) -> None:
-        """Set the pause between calls by `OVERLOAD_GAP_SHARE`."""
+        """Set the pause between calls according to `OVERLOAD_GAP_SHARE`."""
         now = self._clock()
         refused_s = 0.0 if self._refused_since is None else now - self._refused_since
         self._gap_s = min(MAX_GAP_S, refused_s * OVERLOAD_GAP_SHARE)

@@ -1,8 +1,8 @@
-"""Answer calls from the cache, from an equal call in progress, or by a request with retries.
+"""Answer calls from the cache, from an equal call in progress, or by a new request, with retries.
 
-A request waits until the concurrency limit and the budget admit it. Equal calls of other processes are waited
-for as well (claims in the cache). Nothing is awaited between receiving a reply and caching it, so a run that
-is interrupted keeps every reply that it has received.
+A request waits until the concurrency limit and the budget admit it. If another process is making an equal
+call, it also waits for that (see `CallCache.claim`). Nothing is awaited between receiving a reply and caching
+it, so a run that is interrupted keeps every reply that it has received.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLAIM_POLL_S: Final = 0.25
 """How often to check whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""An estimate for the limit of tokens per minute. The actual count in each reply corrects it."""
+"""The bytes per token assumed for the limit of tokens per minute, until a reply has the actual count."""
 
 
 class Endpoint(Protocol):
@@ -49,7 +49,7 @@ class Endpoint(Protocol):
 
 
 class OnEvent(Protocol):
-    """A callback for events of the kinds answered, cached, retried, failed, and dropped (a parameter)."""
+    """A callback for calls that were answered, cached, retried or failed, and for dropped parameters."""
 
     def __call__(self, kind: str, **facts: Any) -> None: ...
 
@@ -57,8 +57,8 @@ class OnEvent(Protocol):
 class CallExecutor:
     """The executor of all model calls of a run, in one event loop.
 
-    ``endpoints`` and ``models`` are by role. A run without models needs no cache. ``draw`` returns random
-    numbers from 0 to 1.
+    ``endpoints`` and ``models`` are keyed by role. A run without models needs no cache. ``draw`` returns
+    random numbers from 0 to 1.
     """
 
     def __init__(
@@ -162,7 +162,7 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of further samples without a reply, which can be requested together with a call."""
+        """Return the keys of other samples, not yet answered, that the request for a call can include."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
@@ -175,7 +175,7 @@ class CallExecutor:
         return is_known and may_have_choices(model, self._unsupported[model.place])
 
     async def _claimed(self, call: Call, keys: list[str]) -> dict[str, Reply]:
-        """Claim a call and further samples for this process, and return their replies by key."""
+        """Claim a call and other samples of it for this process, and return their replies by key."""
         while not self._cache.claim(keys[0]):
             await self._sleep(CLAIM_POLL_S)
         claimed = [keys[0], *(key for key in keys[1:] if self._cache.claim(key))]
@@ -190,7 +190,7 @@ class CallExecutor:
                 self._cache.release(key)
 
     async def _request(self, call: Call, keys: Sequence[str]) -> dict[str, Reply]:
-        """Make a request for a call and further samples, cache the replies, and return them by key.
+        """Request a call and other samples of it, cache the replies, and return the replies by key.
 
         There is always a reply for the first key. If the call failed, its state is not ``ok``. Its cost
         includes the known cost of failed attempts. Raises NoMoreCallsError, or the reason of `stop_waiting`.
@@ -253,7 +253,8 @@ class CallExecutor:
     ) -> Reply:
         """Make one request for ``wanted`` answers.
 
-        The limit comes before the budget, so that no money is set aside for calls that are still waiting.
+        It waits for the limit before the budget, so that no money is reserved for calls that are still
+        waiting.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)

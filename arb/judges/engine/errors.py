@@ -80,7 +80,7 @@ _WORDS: Final = {
 class NoMoreCallsError(Exception):
     """Raised when a run has to stop making calls; the message gives the reason.
 
-    ``how`` says how the run ends (see `arb.judges.run.progress.RunEnd`).
+    ``how`` is the way in which the run ends (see `arb.judges.run.progress.RunEnd`).
     """
 
     how: ClassVar[Literal["budget", "limited", "account", "failing"]]
@@ -109,7 +109,7 @@ class CallFailed(Exception):
     """Raised for a call without a usable reply.
 
     Attributes:
-        kind: ``rate_limit``: the endpoint wants fewer calls, perhaps a wait of ``retry_after_s``.
+        kind: ``rate_limit``: the endpoint wants fewer calls, and may ask for a wait of ``retry_after_s``.
             ``transient``: another attempt may succeed. ``too_long``: the prompt is too long for the model.
             ``unsupported_parameter``: the call may succeed without ``parameter``. ``refused``: the endpoint
             rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: any
@@ -240,7 +240,7 @@ class _ErrorBody:
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, has words of that table."""
+        """Return whether the message, or its first ``within`` characters, has words of the table ``sign``."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 

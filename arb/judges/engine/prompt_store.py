@@ -3,9 +3,9 @@
     {"text": SHA-256, "zlib": the text's UTF-8, compressed, in base64}
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
-A prompt is named by the SHA-256 of its ``messages`` as written; the lines of its texts come before it. For
-a picture, the file has the SHA-256 of the bytes that were sent, the media type, size and detail, but not the
-bytes, which are in the recorded runs. An incomplete last line is ignored.
+The name of a prompt is the SHA-256 of its ``messages`` as written. Its texts are in earlier lines. A picture
+is described by the SHA-256 of the bytes that were sent, the media type, size and detail. The bytes themselves
+are only in the recorded runs. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
 
 
 class PromptStoreError(ValueError):
-    """Raised for a prompt that is missing or damaged; the message names it."""
+    """Raised for a prompt that is missing or damaged. The message names the prompt."""
 
 
 def prompt_of(messages: Iterable[Message]) -> Prompt:
@@ -72,7 +72,7 @@ def _encoded(messages: Any) -> bytes:
 
 
 def _places(path: Path) -> dict[str, tuple[int, int]]:
-    """Return the offset and length of each line of the file, by the name of its text or prompt."""
+    """Return (offset, length) of each line of the file, keyed by the name of its text or prompt."""
     places = {}
     for start, line in complete_lines(path):
         if (found := _NAMED_LINE.match(line)) is not None:

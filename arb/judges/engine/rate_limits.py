@@ -71,7 +71,7 @@ _TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}"
 """Names of headers; ``{}`` is ``remaining``, ``limit`` or ``reset``."""
 
 _EPOCH_FROM: Final = 1e9
-"""From this number on, a reset is a point in time (seconds or milliseconds since 1970), not a duration."""
+"""A reset of at least this number is a point in time (seconds or milliseconds since 1970), not a duration."""
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:

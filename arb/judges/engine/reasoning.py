@@ -12,7 +12,7 @@ from arb.judges.types import ModelSettings
 
 OUTPUT_TOKENS: Final = 8_192
 _OUTPUT_TOKENS_BY_EFFORT: Final = {"medium": 16_384, "high": 32_000, "xhigh": 32_000, "max": 32_000}
-"""The limit is 32,000 because Claude Opus 4 accepts no more."""
+"""The output limit of each reasoning effort. It is at most 32,000, since Claude Opus 4 accepts no more."""
 
 _REASONING_MODELS: Final = re.compile(
     r"o[134](-|$)|gpt-5(?!.*chat)|gpt-oss|deepseek-r(1|easoner)|qwq|qvq|gemini-(2\.5-(?!flash-lite)|[3-9])"

@@ -1,7 +1,7 @@
 """Count the tokens of a call before it is made, with the model's tokenizer or an estimate.
 
-How many tokens a picture has depends on the family of models. The rules, in pixels, come from these sources,
-read in November 2026:
+The number of tokens of a picture depends on the family of models. The rules, in pixels, come from these
+sources, read in November 2026:
 
 - OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
   Where users of OpenAI's forum measured a different factor, that factor is used for the expected tokens, and
@@ -30,7 +30,7 @@ Count = Callable[[int, int, str], int]
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """The functions for the expected tokens of a picture, and their upper bound, of a family of models."""
+    """How a family of models counts pictures: functions for the expected tokens and an upper bound."""
 
     name: str
     expected: Count
@@ -98,7 +98,7 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, as for Claude and Qwen. For screenshots, most models are close."""
+    """Return 1 token per 28-pixel square, as for Claude and Qwen. For screenshots, it suits most models."""
     return _squares(width, height, 28)
 
 

@@ -57,7 +57,7 @@ class Cascade(SequentialJudge):
 
     The strong judge is asked if the cheap judge has no verdict, if its score is in ``uncertain`` (both ends
     included), or, with ``confirms_success``, if its verdict is success. Then the strong judge's answer
-    counts, even without a verdict. The cheap judge's answer only fills in other labels that are missing.
+    counts, even without a verdict. Other labels that it does not give come from the cheap judge.
     """
 
     cheap: Judge

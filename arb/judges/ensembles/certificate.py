@@ -197,7 +197,7 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 def score_answers(
     records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
-    """Return the score report over only the judged trajectories, which may be few (``--limit``).
+    """Return a score report on the judged trajectories only, such as those selected with ``--limit``.
 
     With ``has_intervals``, each label's overall metrics include ``fpr_ci``, the interval of its false
     positive rate.
@@ -219,7 +219,7 @@ def score_answers(
 
 
 def _code(answer: Mapping[str, Any], item: Trajectory, target: Target, labels: LabelSet) -> int:
-    """Return the number of an answer about an item. The verdict answers the suite's main target."""
+    """Return the code of an item's answer, or `NO_ANSWER`. A verdict answers the suite's main target."""
     if item.level == "run":
         is_verdict = target is main_target(labels.targets) and target.type == "binary"
         value = answer.get("success" if is_verdict else target.name)
@@ -235,7 +235,7 @@ def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
 
 
 def scores_of(records: Sequence[JudgmentRecord]) -> dict[str, tuple[float | None, float | None]]:
-    """Return each answer's own score and its `probability`, by id. Both are None if it has no verdict."""
+    """Return (score, `probability`) of each answer, keyed by id. Both are None if there is no verdict."""
     found: dict[str, tuple[float | None, float | None]] = {}
     for record in records:
         answer = answer_of(record)
@@ -270,7 +270,7 @@ def _probe(
     labels: LabelSet | None,
     repeats: Sequence[MeasuredRun],
 ) -> dict[str, Any]:
-    """Return a probe's report. ``fpr`` is None if the labels are hidden, or wrong after the change."""
+    """Return a probe's report. ``fpr`` is None if the labels are hidden or do not hold after the change."""
     success = None
     if labels is not None and probe.expected != "fails":
         success = _success_figures(changed.records, labels)
@@ -281,7 +281,8 @@ def _probe(
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
     """Return how well the verdicts of the unchanged judge agree over several runs.
 
-    ``unanimous`` is the share of trajectories with equal verdicts, of those with a verdict in every run.
+    Of the trajectories with a verdict in every run, ``unanimous`` is the share whose verdicts are all the
+    same.
     """
     verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for each in runs:
@@ -300,7 +301,7 @@ def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str
 
 
 def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dict[str, Any] | None:
-    """Return three metrics on the main target, or None if there are no verdicts."""
+    """Return precision, recall and FPR on the main target, or None if there are no verdicts."""
     scores = score_answers(records, labels, has_intervals=False)["labels"]
     found = scores[main_target(labels.targets).name]
     if found is None:
@@ -332,7 +333,7 @@ def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
 
 
 def _cited_steps(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """Return how many of the steps that evidence names are steps of the run; {} if no evidence names one."""
+    """Return how many of the steps cited as evidence exist, or {} if no evidence cites a step."""
     exist = [
         1 <= evidence["step"] <= (record["n_steps"] or 0)
         for record in records

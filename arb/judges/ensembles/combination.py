@@ -29,7 +29,7 @@ FEWEST, MOST = 2, 12
 
 @dataclass(frozen=True, slots=True)
 class CombinedPart:
-    """One judge of a frozen combination. ``models`` has ``PROVIDER:MODEL`` by role."""
+    """One judge of a frozen combination. ``models`` maps roles to ``PROVIDER:MODEL``."""
 
     judge: str
     prompts: Literal["own", "official"]
@@ -48,7 +48,7 @@ class FrozenCombination:
         uncertain: The scores at which the first judge is unreliable, for the rule ``then``.
         chosen_on: Always dev, since a combination that was chosen on test must not be ranked.
         candidates: The number of combinations that were compared.
-        f1: F1 on the runs that the combination was chosen on; ``held_out_f1`` in cross-validation.
+        f1: F1 on the runs that the combination was chosen on; ``held_out_f1`` is F1 in cross-validation.
     """
 
     rule: Literal["all", "any", "majority", "then"]
@@ -67,7 +67,7 @@ class FrozenCombination:
 class JudgeVote(SequentialJudge):
     """A vote of judges, asked in order until the outcome is certain.
 
-    With ``all``, the first no ends the vote; with ``any``, the first yes.
+    With ``all``, the first no ends the vote. With ``any``, the first yes ends it.
     """
 
     judges: tuple[Judge, ...]
@@ -102,7 +102,7 @@ class JudgeVote(SequentialJudge):
 
 
 def candidates(judges: Sequence[JudgeAnswers], of: Callable[..., Combination]) -> list[Combination]:
-    """Return all combinations to compare, each built by ``of``.
+    """Return all combinations to compare, each built by the function ``of``.
 
     These are the pairs with ``all`` and ``any``, the majorities of three, and the cascades whose first judge
     gives scores. The judges of a vote stay in the given order, in which they are asked.

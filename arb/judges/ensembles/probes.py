@@ -33,7 +33,7 @@ PRAISE: Final = (
 """The reasoning that the probe ``rewritten-reasoning`` puts into each step."""
 
 ANSWERS: Final = ("send_msg_to_user(", "report_infeasible(")
-"""How actions begin that send a message to the user."""
+"""The beginnings of actions that send a message to the user."""
 
 Goals = Sequence[View]
 """The goals of all runs, as views without steps."""
@@ -45,8 +45,8 @@ Change = Callable[[View, Goals], View]
 class Probe:
     """A change to what a judge sees, with the expected verdict of an attentive judge after the change.
 
-    ``stands``: the same verdict. ``fails``: the run failed. ``open``: any verdict may be right; the flips
-    show what the judge's verdict depends on.
+    ``expected`` is ``stands`` (the same verdict), ``fails`` (the run failed) or ``open`` (any verdict may be
+    right, and the flips show what the judge's verdict depends on).
     """
 
     name: str
@@ -205,10 +205,10 @@ def report_probe(
 
     Returns:
         A JSON object. ``changed`` counts the trajectories whose prompts changed; all other figures are about
-        these. ``flipped`` is the share of verdicts that changed, of those with a verdict before and after;
-        ``to_yes`` and ``to_no`` count them. ``lost`` counts verdicts that existed only before. ``said_yes``
-        is the share of successes after the change. ``flipped_again`` is the share of verdicts that flip if
-        the unchanged question is asked again, or None without repeats.
+        these. Of those with a verdict before and after, ``flipped`` is the share whose verdict changed;
+        ``to_yes`` and ``to_no`` count the changes. ``lost`` counts verdicts that existed only before.
+        ``said_yes`` is the share of successes after the change. ``flipped_again`` is the share of verdicts
+        that flip if the unchanged question is asked again, or None without repeats.
     """
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]

@@ -65,7 +65,7 @@ class ThresholdedJudge(WrappedJudge):
     value: float
 
     def ask(self, view: View) -> JudgeSession:
-        """Return the judge's answer with the verdict by its score; without a verdict it is unchanged."""
+        """Return the judge's answer with the verdict that follows from its score, or without a verdict."""
         answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer

@@ -23,7 +23,7 @@ class NoThresholdError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """The metric to maximise, and a lower bound of a second one, such as "precision where recall >= 0.7"."""
+    """A metric to maximise and, if any, a lower bound of another, as in "precision where recall >= 0.7"."""
 
     maximise: str
     keep: str | None = None
@@ -106,7 +106,7 @@ def recommend_threshold(
 def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective) -> bool:
     """Return whether held-out metrics are better for the aim than those of the judge's own verdicts.
 
-    A better F1 must not lower the precision, since judges are ranked by it.
+    A higher F1 is better only if the precision is not lower, since judges are ranked by precision.
     """
     found, before = ({name: cell[name] or 0.0 for name in FIGURES} for cell in (held_out, plain))
     is_higher = found[aim.maximise] > before[aim.maximise]
@@ -124,7 +124,7 @@ def choose_threshold(
     The arguments are those of `recommend_threshold`. A row without a verdict counts as a no, and rows with an
     unsure label are left out. The metrics in ``chosen_on`` are too high, since the threshold was fitted to
     these rows. For ``held_out``, the tasks are divided into five parts, and the threshold for each part is
-    chosen on the other four. All metrics have intervals over tasks.
+    chosen on the other four. All intervals are clustered by task.
     """
     value = _best(scores, labels, aim)
     chosen_on = judge_scores(_verdicts(scores, value), labels, clusters=tasks)

@@ -42,7 +42,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
 
 def _most_frequent(answers: Sequence[Answer]) -> StepAnswers | None:
-    """Return the most frequent answer about each step, the first one in a tie, or None if there are none."""
+    """Return the most frequent (in a tie, the first) answer about each step, or None if there is none."""
     votes: defaultdict[int, defaultdict[str, Counter[str | bool | int]]]
     votes = defaultdict(lambda: defaultdict(Counter))
     for answer in answers:
@@ -80,7 +80,7 @@ def state_without_verdict(answers: Sequence[Answer]) -> str:
 
 
 SHARED_PURPOSES: Final = ("caption", "change", "criteria", "key points", "rating")
-"""Purposes of calls that are made once for all samples. So are all calls of roles other than the judge's."""
+"""The purposes of calls that all samples share. Calls of roles other than the judge's are shared, too."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def _together(calls: Sequence[Call]) -> list[Call]:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """Give the calls for the verdict in a session the sample numbers of sample ``number`` out of ``n``."""
+    """Run a session for sample ``number`` of ``n``, with its own sample numbers in calls for the verdict."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

@@ -69,8 +69,8 @@ class BatchEntry(BaseModel):
     """A batch in the log. As long as its ``id`` is unknown, it is found at the endpoint by its ``mark``.
 
     ``keys`` are the keys of all calls, and ``shorter`` those of calls with the shorter prompt. ``samples``
-    has the keys of further samples that a call asks for, by the key of the call. ``dropped`` are parameters
-    that were not sent. ``most_usd`` is an upper limit of the cost, or None if no price is known.
+    maps a call's key to the keys of other samples in the same request. ``dropped`` are parameters that were
+    not sent. ``most_usd`` is an upper limit of the cost, or None if no price is known.
     """
 
     mark: str
@@ -167,7 +167,7 @@ class BatchFiles:
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
-        """Add a new call and return the entry of its batch. ``samples`` has the keys of other samples."""
+        """Add a new call and return the entry of its batch. ``samples`` are other samples' keys."""
         entry = self._filling.get(role)
         if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
             mark = secrets.token_hex(16)

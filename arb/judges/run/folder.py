@@ -106,8 +106,8 @@ class RunFolder:
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
         """Append records of judged trajectories and flush them to the disk; the last record of an id counts.
 
-        ``prompts`` has the prompts of all calls in the records, in order. Adds to each call the name under
-        which its prompt is stored. Raises StorageError.
+        ``prompts`` has the prompts of all calls in the records, in order. This adds to each call the name
+        under which its prompt is stored. Raises StorageError.
         """
         with storing(self.folder):
             names = iter(self._prompts.add(prompts))

@@ -208,7 +208,7 @@ def _combination(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """Return the settings that the models of all roles share: the options with the names of settings."""
+    """Return the settings that all roles' models share: those that have an option of the same name."""
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}

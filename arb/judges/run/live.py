@@ -57,7 +57,7 @@ _logger: Final = logging.getLogger(__name__)
 
 
 JudgedBatch = tuple[list[JudgmentRecord], Spend]
-"""The records of a batch's runs (the lines of judgments.jsonl), in their order, and what the batch cost."""
+"""A batch's records (lines of judgments.jsonl), in the order of its runs, and the cost of the batch."""
 
 
 class LiveJudge:
@@ -162,7 +162,7 @@ def judge_of_logs(judge: str, out: str | Path | None, options: Mapping[str, obje
 
 
 def recorded_options(options: Mapping[str, object]) -> dict[str, object]:
-    """Return the options that a log may contain: headers may be secrets."""
+    """Return the options that a log may contain: all but headers, which may be secrets."""
     return {name: value for name, value in options.items() if name != "header"}
 
 
@@ -177,7 +177,8 @@ async def judge_for_log(
     """Judge the run that ``read`` returns.
 
     Returns:
-        The verdict, the reason for it or for its absence, and the facts about it that a log should have.
+        The verdict or None, the reason for the verdict or for its absence, and the facts that a log should
+        have (None if the run cannot be read).
     """
     try:
         record = await live.judge(read())

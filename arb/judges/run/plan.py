@@ -109,7 +109,7 @@ class Plan:
 
 
 def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:
-    """Return the plan of a run. ``views`` has each id with its view, or with the reason for having none."""
+    """Return the plan of a run. ``views`` has each id with its view, or the reason why it has none."""
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:

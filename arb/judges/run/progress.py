@@ -44,8 +44,8 @@ class RunEnd:
 class StopControl:
     """Stops a run and keeps the reason in ``ended``, which is None as long as the run may make calls.
 
-    ``say`` prints a line for the user. ``stop_waiting`` cancels calls that have not been sent yet. At the
-    budget they are not cancelled, since some of them may be cheap enough.
+    ``say`` prints a line for the user. ``stop_waiting`` cancels calls that have not been sent yet. When the
+    budget is used up, they are not cancelled, since some may be cheap enough.
     """
 
     def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):

@@ -131,7 +131,7 @@ def prediction_row(record: JudgmentRecord) -> JudgmentRecord:
 def prediction_rows(
     records: Iterable[JudgmentRecord], suite: Suite | None, *, has_steps: bool
 ) -> Iterator[JudgmentRecord]:
-    """Yield the rows of a prediction file: `prediction_row` of each record, and with ``has_steps`` its steps.
+    """Yield the rows of a prediction file: one per record and, with ``has_steps``, one per step.
 
     There is a row for every step that the suite asks about, even without an answer, so that the file is
     complete. Answers about other steps or targets are only in judgments.jsonl. If the suite has no target

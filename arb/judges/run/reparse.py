@@ -120,7 +120,7 @@ def reparse_record(
 ) -> JudgmentRecord | None:
     """Return the record with its replies parsed again, or None if the judge would now make a further call.
 
-    If the run's scores come from log-probabilities, ``whole`` has to provide the replies with them;
+    If the run's scores come from log-probabilities, ``whole`` has to return replies that contain these;
     OptionsError is raised if it has no reply to a call. A record without a reply for the verdict is returned
     unchanged, for example if a caption failed.
     """

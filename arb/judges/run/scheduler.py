@@ -78,7 +78,7 @@ class LeaveOutError(StopRunError):
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
-    """Judge one view; return the answer, and the calls with their replies in the order of the judge.
+    """Judge one view. Return the answer, and the calls with their replies, in the judge's order.
 
     If ``ask`` raises an error, the other calls of the same stage finish first.
     """
@@ -137,7 +137,7 @@ async def judge_trajectory(
     """Judge one trajectory. Any failure becomes an answer with the state ``error``.
 
     ``read`` runs a function that reads files in a thread. ``on_view`` is called with the view of the run.
-    StopRunError and StorageError from ``ask`` are raised.
+    StopRunError and StorageError from ``ask`` are not caught.
     """
     reward = None
     try:

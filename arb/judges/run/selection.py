@@ -28,7 +28,7 @@ _GROUPS: Final[Mapping[str, Callable[[Trajectory], set[str]]]] = MappingProxyTyp
         "subset": lambda each: {"=".join(tag) for tag in each.tags},
     }
 )
-"""The names of a trajectory's groups, by the option that chooses them."""
+"""For each option that chooses groups, a function that returns the names of a trajectory's groups."""
 
 
 def select(options: RunOptions, settings: Settings | None = None) -> tuple[Suite, tuple[str, ...]]:

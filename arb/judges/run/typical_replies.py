@@ -14,7 +14,7 @@ from typing import Final
 from arb.judges.types import Call, Reply, ToolCall
 
 REASONING_TOKENS: Final = 600
-"""The hidden reasoning that a plan assumes for each reply of a reasoning model. It is paid as output."""
+"""The hidden reasoning tokens assumed for each reply of a reasoning model. They are paid as output."""
 
 _TYPICAL: Final = tomllib.loads(Path(__file__).with_name("typical_replies.toml").read_text(encoding="utf-8"))
 TYPICAL_TOKENS: Final = {purpose: reply["tokens"] for purpose, reply in _TYPICAL["replies"].items()}
@@ -27,7 +27,7 @@ TOKENS_OF_A_TOOL_CALL: Final = 40
 """How many tool calls a plan assumes for a judge that offers tools, and the tokens of such a reply."""
 
 YES_SHARE: Final = 0.35
-"""The share of verdicts assumed to say yes, about the success rate in Table 6 of the paper."""
+"""The assumed share of verdicts that say yes. The success rate in Table 6 of the paper is similar."""
 
 
 @dataclass
