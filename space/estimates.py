@@ -142,7 +142,7 @@ class FileEstimates:
     def crashed_among(
         self, judged: Iterable[str], count_as: Literal["failures", "apart"]
     ) -> CrashedRuns | None:
-        """Return the crashed runs of agents whose other runs are all judged, or None if none are known."""
+        """Return the crashed runs of agents whose other runs are all judged; None if no source is served."""
         if self.crashed is None:
             return None
         keys = set(map(reading_key, judged))

@@ -119,7 +119,7 @@ def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
 
 
 def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
-    """Return the first trajectory after ``after`` that is not done, wrapping around, or None if all are."""
+    """Return the first unfinished trajectory after ``after``, wrapping around, or None if all are done."""
     ids = [task.trajectory_id for task in tasks]
     start = ids.index(after) + 1 if after in ids else 0
     ahead = [*tasks[start:], *tasks[:start]]

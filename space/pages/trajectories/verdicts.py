@@ -127,10 +127,11 @@ def with_submitted(
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """A judge's verdict on a trajectory, with its answers keyed by target; ``main`` is its main answer.
+    """A judge's verdict on a trajectory, with answers keyed by target.
 
-    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` is
-    whether the verdict contradicts the experts, or None if that is not known.
+    ``main`` is the answer to the main target. ``key`` names the judge in the URL of its reasoning, ``row_id``
+    in the URL of its page. ``differs`` is whether the verdict contradicts the experts, or None if that is not
+    known.
     """
 
     key: str
