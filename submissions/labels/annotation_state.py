@@ -197,8 +197,8 @@ class AnnotationState:
         queues: All trajectories ever assigned to an annotator, in order, keyed by annotator.
         gold: The known answers of gold items, keyed by trajectory and question.
         gold_tasks: Pairs of gold item and annotator.
-        last_done: The last trajectory that an annotator with open tasks finished, keyed by annotator. Until the
-            annotator finishes another one, they can undo it, and the answers of others on it are hidden.
+        last_done: The last trajectory that an annotator with open tasks finished, keyed by annotator. Until
+            the annotator finishes another one, they can undo it, and the answers of others on it are hidden.
     """
 
     accounts: dict[str, str] = field(default_factory=dict)
