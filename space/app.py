@@ -222,7 +222,7 @@ class HeadLikeGet:
 
 
 class RequestCounts:
-    """Limits on the number of requests with a body per account or address, applied before it is read."""
+    """Limits per account or address on requests with a body. They are applied before the body is read."""
 
     def __init__(self, settings: Settings, metrics: Metrics, uploads: UploadStore) -> None:
         self.files = CheckLimit(settings, metrics)
@@ -233,7 +233,7 @@ class RequestCounts:
 
     @property
     def by_path(self) -> dict[str, Callable[[Request], None]]:
-        """The functions that count a request and raise an error above the limit, by path."""
+        """The functions that count a request and raise an error above the limit, keyed by path."""
         return {
             **dict.fromkeys(FORM_ROUTES, self.files.take),
             PAGE_UPLOAD: self._count_upload,

@@ -124,9 +124,10 @@ class FileEstimates:
     async def draw(
         self, request: Request, verdicts: Sequence[UploadFile], n_labels: int, texts: UploadFile | None = None
     ) -> tuple[FilesDraw, Mapping[str, RunTexts]]:
-        """Return at most `MOST_IN_PLACE` runs to label, and the texts in a file by reading key.
+        """Return a draw of at most `MOST_IN_PLACE` runs to label, and the run texts from ``texts``.
 
-        The draw has an error if a file cannot be used. Raises QueueFull as `make` does.
+        The run texts are keyed by reading key. If a file cannot be used, the draw contains the errors. Raises
+        QueueFull as `make` does.
         """
 
         def draw() -> tuple[FilesDraw, Mapping[str, RunTexts]]:
@@ -141,7 +142,7 @@ class FileEstimates:
     def crashed_among(
         self, judged: Iterable[str], count_as: Literal["failures", "apart"]
     ) -> CrashedRuns | None:
-        """Return the crashed runs of agents whose other runs are all judged, or None if none are known."""
+        """Return the crashed runs of agents whose other runs are all judged; None if no source is served."""
         if self.crashed is None:
             return None
         keys = set(map(reading_key, judged))

@@ -20,8 +20,8 @@ from submissions.moderation.reader_actions import ReaderActions
 class Services:
     """The services of one suite. If ``checks`` is None, the number of checks is not limited.
 
-    ``suites`` has the services of all suites of the Space by name; the default suite, which has the accounts,
-    is first.
+    ``suites`` has the services of all suites of the Space, keyed by name; the default suite, which has the
+    accounts, is first.
     """
 
     submissions: SubmissionsApp

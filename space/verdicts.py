@@ -91,7 +91,7 @@ class JudgeVerdicts:
         return row.provenance == "scored" or self.for_row(row) is not None
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the known verdicts on test of the rows from papers, by row id.
+        """Return the known verdicts on test of the rows from papers, keyed by row id.
 
         They are found without the board, which is built from them.
         """
@@ -103,7 +103,7 @@ class JudgeVerdicts:
         return {**self._service.records.paper_verdicts, **complete}
 
     def families(self) -> Mapping[str, Sequence[BoardRow]]:
-        """Return the judges that define the Hard subset, by family; there are none if the labels are private.
+        """Return the judges that define the Hard subset, keyed by family; empty if labels are private.
 
         They are published rows with known verdicts, and submissions that a maintainer has verified. Nobody
         can change the subset by sending a file under the name of a known judge.
@@ -152,7 +152,10 @@ class JudgeVerdicts:
         return self._service.labels.dev if split == "dev" else self._service.labels_for_public_figures()
 
     def by_judge(self, split: str) -> Mapping[str, JudgeColumn]:
-        """Return the judges with visible errors on a split, by id; only the best ones of those with files."""
+        """Return the judges with visible errors on a split, keyed by id.
+
+        On test, only the best of the judges whose verdicts come from files are included.
+        """
         if self.labels(split) is None:
             return {}
         carried = self._in_dataset(split)
@@ -221,7 +224,7 @@ class JudgeVerdicts:
         return JudgeColumn(row_id, short_name(row), found, None, self.target.name)
 
     def _figures_of(self, row: BoardRow, column: JudgeColumn, labels: LabelSet) -> Mapping[str, Score | None]:
-        """Return the scores by label, cached because resampling takes a moment."""
+        """Return the scores, keyed by label. They are cached because resampling takes a moment."""
         key = (row.id, labels.version, self.version)
         return self._figures.get(key, lambda: score_report(column.verdicts, labels)["labels"])
 

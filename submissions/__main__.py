@@ -226,7 +226,7 @@ def submit_command(  # noqa: PLR0913 - each option is an argument
 
 
 def _of_option(field: str, message: str) -> str:
-    """Return a problem of a declaration, which begins with the field's title, with the option's name."""
+    """Return a problem of a declaration, with the option's name in place of the field's title."""
     words = message.partition(": ")[2]
     choices = {"kind": JUDGE_KINDS, "inputs": JUDGE_INPUTS}.get(field)
     if choices and words.startswith("choose one"):

@@ -1,4 +1,4 @@
-"""Errors raised when an action is refused or impossible, and so was not recorded. Users see the messages."""
+"""Errors raised when an action is refused or impossible and was not recorded. Users see the messages."""
 
 from datetime import datetime
 

@@ -29,7 +29,7 @@ class ServedSuite(NamedTuple):
 
 
 def served_suites(settings: Settings) -> dict[str, ServedSuite]:
-    """Return the suites that a Space with these settings serves, by name; the first is the default suite.
+    """Return the suites that a Space with these settings serves, keyed by name, the default suite first.
 
     These are the suites in ARB_SUITES, or the one in ARB_SUITE. If neither is set, they are the default suite
     and the other shipped suites with public labels. Raises SuiteError with every problem, and

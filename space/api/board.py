@@ -33,7 +33,7 @@ METRICS: Final = ("n", "precision", "precision_ci", "recall", "recall_ci", "f1",
 
 
 def judges_response(board: Board) -> dict[str, Any]:
-    """Return the response of ``/api/judges``: the judges in the board's order, without reference rows."""
+    """Return the response of ``/api/judges``: the judges in board order, without reference rows."""
     rows = [row for row in board.rows if row.provenance != "reference"]
     return {
         "suite": board.suite,
@@ -44,7 +44,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows in groups: one per judge of an account, and one per row from a paper."""
+    """Return the rows in groups: one for each judge of an account, and one for each paper row."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -94,7 +94,7 @@ def _metrics(row: BoardRow | None, target: Target) -> Mapping[str, Any] | None:
 
 MOST_TOP_ROWS: Final = 100
 MOST_TOP_BYTES: Final = 9_000
-"""The most bytes of `top_of_board` once quoted as a JSON string. This keeps a whole answer within 10 kB."""
+"""The largest result of `top_of_board` in bytes, as a JSON string. It keeps a response within 10 kB."""
 _ABOUT: Final = ("id", "judge", "account", "kind", "inputs", "model", "provenance")
 
 
@@ -204,7 +204,7 @@ def build_board_router(service: SubmissionsApp) -> APIRouter:
         return cache.get((encode, board.key), lambda: CachedResponse.of(encode(board), media_type))
 
     async def current(media_type: str, encode: Callable[[Board], bytes]) -> CachedResponse:
-        """Return a response made from the current board, from the cache if the board has not changed."""
+        """Return a response made from the current board. It is cached until the board changes."""
         board = service.records.cached_board()
         found = cache.find((encode, board.key)) if board is not None else None
         if found is not None:

@@ -1,4 +1,4 @@
-"""The responses of the REST API, for OpenAPI: ``responses.yaml`` and the schemas of our classes in JSON."""
+"""Describes the responses of the REST API in OpenAPI, from ``responses.yaml`` and from our classes."""
 
 import re
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ _CLASSES: Final = (
     AgentEstimate, BenchmarkSummary, CrashedRuns, JudgeEffect, OpenItem, QuestionAgreement, Rescoring,
     RunPart, SubmissionStatus, SuiteMatrix,
 )  # fmt: skip
-"""Classes that routes return in JSON as they are."""
+"""Classes whose instances routes return as JSON."""
 
 
 def operation_id(route: APIRoute) -> str:
@@ -98,7 +98,7 @@ def response_of(method: str, path: str, status: str) -> str:
 
 
 def response_schemas() -> Schema:
-    """Return the schemas of all objects in responses by name."""
+    """Return the schemas of all objects in responses, keyed by name."""
     # Rows from papers may have kinds and inputs that a submission may not.
     hints = get_type_hints(BoardRow) | {"kind": str, "inputs": str}
     of_row: dict[str, Any] = {field.name: (hints[field.name], ...) for field in fields(BoardRow)}

@@ -106,7 +106,7 @@ class Auth:
     def actor_of(self, request: Request) -> Actor | None:
         """Return the account that makes the request, or None if the caller is not signed in.
 
-        Sessions count only for reading and for requests from our own pages. Raise InvalidToken or
+        A session is used only for reading and for requests from our own pages. Raise InvalidToken or
         HubUnavailable if the request has a token that cannot be confirmed.
         """
         if self.mode == "hub" and (token := bearer_token(request.headers)) is not None:
@@ -168,7 +168,7 @@ class Auth:
         return actor is not None and actor.is_maintainer
 
     def submitter_of(self, request: Request) -> Actor | None:
-        """Return who submits; None only in mode ``local``, where the name in the form is enough."""
+        """Return the account that submits. It can be None in mode ``local``, which needs only a name."""
         return self.actor_of(request) if self.mode == "local" else self.require_actor(request)
 
     def is_own_page(self, request: Request) -> bool:
@@ -184,8 +184,8 @@ class Auth:
 def with_checked_host(app: ASGIApp, settings: Settings) -> ASGIApp:
     """Return an application that, outside the Hub, answers requests only under known host names.
 
-    The known names are those of this machine, ``settings.host`` and ARB_ALLOWED_HOSTS. Otherwise a page of
-    another site could point its own host name to this machine and read the responses (DNS rebinding).
+    The known names are those of this machine, ``settings.host`` and ARB_ALLOWED_HOSTS. Without this check, a
+    page of another site could point its own host name to this machine and read the responses (DNS rebinding).
     """
     if settings.space_id:
         return app

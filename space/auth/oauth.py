@@ -55,7 +55,7 @@ def sign_in_page(
     mode: Mode | None = None,
     problem: str | None = None,
 ) -> HTMLResponse:
-    """Return the page ``/sign-in`` with the form of a mode or, if ``mode`` is empty, a link to start again.
+    """Return the page ``/sign-in`` with the form of a mode or, if ``mode`` is None, a link to start again.
 
     ``problem`` is a sentence to show, or the key of a problem that the template describes.
     """

@@ -22,7 +22,7 @@ Mode = Literal["local", "hub", "tokens"]
 """How an application identifies who makes a request; see `space.auth.auth.Auth`."""
 SESSION_SECONDS: Final = 480 * 60
 HINT: Final = "arb-signed-in"
-"""A cookie that scripts can read. Without it nobody is signed in, so scripts need not request ``/api/me``."""
+"""A cookie that scripts can read. If it is missing, nobody is signed in, and scripts skip ``/api/me``."""
 LONGEST_COOKIE: Final = 2_000
 
 

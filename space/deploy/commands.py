@@ -132,7 +132,7 @@ def _plan_facts(deployment: "deployer.Deployment", files: dict[str, Path]) -> di
 
 
 def checked_files(served: "Mapping[str, suites.Suite]", settings: "Settings") -> dict[str, Path]:
-    """Return the files to send, by path. Raises PublishError if one has test labels or is not needed.
+    """Return the files to send, by path. Raises PublishError if a file has test labels or is not needed.
 
     ``served`` are the suites by the name or folder from which they were loaded.
     """

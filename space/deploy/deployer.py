@@ -61,8 +61,9 @@ class Deployment:
     """What to deploy, and the repositories (``owner/name``) to use.
 
     ``suite`` is the name of the default suite, and ``labels`` is the value of ARB_LABELS. ``further`` are the
-    names of other suites, and ``suite_labels`` the sources of their labels by name. If ``board`` is None, the
-    board is published only on the Space itself. ``sdk`` is how the Hub builds and lists the Space.
+    names of other suites, and ``suite_labels`` maps these names to the sources of their labels. If ``board``
+    is None, the board is published only on the Space itself. ``sdk`` is how the Hub builds and lists the
+    Space.
     """
 
     space: str
@@ -82,7 +83,7 @@ class Deployment:
         return self.profile.title or default_title(self.suite)
 
     def variables(self) -> dict[str, str]:
-        """Return the Space's variables by name; a deployment deletes those that are empty.
+        """Return the Space's variables, keyed by name. A deployment deletes empty variables.
 
         They contain no secret, since anyone can read them on the Hub. Other variables stay as they are.
         """
@@ -125,7 +126,7 @@ class Deployment:
         return problems
 
     def _sources(self) -> dict[str, str]:
-        """Return the sources of labels by the option or entry that names them."""
+        """Return the sources of labels, keyed by the option or entry that names them."""
         further = {f"ARB_SUITE_LABELS: {name}": source for name, source in self.suite_labels.items()}
         return {"--labels": self.labels, **further}
 
@@ -154,7 +155,7 @@ def render_file(name: str, deployment: Deployment) -> str:
 
 
 def made_files(deployment: Deployment) -> dict[str, bytes]:
-    """Return the files that are made for a deployment, by name."""
+    """Return the files that are made for a deployment, keyed by name."""
     return {
         name: draw_thumbnail(deployment.title, deployment.profile.noun)
         if name.endswith(".png")
@@ -245,7 +246,7 @@ class Deployer:
         return self._try(info, repo)
 
     def _make_repositories(self, deployment: Deployment) -> tuple[str, ...]:
-        """Create the repositories of Space, records and board that are missing; return their names.
+        """Create the missing repositories for the Space, the records and the board; return their names.
 
         The Space comes first. Only creating it shows whether the account may have it, and a refusal then
         leaves nothing behind.
@@ -268,7 +269,7 @@ class Deployer:
         return tuple(made)
 
     def _set_variables(self, space: str, wanted: Mapping[str, str]) -> tuple[str, ...]:
-        """Set variables that differ, delete empty ones, and return the names of both."""
+        """Set variables that differ and delete empty ones. Return the names of all changed variables."""
         there = self._try(lambda: self.hub.get_space_variables(space), f"{space}'s variables")
         values = {name: variable.value for name, variable in there.items()}
         changed = [name for name, value in wanted.items() if value and values.get(name) != value]

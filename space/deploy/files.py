@@ -105,7 +105,7 @@ def _is_ignored(path: Path) -> bool:
 
 
 def _own_suite(suite: str | Path) -> tuple[dict[str, Path], str | None]:
-    """Return the files of a suite in a folder, by path, and the reason why they cannot be sent (or None).
+    """Return the files of a suite in a folder, keyed by path, and why they cannot be sent (or None).
 
     The paths are those of a shipped suite, so that the Space finds the suite by its name. The result is empty
     for a shipped suite.
@@ -138,9 +138,8 @@ Row = Mapping[str, Any]
 def label_problems(files: Mapping[str, Path], suites: Iterable[Suite], labels: Path | None) -> list[str]:
     """Return a message for each file that must not be sent because it has labels. No message has a label.
 
-    The files are searched for labels of the suites' test trajectories, except those of suites whose labels
-    are part of their folder. ``labels`` is the configured file of
-    labels on this machine, if any.
+    The files are searched for labels of test trajectories, except for suites whose labels are part of their
+    folder. ``labels`` is the configured label file on this machine, or None.
     """
     suites = tuple(suites)
     with_labels = [suite for suite in suites if suite.test_labels_path is None]

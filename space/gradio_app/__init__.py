@@ -7,7 +7,7 @@ _getfile = inspect.getfile
 
 
 def _getfile_without_components(thing: Any) -> str:
-    """Raise OSError for Gradio's classes, as for classes without a file."""
+    """Do what `inspect.getfile` does, but raise OSError for Gradio's classes as if they had no file."""
     if isinstance(thing, type) and thing.__module__.startswith("gradio."):
         raise OSError
     return _getfile(thing)

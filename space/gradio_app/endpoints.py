@@ -92,13 +92,13 @@ class Endpoints:
         return self._suites[name].submissions
 
     def root_of(self, name: str) -> str:
-        """Return the prefix of a further suite's addresses, or "" for the default suite and unknown ones."""
+        """Return the URL prefix of a suite, or "" for the default suite or an unknown suite."""
         return root_of(name) if name in list(self._suites)[1:] else ""
 
     def count(self, request: AnyRequest, actor: Actor | None = None) -> None:
         """Count one check for the account, or for the address if there is none.
 
-        An address is not counted again if that happened before the body was read. Raise TooManyChecks over
+        An address is not counted again if it was counted before the body was read. Raise TooManyChecks above
         the limit.
         """
         plain = _plain(request)

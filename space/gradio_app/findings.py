@@ -1,4 +1,4 @@
-"""The findings of a checked file for the page /submit, and a summary of what the file says."""
+"""The findings of a checked file for the page /submit, and a summary of the file's content."""
 
 import math
 import re
@@ -35,7 +35,7 @@ _OTHER_SPLIT: Final = re.compile(r"check the file with --split (dev|test)")
 class FindingView:
     """A finding with its first rows and the number of rows left out.
 
-    Each row has its number, what the file says there, and what is probably meant ("" if that is not known).
+    Each row has its number, its text in the file, and what is probably meant ("" if that is not known).
     """
 
     finding: Finding
@@ -45,7 +45,7 @@ class FindingView:
 
 
 def grouped_findings(upload: Upload) -> dict[str, list[FindingView]]:
-    """Return the findings by the title of their kind. Errors, and kinds that have errors, come first."""
+    """Return the findings, keyed by the title of their kind. Errors and kinds with errors come first."""
     texts = _texts(upload)
     groups: dict[str, list[FindingView]] = {title: [] for title in KINDS.values()}
     for finding in sorted(upload.check.findings, key=_is_warning):

@@ -49,7 +49,7 @@ class Holdings(Generic[K]):
         return iter(list(self._held))
 
     def add(self, key: K, sender: str, size: int) -> None:
-        """Add a holding of ``size`` bytes; it replaces one with the same key."""
+        """Add a holding of ``size`` bytes. It replaces a holding with the same key."""
         self.remove(key)
         self._held[key] = Holding(sender, size, self._clock())
         self._sizes[sender] += size
@@ -159,13 +159,13 @@ SMALLEST_RESULT: Final = 16_000
 class UnreadResults:
     """The unread results in Gradio's queue, limited in size, number and age.
 
-    A client normally reads a result immediately. Over the limits the oldest results are dropped, first those
-    of the same sender, then those of the sender with the most bytes, together with their sessions, so that a
-    late reader gets an error. The latest result is always kept, however large it is.
+    A client normally reads a result immediately. Above a limit, the oldest results are dropped, first those
+    of the same sender, then those of the sender with the most bytes. Their sessions are dropped too, so that
+    a late reader gets an error. The latest result is always kept, however large it is.
     """
 
     def __init__(self, queue: Queue, sender: Sender, clock: Callable[[], float] = time.monotonic) -> None:
-        """Wrap the queue's ``send_message``, which passes a message to a session, to count results."""
+        """Wrap the queue's ``send_message``, which passes messages to sessions, to count results."""
         self._queue, self._sender = queue, sender
         self._holdings: Holdings[tuple[str, str]] = Holdings(clock)
         self._pass_on = queue.send_message

@@ -1,7 +1,7 @@
 """Takes the file out of the JSON body of an MCP call before the MCP server parses the body.
 
 The MCP server parses on the event loop. A body of 4 MB can contain a million objects, which would block the
-loop for half a second. So a long body is parsed in a thread, and only the fields of a tool call are created.
+loop for half a second. So a long body is parsed in a thread, which creates only the fields of a tool call.
 The MCP server gets a short body; the tool finds the file in the state of the request.
 """
 
@@ -57,8 +57,8 @@ _DECODER: Final = msgspec.json.Decoder(_Call)
 def without_content(body: bytes) -> tuple[bytes, str]:
     """Return the body of a tool call with an empty ``content``, and the content.
 
-    Raise ValueError if this is not a call of a tool that takes a file, or if it is long even without the
-    file.
+    Raise ValueError if this is not a call of a tool that takes a file, or if the body is long even without
+    the file.
     """
     try:
         call = _DECODER.decode(body)

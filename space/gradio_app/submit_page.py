@@ -284,7 +284,7 @@ def submission_html(
 
 
 def findings_html(upload: Upload, suite: Suite) -> str:
-    """Return HTML with the findings of a checked file, their rows, and what the file says."""
+    """Return HTML with the findings of a checked file, their rows, and a summary of the file."""
     return render(
         "submit/findings.html",
         upload=upload,

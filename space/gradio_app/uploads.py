@@ -64,8 +64,8 @@ class UploadStore:
     def require_room(self, sender: str, size: int = SMALLEST) -> None:
         """Make room for a sender's next file of ``size`` bytes.
 
-        If all files together take too much, delete the oldest files of the sender that stores the most. Raise
-        TooManyUploads if this sender is that sender, or is over its own limit.
+        If all files together would take too much space, delete the oldest files of the sender that stores the
+        most. Raise TooManyUploads if that is this sender, or if this sender is over its own limit.
         """
         holdings = self._holdings
         if holdings.held(sender) + size > self._most_each:

@@ -17,7 +17,7 @@ NOT_IN_TIME: Final = "the database does not answer in time"
 
 
 def readiness(service: SubmissionsApp) -> dict[str, Any]:
-    """Return facts about the service. ``status`` is "ok", or "unavailable" with a ``reason``."""
+    """Return the state of the service. ``status`` is "ok", or "unavailable" with a ``reason``."""
     try:
         with snapshot(service.engine) as session:
             session.execute(text("SELECT 1"))

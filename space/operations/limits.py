@@ -23,7 +23,7 @@ _NETWORK_BITS: Final = 64
 """The prefix length of a household's IPv6 network, whose addresses all count as one sender."""
 _SITE_BITS: Final = 48
 """The prefix length of the largest IPv6 network that a customer may get. Its 65,536 household networks share
-`TIMES_A_SITE` times the limit of one."""
+`TIMES_A_SITE` times the limit of a single one."""
 TIMES_A_SITE: Final = 4
 
 
@@ -73,12 +73,12 @@ OTHERS: Final = "others"
 _COUNTERS: Final = 2
 """The number of counters that a sliding window keeps per address."""
 REFUSAL_DELAY_SECONDS: Final = 1.0
-"""The delay of further refusals for a sender already refused as often per minute as it may send files.
+"""The delay of each further refusal, once a sender was refused as often in a minute as it may send files.
 Without the delay, a client that never waits would get hundreds of responses per second."""
 
 
 class SenderRefused(HTTPException):
-    """Raised when a sender has to wait ``retry_after`` (whole seconds) before it tries again.
+    """Raised when a sender has to wait ``retry_after`` seconds (an integer) before it tries again.
 
     If the sender does not stop after many refusals (``goes_on``), the response is delayed by `delay_s`.
     """
@@ -120,13 +120,14 @@ class CounterStorage(MemoryStorage):
 class CheckLimit:
     """The limit of checks per address and per account, with a sliding window in memory.
 
-    At most ``most_addresses`` senders are counted separately. While all are active, new ones share one count.
+    At most ``most_addresses`` senders are counted separately. While all of these are active, new senders
+    share one count.
     """
 
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files per minute or, if ``times`` is above 1, other requests to ``times`` as many."""
+        """Limit files per minute. If ``times`` is above 1, limit other requests, to ``times`` as many."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)
@@ -138,7 +139,7 @@ class CheckLimit:
         self._most, self._metrics = most_addresses, metrics
 
     def take(self, request: HTTPConnection, actor: Actor | None = None) -> None:
-        """Count one check for the account or, without one, for the address. Raises TooManyChecks.
+        """Count one check for the account, or for the address if ``actor`` is None. Raises TooManyChecks.
 
         An IPv6 address counts towards the limits of its /64 and of its /48.
         """
@@ -166,7 +167,7 @@ class CheckLimit:
 
 
 def count_file(checks: CheckLimit, request: HTTPConnection) -> None:
-    """Count a request as a file before its body is read, and mark the request as counted."""
+    """Count a request towards the sender's file limit before its body is read, and mark it as counted."""
     checks.take(request)
     request.state.is_counted = True
 

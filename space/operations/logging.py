@@ -132,7 +132,7 @@ def _where_it_failed(logger: Any, method: str, event: Event) -> Event:
 
 
 def _code_of(error: BaseException) -> str:
-    """Return the system's description of an error, such as "No space left on device", which has no values."""
+    """Return the system's description of an error, such as "No space left on device", without values."""
     code = error.errno if isinstance(error, OSError) else None
     return f": {os.strerror(code)}" if code is not None and code in errno.errorcode else ""
 

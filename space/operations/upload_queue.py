@@ -22,7 +22,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from space.operations.limits import SenderRefused
 
 AT_ONCE: Final = 4
-"""The number of slots: the most requests handled at the same time. Each may take 120 MB and a process."""
+"""The number of slots: the most requests handled at the same time. Each can take 120 MB and a process."""
 AT_ONCE_SMALL: Final = 2
 """The number of slots on a machine with little memory; see `Settings.has_little_memory`."""
 AT_ONCE_EACH: Final = 2
@@ -54,7 +54,10 @@ class QueueFull(SenderRefused):
 
 
 class UploadSlot:
-    """The right to be one of the requests handled at a time. ``is_heavy`` marks the slot of heavy senders."""
+    """A request's place among the limited number that are handled at the same time.
+
+    ``is_heavy`` is true if a heavy sender's request holds it.
+    """
 
     def __init__(self, is_heavy: bool, leave: Callable[[], None]) -> None:
         self.is_heavy, self.is_held, self._leave = is_heavy, True, leave
@@ -85,10 +88,10 @@ def reads_apart() -> bool:
 class UploadQueue:
     """The queue of expensive requests, shared fairly between senders (accounts or addresses).
 
-    The next slot goes to the waiting sender whose recent files took the least time, so a sender with one
-    file overtakes all senders with many. Heavy senders share one slot for a third of the time, which leaves
-    the rest to pages and other senders. If the queue is full, the sender with the most waiting requests loses
-    the last one of them: it is refused to make room for a new request.
+    The next slot goes to the waiting sender whose recent files took the least time, so a sender with one file
+    overtakes all senders with many. Heavy senders share one slot for a third of the time, which leaves the
+    rest to pages and other senders. If the queue is full, the latest request of the sender with the most
+    waiting requests is rejected, which makes room for the new one.
     """
 
     def __init__(
@@ -176,7 +179,7 @@ class UploadQueue:
             raise
 
     def _refuse_last_of_longest(self) -> None:
-        """Refuse the last request of the sender with the most waiting requests."""
+        """Reject the latest request of the sender with the most waiting requests."""
         longest, _ = self._waiting_by_sender().most_common(1)[0]
         last = next(each for each in reversed(self._waiting) if each[0] == longest)
         self._waiting.remove(last)

@@ -156,7 +156,7 @@ def own_submission(
 
     ``corrections`` are the label versions that changed its metrics, newest first. If the labels are private
     they are left out, since exact changes would reveal labels; ``is_older`` then says that there are some.
-    Raise KeyError for an unknown submission, and PermissionDenied for one of another account.
+    Raise KeyError for an unknown submission, and PermissionDenied for another account's submission.
     """
     found = service.records.submission(submission_id, actor)
     with service.snapshot() as session:

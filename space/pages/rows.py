@@ -22,11 +22,11 @@ INPUTS: Final[Mapping[str, str]] = {
     "reward": "the benchmark's own check of the result, as a reward of 0 or 1",
     "other": "something else; see the judge's page",
 }
-"""What a judge sees, by its declared inputs."""
+"""Descriptions of what a judge sees, keyed by its declared inputs."""
 
 
 def metric_titles_of(target: Target) -> dict[str, str]:
-    """Return the titles of the metrics of a target, by name, in the order in which pages list them."""
+    """Return the titles of the metrics of a target, keyed by name, in the order in which pages list them."""
     names = in_order(target.metrics, METRIC_TITLES) if target.type == "binary" else target.metrics
     return {name: metrics_of(target)[name].title for name in names}
 
@@ -40,11 +40,11 @@ MEANINGS: Final[Mapping[str, str]] = {
 MISSING: Final[Mapping[str, str]] = {
     "negative": "counts as a no", "wrong": "counts as wrong", "left out": "is left out",
 }  # fmt: skip
-"""How a missing answer affects the metrics, by the rule of its target."""
+"""How a missing answer affects the metrics, keyed by the target's rule for missing answers."""
 
 
 def meaning_of(target: Target) -> str:
-    """Return the meaning of a target's main metric, in words or as a formula; empty if only About has it."""
+    """Return the meaning of a target's main metric, in words or as a formula, or "" if only About has it."""
     metric = target.main_metric
     return MEANINGS.get(metric) or ("" if target.is_ranked_by_counts else metrics_of(target)[metric].formula)
 
@@ -78,7 +78,7 @@ def is_best(row: BoardRow, label: str) -> bool:
 
 
 def ranked_rows(board: Board, label: str, figure: str | None = None) -> list[tuple[BoardRow, Rank]]:
-    """Return (row, rank) pairs of the rows that have a rank by a metric (the main one), best first."""
+    """Return (row, rank) of the rows with a rank by a metric (by default the main one), best first."""
     ranks = board.ranks(label, figure)
     found = []
     for row in board.ranking(label, figure):
@@ -89,6 +89,6 @@ def ranked_rows(board: Board, label: str, figure: str | None = None) -> list[tup
 
 
 def in_order(names: Collection[str], titles: Iterable[str]) -> list[str]:
-    """Return the names that have a title in the order of the titles, then the remaining names sorted."""
+    """Return the names in the order of ``titles``, followed by the names that are not in it, sorted."""
     known = [name for name in titles if name in names]
     return [*known, *sorted(set(names) - set(known))]

@@ -81,9 +81,9 @@ class BodyLimits:
     Args:
         app: The inner application.
         upload_bytes: The most bytes of a file.
-        gates: Functions by path that may refuse a request; called in a thread before the body is read.
-        larger: JSON limits by path, in bytes.
-        counts: Functions by path that count a request; called before the gates, on the event loop.
+        gates: Functions, keyed by path, that may refuse a request before its body is read, in a thread.
+        larger: JSON limits in bytes, keyed by path.
+        counts: Functions, keyed by path, that count a request; called before the gates, on the event loop.
         sender: A function that returns the address whose limits a body counts towards.
         render_error: A function that returns the page of an error for a browser.
     """

@@ -134,7 +134,7 @@ class PageFrame:
         suites: Mapping[str, str] = MappingProxyType({}),
         suite: str = "",
     ) -> None:
-        """Build the frame. ``suites`` are the titles by name of the suites to choose from, if any."""
+        """Build the frame. ``suites`` maps the names of the suites to choose from to titles."""
         self._suites = [(root_of(name), title, name == suite) for name, title in suites.items()]
         self.static, self.profile, self._on_space, self._has_docs = static, profile, on_space, has_docs
         self._cache: ByteCache[CachedResponse] = ByteCache(CACHE_BYTES, lambda page: page.size)

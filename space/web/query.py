@@ -26,7 +26,7 @@ class QueryParam:
     """A query parameter: its name, its shape and its valid values.
 
     If ``choices`` is None, any string of at most ``max_length`` characters is valid. A ``range`` is written
-    as two positive whole numbers in ascending order, such as ``rows=101-200``.
+    as two positive integers in ascending order, such as ``rows=101-200``.
     """
 
     name: str
@@ -79,7 +79,7 @@ def link_to(path: str, **choices: Any) -> str:
 
 
 def choices_in(query: str, controls: Sequence[QueryParam]) -> tuple[dict[str, Any], list[str]]:
-    """Return the value (or the default) of each parameter by name, and the names with invalid values."""
+    """Return the value or default of each parameter, keyed by name, and the names of invalid parameters."""
     fields = parse_qs("&".join(query[:LONGEST_QUERY].split("&")[:MOST_FIELDS]), keep_blank_values=True)
     values, refused = {}, []
     for control in controls:

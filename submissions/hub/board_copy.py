@@ -24,7 +24,7 @@ CARD: Final = Path(__file__).with_name("board_card.md")
 
 
 def board_files(board: Board, title: str) -> dict[str, bytes]:
-    """Return the contents of the repository's files by name. They contain only public data."""
+    """Return the contents of the repository's files, keyed by name. They contain only public data."""
     name = json.dumps(f"Leaderboard of {title}", ensure_ascii=False)  # a JSON string is also a YAML string
     return {
         "README.md": CARD.read_text(encoding="utf-8").format(name=name, title=title).encode(),

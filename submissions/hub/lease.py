@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, text
 from sqlalchemy.exc import SQLAlchemyError
 
 _LOCKS: Final = {"records": 20261122, "board": 20261123}
-"""The keys of the PostgreSQL advisory locks, by kind of lease."""
+"""The ids of the PostgreSQL advisory locks, keyed by kind of lease."""
 
 
 class FileLease:

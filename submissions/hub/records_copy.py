@@ -40,7 +40,7 @@ MOST_BYTES: Final = 50_000_000
 
 
 def next_batch(events: Sequence[Event], files: FileStore) -> tuple[int, dict[str, bytes]]:
-    """Return how many of the records fit into one commit, and the content of that commit's files by path.
+    """Return how many of the records fit into one commit, and that commit's file contents, keyed by path.
 
     A record and its uploaded file are always in the same commit.
     """
@@ -73,7 +73,7 @@ def committed_through(session: Session) -> int:
 def note_commit(session: Session, through: int, commit: str, at: datetime, is_last: bool = True) -> None:
     """Store that the Hub has the records up to number ``through``, as of ``commit``.
 
-    If ``is_last``, the Hub has no later ones, and the stored commits of later ones are removed.
+    If ``is_last``, the Hub has no later records, and stored commits of later records are removed.
     """
     if is_last:
         session.execute(delete(Commit).where(Commit.through_sequence > through))
@@ -214,7 +214,7 @@ class RecordsCopy:
         self._repository.clear()
 
     def _newer_records(self, head: Head, common: int, shared_hash: str | None) -> list[Event]:
-        """Return the records in the Hub's files that contain record number ``common`` or later ones.
+        """Return the records in the Hub's files that contain record number ``common`` or later records.
 
         Raises EventFilesDamaged, or Forked if the hash of record ``common`` is not ``shared_hash``.
         """

@@ -113,7 +113,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the sizes in bytes of a folder's files at a commit, by path; {} if the folder is missing."""
+        """Return the sizes in bytes of a folder's files at a commit, keyed by path; {} without the folder."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True

@@ -52,7 +52,7 @@ def require_maintainer(actor: Actor, to_do: str = "do this") -> None:
 
 
 def declare_as(actor: Actor | None, **fields: Any) -> tuple[JudgeInfo, Actor]:
-    """Check the fields of a declaration, and return it with the actor's account, and the actor.
+    """Check the fields of a declaration. Return the declaration, with the actor's account, and the actor.
 
     If ``actor`` is None, as on a local Space, the account named in the fields becomes the actor. Raises
     DeclarationError with every problem, such as an account in the fields that is not the actor's.

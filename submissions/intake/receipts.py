@@ -1,8 +1,8 @@
 """Signed receipts, and submissions as their owners and maintainers see them.
 
-A receipt has an Ed25519 signature (RFC 8032) over the facts in `SIGNED` as canonical JSON, so that anyone can
-check it without asking the server. The private key is derived from the server's secret. The public key is on
-the About page.
+A receipt has an Ed25519 signature (RFC 8032) over the fields in `SIGNED` as canonical JSON, so that anyone
+can check it without asking the server. The private key is derived from the server's secret. The public key is
+on the About page.
 """
 
 from collections.abc import Mapping, Sequence
@@ -65,7 +65,7 @@ class Receipt:
         return {**facts, "submitted_at": self.submitted_at.isoformat(timespec="microseconds")}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the receipt as JSON: the signed facts, the signature and the current status."""
+        """Return the receipt as JSON: the signed fields, the signature and the current status."""
         return {"format": FORMATS["receipt"], **asdict(self), **self.facts()}
 
 

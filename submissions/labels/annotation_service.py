@@ -52,7 +52,7 @@ SAVED_ELSEWHERE: Final = "this annotation was changed in another window or on an
 
 
 def label_set(state: AnnotationState, before: Sequence[Annotation] = ()) -> tuple[Annotation, ...]:
-    """Return the rows of the next label set: each trajectory's first annotation, by id, then all others.
+    """Return the rows of the next label set: first annotations sorted by trajectory id, then all others.
 
     Trajectories without a finished annotation keep their rows from ``before``, the previous label set.
     Questions from the paper that were added after an annotation was made are answered Unsure.
@@ -248,9 +248,9 @@ class AnnotationService(Actions):
         """Save an annotator's answers on an assigned trajectory and return the number of the event.
 
         ``seen`` is the event number of the saved answers that the draft is based on, or 0 if there were none.
-        If other answers were saved since then, the draft is refused, unless the same client saved them, which
-        may have missed the response. Saving the same answers again adds no event, but skipping a trajectory
-        again moves it to the end of the queue.
+        If other answers were saved since then, the draft is refused, unless the same client saved them,
+        because it may have missed the response. Saving the same answers again adds no event, but skipping a
+        trajectory again moves it to the end of the queue.
         """
         body = draft.body(self.suite.targets, *self.suite.asked_in(trajectory_id))
         with self._changing() as (session, state):
@@ -364,9 +364,9 @@ class AnnotationService(Actions):
         return len(bodies)
 
     def resolve_by_rule(self, rule: Rule, actor: Actor, reason: str = "") -> tuple[int, int]:
-        """Decide all open questions that a rule can decide; return their number and that of the others.
+        """Decide all open questions that a rule can decide. Return (number decided, number left open).
 
-        The rule's name and the number of answers are the reason of a decision, before an optional ``reason``.
+        The reason of each decision is the rule's name and the number of answers, followed by ``reason``.
         """
         require_maintainer(actor)
         bodies, n_open = [], 0

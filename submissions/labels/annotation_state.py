@@ -82,8 +82,8 @@ class Draft:
     ) -> dict[str, Any]:
         """Return the body of an ``annotated`` event. Raises SubmissionError with every problem.
 
-        ``questions`` are those of the suite, by default those of the paper, and ``steps`` and ``parts`` those
-        of the run that it asks about.
+        ``questions`` are the suite's questions, by default the paper's. ``steps`` and ``parts`` are the steps
+        and other parts of the run that the suite asks about.
         """
         questions = questions or default_targets()
         about_runs = [question for question in questions if question.level == "run"]
@@ -103,7 +103,7 @@ class Draft:
         }
 
     def _problems(self, questions: Sequence[Target], asked: Mapping[str, Sequence[str]]) -> list[str]:
-        """Return the problems of the draft; ``asked`` has the steps and other parts of the run, by level."""
+        """Return the problems of the draft; ``asked`` maps each level to the run's parts."""
         about_runs = [question for question in questions if question.level == "run"]
         problems = _problems_of_answers(self.answers, about_runs, "answers")
         missing = [question.title for question in about_runs if not self.answers.get(question.name)]
@@ -189,16 +189,16 @@ class AnnotationState:
     """The state of annotation at one moment; only `fold_annotations` changes it.
 
     Attributes:
-        accounts: The account of every annotator, by opaque id.
+        accounts: The account of every annotator, keyed by opaque id.
         active: The opaque ids of the annotators who are invited now.
-        assigned: The annotator at each place, by trajectory.
-        saved: Answers, by trajectory and annotator.
-        decisions: All decisions, the newest last, by trajectory and question.
-        queues: Every trajectory ever assigned to an annotator, in order, by annotator.
-        gold: The known answers of gold items, by trajectory.
+        assigned: The annotator at each place, keyed by trajectory and place.
+        saved: The saved answers, keyed by (trajectory, annotator).
+        decisions: All decisions, the newest last, keyed by (trajectory, question).
+        queues: All trajectories ever assigned to an annotator, in order, keyed by annotator.
+        gold: The known answers of gold items, keyed by trajectory and question.
         gold_tasks: Pairs of gold item and annotator.
-        last_done: The trajectory that an annotator with open tasks finished last. Until they finish the next
-            one, they can undo it, and do not see the answers of others on it.
+        last_done: The last trajectory that an annotator with open tasks finished, keyed by annotator. Until
+            the annotator finishes another one, they can undo it, and the answers of others on it are hidden.
     """
 
     accounts: dict[str, str] = field(default_factory=dict)
@@ -261,7 +261,7 @@ class AnnotationState:
         return found if found in self.active else None
 
     def place_of(self, trajectory_id: str, annotator: str) -> int | None:
-        """Return FIRST, SECOND, GOLD or a later place of an annotator, or None if it is not their task."""
+        """Return FIRST, SECOND, GOLD or a later place of an annotator, or None without an assignment."""
         places = self.assigned.get(trajectory_id, {})
         found = next((place for place, who in places.items() if who == annotator), None)
         return GOLD if found is None and (trajectory_id, annotator) in self.gold_tasks else found
@@ -304,7 +304,7 @@ class AnnotationState:
         )
 
     def blind_items(self, annotator: str) -> frozenset[str]:
-        """Return the trajectories that the annotator must see blind: any unfinished or still undoable."""
+        """Return the annotator's blind trajectories: those that are unfinished or can still be undone."""
         return frozenset(
             task.trajectory_id
             for task in self.queue(annotator)
@@ -409,7 +409,10 @@ def finished_annotations(state: AnnotationState, trajectory_id: str | None = Non
 
 
 def drafts_of(annotations: Iterable[Annotation]) -> list[tuple[Annotation, Draft]]:
-    """Return each person's annotations of a run and its parts: the first annotation, and one draft of all."""
+    """Combine each person's annotations of a run and its parts into one draft.
+
+    Returns (first annotation, draft) for each run and person.
+    """
     grouped: dict[tuple[str, str | None], list[Annotation]] = {}
     for each in annotations:
         grouped.setdefault((each.trajectory_id, each.person), []).append(each)

@@ -39,7 +39,7 @@ def new_assignments(
     trajectories: Iterable[str], annotators: Sequence[str], current: Mapping[str, Mapping[int, str]],
     finished: Collection[tuple[str, str]], shares: Sequence[float], seed: int,
 ) -> list[Assignment]:  # fmt: skip
-    """Return the missing assignments, for each annotator in a random order of their own.
+    """Return the missing assignments. Those of each annotator have a random order of their own.
 
     Each trajectory goes to the annotator with the fewest open trajectories of the same benchmark. ``shares``
     (0 to 1) are the shares of trajectories, in each benchmark, that a second, third … annotator gets too;
@@ -70,7 +70,7 @@ def new_assignments(
 
 
 def _shuffled(assignments: Iterable[Assignment], seed: int) -> list[Assignment]:
-    """Return the assignments in a random order per annotator, so that no two get the same queue."""
+    """Return the assignments in a random order per annotator, so that no two people get the same queue."""
     return sorted(assignments, key=lambda each: _draw(seed, f"{each[1]} {each[0]}"))
 
 
@@ -163,7 +163,7 @@ def _draw(seed: int, text: str) -> str:
 
 
 def known_answers(state: AnnotationState, trajectory_id: str) -> dict[str, str]:
-    """Return the answers on a finished trajectory, by question, with decisions applied.
+    """Return the answers on a finished trajectory, keyed by question, with decisions applied.
 
     Raises SubmissionError if nobody finished the trajectory, or if a question about it is open.
     """

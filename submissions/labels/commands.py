@@ -386,7 +386,7 @@ def _for_each(names: Iterable[str], act: Callable[..., object], maintainer: str,
 
 
 def _ids_in_dataset(service: SubmissionsApp) -> set[str]:
-    """Return the trajectory ids in the built dataset and the sample. At least one must be in the suite."""
+    """Return the trajectory ids in the built dataset and the sample. Exit if none is in the suite."""
     ids = {
         trajectory_id
         for dataset in _datasets(service)

@@ -110,8 +110,8 @@ def publish_corrections(
 ) -> LabelVersion:
     """Publish the served labels with all pending corrections, and return the new label version.
 
-    The new version is served from then on; call `rescore` to update the scores. Raises PermissionDenied, and
-    SubmissionError, also if the new version's digest is not ``expected``.
+    The new version is served from then on; call `rescore` to update the scores. Raises PermissionDenied, or
+    SubmissionError if nothing can be published or if the new version's digest is not ``expected``.
     """
     require_maintainer(actor, "publish labels")
     if serves_records(service.settings) and ":" in service.settings.labels:

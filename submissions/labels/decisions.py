@@ -57,7 +57,7 @@ _FIELDS_IN_EVENTS: Final = {
     "question": "target", "split": "split", "answer": "value", "reason": "reason", "by": "by",
     "before": "before",
 }  # fmt: skip
-"""The fields of a correction, by their names in ``labels_published`` events."""
+"""The fields of a correction, keyed by their names in ``labels_published`` events."""
 
 
 def recorded_correction(body: Mapping[str, Any], at: datetime) -> Decision:
@@ -100,7 +100,7 @@ class Dispute:
 
 
 def disputes_in(events: Iterable[Event], suite: str) -> dict[str, Dispute]:
-    """Return the disputes of a suite with their decisions, by dispute id, oldest first."""
+    """Return the disputes of a suite with their decisions, keyed by dispute id, oldest first."""
     found: dict[str, Dispute] = {}
     for event in events:
         body = event.body
@@ -124,7 +124,7 @@ def view_dispute(dispute: Dispute, suite: Suite, is_maintainer: bool) -> dict[st
 
     If the label is hidden, nobody sees the ``answer``, and only maintainers see ``text``, ``proposed`` (the
     answer that the dispute asks for), ``judge`` and ``reason``. Only maintainers see the text and proposal of
-    a declined dispute. When they decide a dispute again, they send back ``n_decisions``, so that they
+    a declined dispute. When maintainers decide a dispute again, they send back ``n_decisions``, so that they
     cannot overrule a decision that they have not seen.
     """
     decided = dispute.decided

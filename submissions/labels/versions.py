@@ -40,12 +40,12 @@ PUBLIC_SOURCES: Final = ("wheel", "none")
 class LabelVersion:
     """A published label set.
 
-    ``changes`` is the number of changed test labels by question. ``corrections`` are the decisions that were
-    applied to make the set; they contain answers. ``replaces`` is the version that was served before. If the
-    set was made from the file in ARB_LABELS, ``base`` is the version of that file (see `version_of`).
-    ``guidelines_sha256`` is the hash of the questions and guidelines at the time of publication;
-    ``questions_changed`` says whether they have changed since the previous version. ``left_out`` names the
-    labels that no rule could decide, without answers.
+    ``changes`` maps each question to its number of changed test labels. ``corrections`` are the decisions
+    that were applied to make the set; they contain answers. ``replaces`` is the version that was served
+    before. If the set was made from the file in ARB_LABELS, ``base`` is the version of that file (see
+    `version_of`). ``guidelines_sha256`` is the hash of the questions and guidelines at the time of
+    publication; ``questions_changed`` says whether they have changed since the previous version. ``left_out``
+    names the labels that no rule could decide, without answers.
     """
 
     version: str
@@ -284,7 +284,10 @@ class LabelStore:
             return reason
 
     def version_key(self, split: str) -> bytes | None:
-        """Return the key for versions of hidden labels, since a plain hash would confirm guesses, or None."""
+        """Return the key for hashing label versions, or None if the labels of the split are not hidden.
+
+        Without a key, the hash would confirm guesses.
+        """
         if split != "test" or self._suite.labels_are_public:
             return None
         return self._find_secret().key("label-version")

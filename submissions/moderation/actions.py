@@ -54,7 +54,7 @@ def checked_text(text: str, if_empty: str | None, max_length: int) -> str:
     """Return ``text`` without surrounding spaces, checked to be storable in an event.
 
     Raises SubmissionError if the text is too long or invalid. ``if_empty`` is the message for an empty text;
-    None allows it.
+    None allows an empty text.
     """
     text = text.strip()
     if not text and if_empty is not None:
@@ -74,7 +74,7 @@ def checked_line(text: str, if_empty: str | None, max_length: int) -> str:
 
 
 def is_utf8(text: str) -> bool:
-    """Return whether a string can be stored as UTF-8, unlike lone surrogates, which JSON may contain."""
+    """Return whether a string can be stored as UTF-8. Lone surrogates, which JSON may contain, cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -154,7 +154,7 @@ def decisions_on(session: Session, submission_id: str) -> list[Event]:
 def exact_figures(
     session: Session, label_version: str | None, ids: Sequence[str]
 ) -> Mapping[str, Mapping[str, Any]]:
-    """Return the overall cells without noise, by submission id and label.
+    """Return the overall cells without noise, keyed by submission id and label.
 
     If labels are private, only maintainers may see them.
     """
@@ -167,7 +167,7 @@ def exact_figures(
 
 
 def judge_names(session: Session, suite: str) -> dict[str, tuple[str, str]]:
-    """Return the current names of the judge and the account of each submission, by its id."""
+    """Return the current names of each submission's judge and account, keyed by submission id."""
     found = current_statuses(session)
     return {
         each.id: (found.name_of(each.account, each.judge), found.current_name(each.account))

@@ -147,7 +147,7 @@ class ReaderActions(Actions):
         return disputes_in(events_after(session, kinds=DISPUTE_KINDS), self.app.suite.name)
 
     def _published(self, session: Session, dispute: Dispute) -> str | None:
-        """Return the newest label version that contains the last decision on a dispute, if any."""
+        """Return the newest label version that contains the last decision on a dispute, or None."""
         of_it = (dispute.dispute_id, dispute.decided and dispute.decided.sequence)
         for version in reversed(versions_at(session, self.app.suite.name)):
             if any((each.dispute_id, each.sequence) == of_it for each in version.corrections):

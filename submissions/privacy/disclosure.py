@@ -71,7 +71,7 @@ class CellDigest(TypedDict):
 
 
 Digests = Mapping[str, Mapping[str, CellDigest]]
-"""The digests by label and cell name (see `benchmark_cell`), for the labels that the file has verdicts on."""
+"""The digests, keyed by label and cell name (see `benchmark_cell`), for labels with verdicts in the file."""
 
 
 def benchmark_cell(benchmark: str) -> str:
@@ -82,7 +82,7 @@ def benchmark_cell(benchmark: str) -> str:
 def digests_of(
     verdicts: Predictions, items: Sequence[Trajectory], targets: Sequence[Target] = ()
 ) -> dict[str, dict[str, CellDigest]]:
-    """Return the digests of a file's verdicts by label and cell name, as plain dicts for JSON.
+    """Return the digests of a file's verdicts, keyed by label and cell name, as plain dicts for JSON.
 
     The labels are the outcomes that judges are scored on among ``targets``, by default AgentRewardBench's;
     only these may be private. ``items`` are those of the split, in the order of the verdicts. Raises
@@ -206,8 +206,8 @@ def disclose(
 
     A noisy cell has ``"noise": {"tp_sd": …, "positives_sd": …}`` next to its figures. ``digests`` are those
     of the report's file, and ``key`` is the server's key for "noise". Raises ValueError for an unknown
-    audience or a policy other than "strict": there, the number of positives depends on which rows have no
-    verdict, so counts without noise would reveal labels.
+    audience or a policy other than "strict": with such a policy, the number of positives depends on which
+    rows have no verdict, so counts without noise would reveal labels.
     """
     if audience == "maintainer":
         return dict(report)
@@ -278,7 +278,7 @@ def _follows_from_constants(cell: Mapping[str, Any]) -> bool:
 
 
 def _share_of(n: int, count: int, rows: int) -> int:
-    """Scale ``count`` out of ``rows`` trajectories to the ``n`` labelled ones, rounded to a whole number.
+    """Scale ``count`` out of ``rows`` trajectories to the ``n`` labelled ones, rounded to an integer.
 
     The exact count over labelled rows would reveal whether the label of a single trajectory is "unsure".
     """
@@ -303,7 +303,7 @@ class DisclosurePolicy:
         return self.report_of_half(half, audience)
 
     def report_of_half(self, half: Mapping[str, Any], audience: Audience) -> Mapping[str, Any]:
-        """Return a report with noise of either half: the one that is shown, or the one that ranks judges.
+        """Return a half's report with noise. The half is the one that is shown or the one that ranks judges.
 
         Without noise, the order of two rows that differ in one verdict would reveal a label.
         """

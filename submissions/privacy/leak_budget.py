@@ -266,7 +266,7 @@ class LeakReport:
     by_label_version: Mapping[str, Leak]
     by_account: Mapping[str, Leak]
     by_judge: Mapping[tuple[str, str], Leak]
-    """The leak from each judge's figures, by (account, judge)."""
+    """The leak from each judge's figures, keyed by (account, judge)."""
 
     @classmethod
     def of(cls, disclosures: Sequence[Disclosure]) -> "LeakReport":

@@ -129,7 +129,7 @@ class ServerSecret:
         return replace(self, derivation=derivation)
 
     def is_known_as(self, known: KnownSecret) -> bool:
-        """Return whether ``known`` is this secret; assume so if it has no check value."""
+        """Return whether ``known`` is this secret. This is assumed if ``known`` has no check value."""
         return known.check_value in (None, self.under(known.derivation).check_value)
 
     @property

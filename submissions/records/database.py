@@ -265,7 +265,7 @@ class CanonicalJson(sa.TypeDecorator[dict[str, Any]]):
 
 
 class Event(MappedAsDataclass, Base):
-    """An event: what happened (``kind``), when, by whom, and the facts (``body``).
+    """An event: what happened (``kind``), when, by whom, and the details (``body``).
 
     ``nonce`` is hexadecimal and is stored only on the server and in private copies of the log. ``subject`` is
     the id of the submission that the event is about, if any.

@@ -83,7 +83,7 @@ def verify(service: SubmissionsApp, progress: Progress = lambda done, all: None)
 def _label_sets(
     service: SubmissionsApp, scored: Sequence[Event], retired: set[str], problems: list[str]
 ) -> dict[str, LabelSet]:
-    """Return the test labels of the scored versions, by version, and note a problem for each missing one."""
+    """Return the test labels, keyed by scored version, and note a problem for each missing version."""
     versions = Counter(event.body["label_version"] for event in scored)
     labels, served = {}, service.labels.test
     for version, number in versions.items():

@@ -111,7 +111,7 @@ class RecordsService:
 
     @cached_property
     def paper_verdicts(self) -> Mapping[str, Predictions]:
-        """The verdicts of published judges, shipped or in ARB_PAPER_VERDICTS, by row id."""
+        """The verdicts of published judges, shipped or in ARB_PAPER_VERDICTS, keyed by row id."""
         return read_paper_verdicts(self._app.settings, self._app.suite)
 
     def of_papers(self) -> Mapping[str, Predictions]:

@@ -56,17 +56,17 @@ class SubmissionStatuses:
     banned: set[str] = field(default_factory=set)
     confirmed: set[str] = field(default_factory=set)
     names: dict[tuple[str, str], str] = field(default_factory=dict)
-    """The current name of a judge, by (account, original name)."""
+    """The current names of judges, keyed by (account, original name)."""
     counted_at: dict[str, datetime] = field(default_factory=dict)
-    """When a refunded file started to count again, by submission id."""
+    """When refunded files started to count again, keyed by submission id."""
     released_at: dict[str, datetime] = field(default_factory=dict)
-    """When a held file was released, by submission id."""
+    """When held files were released, keyed by submission id."""
     refreshed: dict[str, tuple[tuple[datetime, str], ...]] = field(default_factory=dict)
-    """The owner's requests for newer labels as (time, label version), oldest first, by submission id."""
+    """Owners' requests for newer labels as (time, label version), oldest first, keyed by submission id."""
     accounts: dict[str, str] = field(default_factory=dict)
-    """Names of accounts in the records, by their ids on the Hub."""
+    """Names of accounts in the records, keyed by their ids on the Hub."""
     hub_names: dict[str, str] = field(default_factory=dict)
-    """Names of accounts on the Hub, as last seen, by their names in the records."""
+    """Names of accounts on the Hub, as last seen, keyed by their names in the records."""
     retired_versions: set[str] = field(default_factory=set)
     """Versions of hidden labels whose scores were computed with a secret that has since been replaced."""
     are_figures_withdrawn: bool = False

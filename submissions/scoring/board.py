@@ -45,11 +45,11 @@ class BoardMaker:
         self._published = load_published_rows() if app.suite.name == OFFICIAL else ()
         self._metric_rows = published_metric_rows(app.suite)
         self._made: dict[int, tuple[Hashable, ScoredRecord]] = {}
-        """The record of each score by its id, with the status and names from which it was made."""
+        """The record of each score, keyed by score id, with the status and names from which it was made."""
         self._from_labels: tuple[Hashable, FromLabels] = (None, ((), {}, {}))
 
     def moment(self) -> tuple[int, Hashable]:
-        """Return the current round (see `DisclosurePolicy`; 0 for public labels) and the verdicts' mark."""
+        """Return the current round (see `DisclosurePolicy`; 0 for public labels) and `PaperVerdicts.mark`."""
         app = self._app
         is_public = app.suite.labels_are_public
         current = 0 if is_public else app.disclosure_policy.round(app.clock())

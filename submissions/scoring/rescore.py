@@ -160,7 +160,7 @@ def _effects_on(
 
 
 def _places(target: Target, cells: Mapping[ScoreLine, Cell], published: Sequence[BoardRow]) -> dict[str, int]:
-    """Return the place by the main metric of each judge's best row, by row id."""
+    """Return the place by the main metric of each judge's best row, keyed by row id."""
     rows = [
         BoardRow(
             id=line.submission_id, judge=line.judge, account=line.account, kind="", provenance="scored",
@@ -259,7 +259,7 @@ def _rank_changes(before: Board | None, after: Board) -> tuple[RankChange, ...]:
 
 
 def corrections_for(submission_id: str, records: Iterable[Event]) -> list[tuple[Event, dict[str, Any]]]:
-    """Return the `rescorings` that changed a submission's figures, newest first, with effects by label."""
+    """Return the `rescorings` that changed a submission's figures, newest first, and effects per label."""
     found = []
     for record in records:
         effects = {

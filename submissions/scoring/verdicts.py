@@ -36,7 +36,7 @@ class PaperVerdicts(Protocol):
         """A value that changes when the verdicts may have changed; fast enough for an event loop."""
 
     def of_papers(self) -> Mapping[str, Predictions]:
-        """Return the known verdicts in the order of ``suite.split("test")``, by row id."""
+        """Return the known verdicts in the order of ``suite.split("test")``, keyed by row id."""
 
 
 class VerdictsUnavailable(Exception):
@@ -71,7 +71,7 @@ def read_stored_verdicts(app: Resources, sha256: str, split: str) -> Predictions
 
 
 def read_paper_verdicts(settings: Settings, suite: Suite) -> Mapping[str, Predictions]:
-    """Return the test verdicts of published judges by row id, with what the judges wrote.
+    """Return the test verdicts of published judges, keyed by row id, with what the judges wrote.
 
     Those of the official suite come with the code (`leaderboard/published/verdicts`) and from
     ARB_PAPER_VERDICTS, which takes precedence. Those of another suite with public labels are in its folder

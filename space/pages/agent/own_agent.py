@@ -57,8 +57,8 @@ def view_sheet(
 ) -> dict[str, Any]:
     """Return the template's values for the runs to label.
 
-    ``texts`` are those of the reader's file, and ``served`` returns those of a run that has a page here, or
-    None. ``problem`` says why labels that were sent were not used.
+    ``texts`` are the run texts in the reader's file. ``served`` returns the texts of a run that has a page
+    here, or None. ``problem`` says why labels that were sent were not used.
     """
     runs = []
     parts_of = dict(zip(draw.runs.ids, draw.runs.parts, strict=True)) if draw.runs else {}
@@ -90,7 +90,7 @@ def view_results(found: FilesEstimate) -> dict[str, Any] | tuple[Finding, ...]:
 
 
 def answers_with_keys(outcome: Target) -> list[tuple[AnswerChoice, str]]:
-    """Return each answer with the first letter of its title as the key, or its own key if letters repeat."""
+    """Return (answer, keyboard key): the title's first letter, or the answer's `key` if letters repeat."""
     letters = {each.title[:1].lower() for each in outcome.choices if each.title[:1].isalnum()}
     are_distinct = len(letters) == len(outcome.choices)
     return [(each, each.title[:1].lower() if are_distinct else each.key) for each in outcome.choices]

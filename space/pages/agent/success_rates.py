@@ -284,7 +284,7 @@ def view_estimates(
     by_all: Mapping[str, float],
     warnings: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Return the template's values for estimates; ``by_all`` has the rates from all labels, if known."""
+    """Return the template's values for estimates; ``by_all`` has agents' rates from all labels, if known."""
     rates = [rate for each in agents for rate in (each.labels_only, each.assisted)]
     ends = [end for rate in rates for end in (*(rate.ci or ()), *(rate.ci_on_tasks or ()))]
     ends += [alone.rate for each in agents for alone in each.judge_alone if alone.rate is not None]

@@ -338,7 +338,7 @@ def board_sentence(board: Board, found: Comparison, pair: Pair, names: Sequence[
 
 
 def basis_sentence(found: Comparison) -> str:
-    """Return sentences on which intervals are paired over tasks, which are only approximate, and why."""
+    """Return sentences on which intervals are paired by task, which are only approximate, and why."""
     pairs = found.comparable()
     if not pairs:
         return "Judges that cannot be compared have no differences and no intervals."

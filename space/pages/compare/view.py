@@ -107,7 +107,7 @@ def single_judges(found: Comparison, names: Sequence[str]) -> list[tuple[str, Ce
 def view_dev_ensembles(
     names: Sequence[str], columns: Sequence[np.ndarray], labels: LabelSet, label: str
 ) -> Ensembles | None:
-    """Return ensembles on dev, or None for fewer than two judges; ``columns`` are in the split's order."""
+    """Return ensembles on dev, or None for fewer than two judges. ``columns`` are the judges' answers."""
     if len(columns) < FEWEST:
         return None
     single = [score_votes([column], labels, label)[0].cells["overall"] for column in columns]

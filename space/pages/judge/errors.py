@@ -96,7 +96,7 @@ class ErrorReader:
         ]
 
     def unknown_values(self, wanted: ErrorFilter, tags: Sequence[ErrorTag]) -> list[str]:
-        """Return the names of filters whose values neither the suite nor a visible tag has."""
+        """Return the names of filters whose values occur neither in the suite nor in a visible tag."""
         runs = self._suite.trajectories
         used_tags = {name for tag in self.visible(tags) for name in tag.categories}
         known = {
@@ -133,7 +133,7 @@ class ErrorReader:
 
         ``counts`` (by kind) and ``n_tagged`` cover the whole split. In a line, ``entry`` is None if the
         trajectory cannot be shown, and ``n_later`` counts tags that the reader sees only after tagging the
-        error. Lines with nothing known but the verdict are ``is_bare`` and come last.
+        error. Lines of which only the verdict is known are ``is_bare`` and come last.
         """
         every = self.errors_of(column, split)
         of_error: dict[str, list[ErrorTag]] = {}
@@ -188,7 +188,10 @@ class ErrorReader:
         }
 
     def _right_ids(self, judge: str, split: str) -> set[str] | None:
-        """Return the trajectories on which a judge is right, or None for all. Raises HTTPException."""
+        """Return the trajectories on which a judge is right, or None (all) if ``judge`` is empty.
+
+        Raises HTTPException if the judge has no verdicts on the split.
+        """
         if not judge:
             return None
         column, labels = self._verdicts.find(judge, split), self._verdicts.labels(split)
@@ -201,7 +204,7 @@ class ErrorReader:
 
 
 def pairs_of(tags: Sequence[ErrorTag], reader: ErrorReader) -> list[tuple[str, str, TagComparison]]:
-    """Return (tagger, tagger, comparison) for people who tagged the same errors, the most errors first.
+    """Return (tagger, tagger, comparison) for pairs of people who tagged the same errors, most errors first.
 
     Agreement covers all their tags; the differences include only tags that the reader may see.
     """

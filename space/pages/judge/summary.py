@@ -1,4 +1,4 @@
-"""Facts on a judge's page: its metrics in words, costs, calibration, label noise, and how to cite it."""
+"""Values on a judge's page: its metrics in words, costs, calibration, label noise, and how to cite it."""
 
 import re
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from submissions.scoring.verdicts import VerdictsUnavailable
 
 
 def spread(view: JudgeView, heading: str) -> tuple[tuple[str, str], tuple[str, str]] | None:
-    """Return (title, main metric) of the groups with the highest and lowest metric, or None for one group."""
+    """Return (title, main metric) of the highest and lowest group, or None if fewer than two are known."""
     lines = next((lines for title, lines in view.sections if title == heading), ())
     known = []
     for title, found, _ in lines:
@@ -53,7 +53,7 @@ def describe_label_noise(
 ) -> dict[str, Any] | None:
     """Return how label noise affects a row, with its band in percent of the axis.
 
-    Return None for references, for private labels, without an axis of precision, and if no two annotators
+    Return None for references, for private labels, if there is no axis of precision, and if no two annotators
     disagree.
     """
     test = service.labels_for_public_figures()

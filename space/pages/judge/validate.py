@@ -48,7 +48,7 @@ Name = Annotated[str, fastapi.Form(max_length=500)]
 def sent_tables(
     pasted: str, labels: UploadFile | None, verdicts: Sequence[UploadFile]
 ) -> list[UploadedTable] | str:
-    """Return a form's tables, labels first, or what is wrong with the form. Browsers send empty parts too."""
+    """Return a form's tables, labels first, or a message on what is wrong. Browsers send empty parts too."""
     judges = [file for file in verdicts if file.filename]
     own = labels if labels is not None and labels.filename else None
     if own is not None and pasted.strip():

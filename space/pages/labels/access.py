@@ -85,7 +85,7 @@ class AnnotatorContext:
         """Return the id of the trajectory that a token of this reader names.
 
         The trajectory is assigned to the reader, or the reader is a maintainer. Raise HTTPException if the
-        token is empty (422) or not one of this reader (404).
+        token is empty (422) or does not belong to this reader (404).
         """
         if not token:
             raise HTTPException(422, "item: give the token of an item in your queue")

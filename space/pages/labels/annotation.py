@@ -66,7 +66,10 @@ def view_queue(reader: AnnotatorContext) -> dict[str, Any]:
 
 
 def progress_of(reader: AnnotatorContext, but: str = "") -> dict[str, Any]:
-    """Return the template's values for a reader's progress; ``undo`` leads to the item saved last."""
+    """Return the template variables that describe a reader's progress.
+
+    ``undo`` is the address of the last saved item that can still change, other than ``but``, or None.
+    """
     tasks, undo = own_tasks(reader), undo_of(reader, but)
     return {
         "n_done": sum(task.is_done for task in tasks),
@@ -92,7 +95,7 @@ def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
 
 
 def describe_time(tasks: Sequence[AssignedTask]) -> str:
-    """Return the time spent and, from the median, the time left; empty if nothing is done."""
+    """Return a text with the time spent and an estimate of the time left, or "" if nothing is done."""
     took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
     if not took:
         return ""
@@ -109,14 +112,14 @@ def _minutes(seconds: float) -> str:
 def contradictions_of(suite: Suite) -> list[tuple[tuple[str, str], ...]]:
     """Return the `CONTRADICTIONS` that the answers to a suite's released questions can have.
 
-    The page asks before saving them.
+    The page asks for confirmation before it saves such answers.
     """
     known = {(each.name, value) for each in suite.targets if not each.is_own for value in each.values}
     return [pair for pair in CONTRADICTIONS if known.issuperset(pair)]
 
 
 def next_of(tasks: Sequence[AssignedTask], after: str = "") -> str | None:
-    """Return the first trajectory after ``after`` that is not done, wrapping around, or None if all are."""
+    """Return the first unfinished trajectory after ``after``, wrapping around, or None if all are done."""
     ids = [task.trajectory_id for task in tasks]
     start = ids.index(after) + 1 if after in ids else 0
     ahead = [*tasks[start:], *tasks[:start]]

@@ -271,7 +271,7 @@ def about_trajectory(services: Services, trajectory: Trajectory, judge: str) -> 
 
 
 def _versions_by_dispute(service: SubmissionsApp, actions: ReaderActions) -> dict[str, str]:
-    """Return the newest label version that contains the latest correction of a dispute, by dispute id."""
+    """Return the newest label version with each dispute's latest correction, keyed by dispute id."""
     decided = {(each.dispute_id, each.decided.sequence) for each in actions.disputes() if each.decided}
     versions = published_versions(service.engine, service.suite.name)
     return {

@@ -55,8 +55,8 @@ def visible_corrections(
 def view_rescoring(record: Event, main: str) -> dict[str, Any]:
     """Return the template's values for the re-scoring after a new label set.
 
-    ``moved`` of ``rows`` ranks on the main target changed. ``effects`` has a `JudgeEffect` per judge, by
-    question.
+    ``moved`` counts the ranks on the main target that changed, out of ``rows``. ``effects`` maps each
+    question to a `JudgeEffect` per judge.
     """
     ranks, effects = record.body["ranks"], record.body.get("effects")
     if ranks and not effects:  # the earlier labels could not be read any more: only ranks are recorded
@@ -123,7 +123,7 @@ def _next(service: SubmissionsApp, visible: Callable[[Iterable[Decision]], Corre
 
 
 def _names(service: SubmissionsApp) -> dict[str, str]:
-    """Return a name for each submission and row by id."""
+    """Return a name for each submission and row, keyed by id."""
     with service.snapshot() as session:
         names = judge_names(session, service.suite.name)
     rows = {row.id: f"{short_name(row)}, {origin(row)}" for row in service.records.board().rows}

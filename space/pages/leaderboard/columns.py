@@ -18,7 +18,7 @@ FACTS: Final[Mapping[str, str]] = {
     "submissions": "Submissions",
     "source": "Source",
 }
-"""The titles of columns that are neither a metric nor a benchmark, by their names in the URL."""
+"""The titles of columns that are neither a metric nor a benchmark, keyed by their names in the URL."""
 UNUSUAL: Final = METRIC_TITLES.keys() - {"precision", "recall", "f1"} | {
     "model", "maker", "weights", "licence",
 }  # fmt: skip
@@ -26,12 +26,12 @@ UNUSUAL: Final = METRIC_TITLES.keys() - {"precision", "recall", "f1"} | {
 
 
 def metric_titles(targets: Iterable[Target]) -> dict[str, str]:
-    """Return the titles of the metrics of all targets, by name."""
+    """Return the titles of the metrics of all targets, keyed by name."""
     return {name: title for target in targets for name, title in metric_titles_of(target).items()}
 
 
 def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[str, str]:
-    """Return the titles of all columns that can be chosen, by name, in the order of the table."""
+    """Return the titles of all columns that can be chosen, keyed by name, in table order."""
     parts = {name: BENCHMARK_TITLES.get(name, name) for name in in_order(set(benchmarks), BENCHMARK_TITLES)}
     return {**metric_titles(targets), **parts, **FACTS}
 
@@ -39,9 +39,9 @@ def column_titles(benchmarks: Iterable[str], targets: Iterable[Target]) -> dict[
 def usual_columns(board: Board, columns: Iterable[str]) -> tuple[str, ...]:
     """Return the columns that appear unless the reader chooses others.
 
-    A column of facts or of a benchmark appears if two rows fill it (or one, if the board has one judge). A
-    suite's only benchmark gets no column, since its figures are those of the whole suite. The numbers of
-    submissions appear if any judge has more than one.
+    A benchmark's column, or one in `FACTS`, appears if at least two rows have a value in it (or one, if the
+    board has only one). A suite's only benchmark gets no column, since its figures are those of the whole
+    suite. The numbers of submissions appear if any judge has more than one.
     """
     judges = [row for row in board.rows if row.provenance != "reference"]
     least = min(2, len(judges))

@@ -280,9 +280,9 @@ def _along(steps: Sequence[tuple[float, float]]) -> list[Box]:
 
 
 def _pareto_front(judges: Sequence[tuple[int, float, float]], is_lower_better: bool) -> list[int]:
-    """Return the numbers of the judges not beaten by any that costs the same or less, cheapest first.
+    """Return the numbers of the judges on the Pareto front, cheapest first.
 
-    ``judges`` have a number, a cost and a metric.
+    No judge that costs the same or less has a better metric. ``judges`` are (number, cost, metric).
     """
     sign = -1 if is_lower_better else 1
     front, best = [], -inf

@@ -86,9 +86,9 @@ PARAMETERS: Final = {
     "from": "provenances", "q": "search", "every": "every_submission", "sort": "sort", "subset": "subset",
     "columns": "columns",
 }  # fmt: skip
-"""The attributes of a choice by their names in the URL, in the order of addresses."""
+"""The attributes of a choice, keyed by their names in the URL, in the order in which addresses have them."""
 Options = dict[str, dict[str, str]]
-"""The titles of the values that a board offers, by query parameter and value."""
+"""The titles of the values that a board offers, keyed by query parameter and value."""
 
 
 def options_of(board: Board, has_hard_subset: bool = False) -> Options:
@@ -196,7 +196,7 @@ def address_of_choice(choice: LeaderboardQuery, path: str = "/", **changes: Any)
 
 
 def cell_of(row: BoardRow, choice: LeaderboardQuery) -> Cell | None:
-    """Return the row's cell for the chosen agent or subset, or over all, or None if it is not known."""
+    """Return the row's cell for the chosen agent or subset (by default for all runs), or None if unknown."""
     if choice.has_part:
         return parts_of(row, choice.target.name, "by_subset").get(choice.subset)
     if choice.agent:
@@ -235,10 +235,10 @@ def chosen_rows(board: Board, choice: LeaderboardQuery) -> list[BoardRow]:
 
 
 def precision_recall_front(board: Board, choice: LeaderboardQuery) -> frozenset[str]:
-    """Return the ids of the judges on the precision-recall front, whatever rows the reader has filtered.
+    """Return the ids of the judges on the precision-recall front, regardless of the reader's filters.
 
-    No other comparable judge has at least the same precision and recall, and one of them higher. Without
-    these metrics, no judge is on the front.
+    A judge is on the front if no other comparable judge has at least the same precision and recall, and is
+    better in one of them. If a target lacks these metrics, the front is empty.
     """
     everything = replace(choice, search="", kinds=(), inputs=(), provenances=(), sort="")
     found = []
@@ -281,7 +281,7 @@ SORT_KEYS: Final[Mapping[str, Callable[[BoardRow], Any]]] = {
     "submissions": lambda row: row.attempts or None,
     **{name: _text_key(name) for name in ("model", "maker", "weights", "licence")},
 }
-"""The columns that sort by a value of the row itself, by their names in the URL."""
+"""The sort keys of columns that show a value of the row itself, keyed by the column's name in the URL."""
 LOWEST_FIRST: Final = frozenset({"rank", "judge", "date", "cost", "model", "maker", "weights", "licence"})
 
 

@@ -33,8 +33,8 @@ RANK_WIDTH = "ranked"
 class ViewRow:
     """A row of the table with its metrics formatted.
 
-    ``apart`` has the indexes in `BoardView.ranked` of the rows from which it is separated, as `spans` writes
-    them. ``why_not_ranked`` is empty if the row has a rank.
+    ``apart`` has the indexes in `BoardView.ranked` of the rows from which this row is separated, as `spans`
+    writes them. ``why_not_ranked`` is empty if the row has a rank.
     """
 
     row: BoardRow
@@ -52,10 +52,10 @@ class BoardView:
     """The table of the leaderboard.
 
     ``parts`` maps each benchmark, or each agent if the reader chose one, to the title of its column, and
-    ``facts`` has the titles of the columns after them. ``front`` has the ids of the judges on the
+    ``facts`` has the titles of the columns that follow. ``front`` has the ids of the judges on the
     precision-recall front. ``row_range`` has the numbers of the first and the last row shown, out of
     ``n_rows`` that fit the choice. ``human`` is the place of the second annotator on the axis. ``ranked`` has
-    the names of the ranked judges by rank, or is empty if the board does not list which are separated.
+    the names of the ranked judges by rank, or is empty if the board does not list which judges are separated.
     """
 
     choice: LeaderboardQuery

@@ -35,7 +35,7 @@ Search = Annotated[str, Query(max_length=200)]
 
 
 def ranks_in_order(ranks: Mapping[str, Sequence[int | None]]) -> list[tuple[str, Sequence[int | None]]]:
-    """Return (id, (rank before, rank after)) by the rank after; rows without a rank come last."""
+    """Return (id, (rank before, rank after)), sorted by the rank after; rows without a rank come last."""
     return sorted(ranks.items(), key=lambda item: (item[1][1] is None, item[1][1]))
 
 
@@ -46,7 +46,7 @@ def is_found(listed: ListedSubmission, search: str) -> bool:
 
 
 def leak_tables(report: LeakReport) -> dict[str, list[tuple[str, Leak]]]:
-    """Return the leak by account, by judge and by label version, the highest first."""
+    """Return tables of the leak per account, per judge and per label version, the highest leak first."""
     judges = {f"{judge} by {account}": leak for (account, judge), leak in report.by_judge.items()}
     return {
         "Account": _highest_first(report.by_account),

@@ -1,4 +1,4 @@
-"""The page ``/suites``: the judges of all suites of the Space side by side. ``/api/suites`` has the same."""
+"""The page ``/suites``: the judges of all suites of the Space side by side. ``/api/suites`` has the data."""
 
 import json
 from collections.abc import Mapping

@@ -121,7 +121,7 @@ class Folder:
         self._opened: tuple[tuple[int, int] | None, OpenedDataset] | None = None
 
     def mark(self) -> tuple[int, int] | None:
-        """Return a value that changes when the dataset is rebuilt, or None if there is none now."""
+        """Return a value that changes when the dataset is rebuilt, or None if there is no dataset now."""
         try:
             stat = os.stat(self._manifest)  # noqa: PTH116 - a tenth of the time of a path's, in every request
         except OSError:
@@ -174,8 +174,8 @@ _TREE_COLUMNS: Final = {"full": "axtree", "pruned": "axtree_pruned"}
 class Story:
     """A trajectory from its goal to its last observation, with labels and verdicts of judges.
 
-    Labels that may not be shown are left out; ``are_labels_hidden`` says if this is so. A story for
-    annotators has no labels, verdicts or other runs of the task.
+    Labels that may not be shown are left out, and ``are_labels_hidden`` is then true. A story for annotators
+    has no labels, verdicts or other runs of the task.
     """
 
     opened: OpenedDataset

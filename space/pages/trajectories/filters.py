@@ -20,7 +20,7 @@ Outcome = tuple[str, str, str | None]
 
 
 def outcomes_of(targets: Sequence[Target]) -> dict[str, Outcome]:
-    """Return the filters by answers to targets of whole runs, by their names in the URL.
+    """Return the filters on answers about whole runs, keyed by the filters' names in the URL.
 
     A filter for the positive answer to a binary target has the name of the target.
     """

@@ -38,7 +38,7 @@ class Picture:
 
 
 Pictures = Mapping[int, Picture]
-"""The pictures of a trajectory, by the number of their step or by their place in the goal."""
+"""The pictures of a trajectory, keyed by the number of their step or by their place in the goal."""
 
 
 def open_picture(content: bytes) -> Picture:

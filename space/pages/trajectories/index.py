@@ -51,7 +51,7 @@ class TrajectoryEntry:
 class Index:
     """The entries in the order of their tasks, so that the runs of one task are next to each other.
 
-    ``values`` has the distinct values of each field in LISTED, in the order of the entries, and the subsets.
+    ``values`` maps each field in LISTED to its distinct values in entry order, and ``subset`` to the subsets.
     """
 
     entries: tuple[TrajectoryEntry, ...]
@@ -60,16 +60,16 @@ class Index:
 
     @cached_property
     def labels_on(self) -> frozenset[str]:
-        """The splits of which labels are shown."""
+        """The splits whose labels are shown."""
         return frozenset(entry.split for entry in self.entries if entry.labels is not None)
 
     def with_labels(self, labels: Mapping[str, Labels]) -> "Index":
-        """Return the index with other labels by trajectory id; trajectories not named keep theirs."""
+        """Return the index with new labels, keyed by trajectory id. Other trajectories keep theirs."""
         entries = tuple(replace(e, labels=labels.get(e.trajectory_id, e.labels)) for e in self.entries)
         return replace(self, entries=entries, by_id={entry.trajectory_id: entry for entry in entries})
 
     def of_task(self, entry: TrajectoryEntry) -> tuple[TrajectoryEntry, ...]:
-        """Return every run of the entry's task, including the entry itself, by agent."""
+        """Return every run of the entry's task, including the entry itself, sorted by agent."""
         return tuple(e for e in self.entries if (e.benchmark, e.task) == (entry.benchmark, entry.task))
 
 
@@ -174,7 +174,7 @@ NO_VOTES: Final = Votes()
 
 
 VoteCounts = Mapping[str, Votes]
-"""The votes of judges by trajectory id, for trajectories that have any."""
+"""The votes of judges, keyed by trajectory id, for trajectories that have votes."""
 
 
 def with_rule_based(
@@ -198,7 +198,7 @@ def judgments_in(dataset: PublishedDataset, split: str) -> list[Mapping[str, Any
 
 
 def published_votes(dataset: PublishedDataset, main: Target) -> dict[str, Votes]:
-    """Return the votes of the dataset's judges by trajectory id; the rule-based judge counts once.
+    """Return the votes of the dataset's judges, keyed by trajectory id; the rule-based judge counts once.
 
     There are none if the main target is not binary or not in the dataset.
     """

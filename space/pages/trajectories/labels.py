@@ -39,7 +39,7 @@ class VisibleLabels:
         self._parts: Mapping[ItemKey, Annotation] = {}
 
     def by_id(self) -> Mapping[str, tuple[Expert, ...]]:
-        """Return the experts by trajectory id; the first one gave the labels. Without labels it is empty."""
+        """Return the experts' annotations, keyed by trajectory id. The first annotation gives the labels."""
         store = self._service.labels
         if self._known[0] is not store:  # two threads may both read them, which does no harm
             suite, found = self._service.suite, dict[str, list[Annotation]]()

@@ -73,7 +73,7 @@ def _answer_of(judge: SubmittedJudge, place: int, target: Target, label: str | N
 
 
 def wrong_parts(parts: Sequence[RunPart]) -> dict[str, list[RunPart]]:
-    """Return the parts on which a judge is wrong, by the judge's name."""
+    """Return the parts on which a judge is wrong, keyed by the judge's name."""
     found: dict[str, list[RunPart]] = {}
     for part in parts:
         for answer in part.answers:
@@ -83,7 +83,7 @@ def wrong_parts(parts: Sequence[RunPart]) -> dict[str, list[RunPart]]:
 
 
 def wrong_items(suite: Suite, labels: LabelSet, verdicts: Predictions) -> Iterator[tuple[Trajectory, Target]]:
-    """Yield the steps and parts on which a judge is wrong, by target; both are in the order of the labels."""
+    """Yield (item, target) for each step or part on which a judge is wrong, in the order of the labels."""
     for target in suite.scored_targets:
         codes, truth = verdicts.codes(target.name), labels.primary[target.name]
         if target.level != "run" and target.type != "score" and len(codes) == len(truth):

@@ -24,7 +24,7 @@ _LONGEST_NAME: Final = 90
 _LONGEST_CALL: Final = 20_000
 
 _VERBS: Final = tomllib.loads(Path(__file__).with_name("actions.toml").read_text(encoding="utf-8"))
-"""Actions in words, by the name of the function that an agent calls."""
+"""Actions in words, keyed by the name of the function that an agent calls."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ class StoryStep(Step):
 
 
 def steps_of_story(rows: Sequence[Mapping[str, Any]], sizes: Mapping[int, Size]) -> tuple[StoryStep, ...]:
-    """Return a trajectory's steps from its rows in `steps`; ``sizes`` has screenshot sizes by step number."""
+    """Return a trajectory's steps from its rows in `steps`; ``sizes`` maps step numbers to picture sizes."""
     steps = []
     for place, (row, following) in enumerate(zip_longest(rows, rows[1:]), start=1):
         size, box = sizes.get(row["num"]), row["box"]

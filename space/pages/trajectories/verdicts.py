@@ -46,7 +46,7 @@ MOST_JUDGES: Final = 20
 
 @dataclass(frozen=True, eq=False)
 class SubmittedJudge:
-    """A judge's verdicts on test, without its reasoning; ``places`` maps ids to rows about whole runs."""
+    """A judge's verdicts on test, without its reasoning; ``places`` maps run ids to indexes of verdicts."""
 
     row: BoardRow
     verdicts: Predictions
@@ -55,7 +55,11 @@ class SubmittedJudge:
 
 
 class SubmittedJudges:
-    """The best submissions, and the judges of papers that have a file, read once per board. Thread-safe."""
+    """The judges whose verdicts a trajectory shows. Thread-safe.
+
+    They are the best submissions, and published judges whose verdict files are available. They are read again
+    only when the board changes.
+    """
 
     def __init__(self, service: SubmissionsApp) -> None:
         self._service = service
@@ -87,7 +91,7 @@ class SubmittedJudges:
         return texts[judge.places[trajectory_id]] if texts else None
 
     def _best(self, board: Board) -> list[BoardRow]:
-        """Return the best submissions that have a file, at most `MOST_JUDGES`."""
+        """Return the best judges that have a verdict file, at most `MOST_JUDGES`."""
         best = [row for row in board.ranking(board.main.name) if is_best(row, board.main.name)]
         papers = self._service.records.paper_verdicts
         return [row for row in best if row.provenance == "scored" or row.id in papers][:MOST_JUDGES]
@@ -123,10 +127,11 @@ def with_submitted(
 
 @dataclass(frozen=True, slots=True)
 class JudgeVerdict:
-    """A judge's verdict on a trajectory: its answers by target, and in ``main`` that to the main target.
+    """A judge's verdict on a trajectory, with answers keyed by target.
 
-    ``key`` names the judge in the URL of its reasoning, ``row_id`` in the URL of its page. ``differs`` is
-    whether the verdict contradicts the experts, or None if that is not known.
+    ``main`` is the answer to the main target. ``key`` names the judge in the URL of its reasoning, ``row_id``
+    in the URL of its page. ``differs`` is whether the verdict contradicts the experts, or None if that is not
+    known.
     """
 
     key: str
@@ -246,7 +251,7 @@ def link_steps(text: str, entry: TrajectoryEntry, judge: str) -> Markup:
 
 @lru_cache(maxsize=1)
 def judge_names() -> Mapping[str, tuple[str, str]]:
-    """Return the name and the row id of each published judge, by the folder of its judgments."""
+    """Return the name and the row id of each published judge, keyed by the folder of its judgments."""
     names: dict[str, tuple[str, str]] = {}
     for judge in read_published_files().judges:
         title = (judge_name(judge.judge, judge.inputs), judge.row_id)
