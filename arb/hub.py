@@ -99,7 +99,7 @@ class PublishPlan:
         return "wheel" if self.chosen.is_official else "none"
 
     def targets(self, settings: Settings) -> list[RepositoryState]:
-        """Return every repository in the order of publication.
+        """Return all repositories, in the order in which they are published.
 
         Raises:
             PublishError: The owner's name is not valid, or the folder is not a build of the suite.

@@ -25,8 +25,9 @@ def scorer(
 ) -> scorers.Scorer:
     """Return an Inspect scorer that asks a judge whether the agent succeeded.
 
-    The judge sees the same as when it reads the log: the input, the messages and the answer, but no target.
-    Success is ``C`` and failure ``I``. A sample without a verdict is unscored, and its explanation says why.
+    The judge sees what ``arb judges run --source`` reads from the log: the input, the messages and the
+    answer, but not the target. The score is ``C`` for success and ``I`` for failure. A sample without a
+    verdict is unscored, and its explanation says why.
 
     Args:
         judge: A judge's name from ``arb judges list``, or ``FILE.py:CLASS``.

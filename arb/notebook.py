@@ -123,16 +123,16 @@ def validate(
 
     Args:
         labels: The table of labels, or a table with labels and verdicts.
-        verdicts: A table of verdicts, or several. If it is left out, ``labels`` has the verdicts too.
+        verdicts: A table of verdicts, or several. If it is left out, ``labels`` must contain the verdicts.
         label: The column of labels, or several to compare annotators.
         verdict: The columns of verdicts or scores.
         id: The columns that join the tables.
-        group: The column whose equal values belong together, such as the task.
+        group: The column, such as the task, that says which rows belong together: those with equal values.
         weights: The column that says how many rows each labelled row stands for.
 
     Returns:
         Counts, and for each metric its value and the ends of its interval, such as ``precision``,
-        ``precision_low`` and ``precision_high``. ``attrs`` has what ``arb validate --json`` prints.
+        ``precision_low`` and ``precision_high``. ``attrs`` contains what ``arb validate --json`` prints.
 
     Raises:
         ValueError: The tables cannot be used. The message lists every problem.
@@ -224,10 +224,10 @@ def compare(
 ) -> pd.DataFrame:
     """Return the difference in a metric between each pair of prediction files, on the same tasks.
 
-    ``low`` and ``high`` are the bounds of the difference's 95 % interval over tasks. ``p_accuracy`` is the
-    p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers). ``first`` and ``second``
-    are the judges' names, from the run's run.json or else from the folder or file. A DataFrame is named by
-    its index in ``files``.
+    ``low`` and ``high`` are the bounds of the difference's 95 % interval, which is clustered by task.
+    ``p_accuracy`` is the p-value of McNemar's exact test of equal accuracy (NaN if answers are numbers).
+    ``first`` and ``second`` are the judges' names. They come from the run.json next to the file, or else
+    from the name of its folder or of the file itself. A DataFrame's name is its index in ``files``.
 
     Args:
         files: At least two prediction files.
@@ -325,7 +325,7 @@ def estimate(
 
 
 def _table(rows: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
-    """Return a table in which an unknown value is NaN, so that columns of numbers have a numeric type."""
+    """Return a table in which an unknown value is NaN, so that numeric columns have a numeric type."""
     return pd.DataFrame(
         [{name: np.nan if value is None else value for name, value in row.items()} for row in rows]
     )
@@ -384,7 +384,7 @@ def _read(file: File, targets: tuple[Target, ...], reader: str | None = None) ->
 
 
 def _judges(files: Sequence[File]) -> list[str]:
-    """Return the judge's name for each file. A DataFrame is named by its index."""
+    """Return the judge's name for each file. The name of a DataFrame is its index in ``files``."""
     names = iter(judge_names([Path(file) for file in files if isinstance(file, str | Path)]))
     return [next(names) if isinstance(file, str | Path) else str(i) for i, file in enumerate(files)]
 

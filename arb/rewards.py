@@ -17,23 +17,23 @@ from dataset_script.sources.chat.messages import read_run
 from dataset_script.sources.problems import UnusableFileError
 
 Run = Recording | Mapping[str, Any] | Sequence[Mapping[str, Any]]
-"""A recording, or the messages of a run: a list of them, or an object with ``messages`` and perhaps ``goal``,
-as `arb data inspect-source` reads them from files."""
+"""A recording, or a run's messages in a form that `arb data inspect-source` reads from files: a list, or an
+object with ``messages`` and optionally ``goal``."""
 
 _logger: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class Rewards:
-    """The rewards of a batch, in the order of its runs.
+    """The rewards of a batch. All lists are in the order of its runs.
 
     Attributes:
         rewards: 1 for success, 0 for failure, or None without a verdict.
-        scores: The judge's scores from 0 to 1, such as the share of yes among samples; None without a score.
+        scores: The judge's scores from 0 to 1, such as the share of samples that say yes; None if unknown.
         states: ``ok``, or why there is no verdict: ``unparsed``, ``refused``, ``too_long`` or ``error``.
         problems: The reason for each state ``error``, else None.
-        calls: How many calls were paid for this batch; cached replies cost nothing.
-        cost_usd: What they cost in dollars, or None if a price is unknown.
+        calls: The number of paid calls for this batch. Replies from the cache cost nothing.
+        cost_usd: The cost of these calls in US dollars, or None if a price is unknown.
     """
 
     rewards: list[int | None]
@@ -55,7 +55,7 @@ class JudgeReward(LiveJudge):
         """Judge runs concurrently and return their rewards.
 
         Raises:
-            ValueError: Runs cannot be judged. The message lists all problems, and no call was made.
+            ValueError: Some runs cannot be judged, so no call was made. The message lists all problems.
             StopRunError: The budget is used up, or the endpoint refuses the account.
         """
         records, spend = self.submit(_recordings(runs)).result()
@@ -75,7 +75,7 @@ class JudgeReward(LiveJudge):
 
 
 def _recordings(runs: Sequence[Run]) -> list[Recording]:
-    """Return the runs as recordings. A run given as messages has an id made from their hash."""
+    """Return the runs as recordings. If a run is given as messages, its id contains their hash."""
     found, problems = [], []
     for number, run in enumerate(runs, start=1):
         if isinstance(run, Recording):

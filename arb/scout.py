@@ -31,13 +31,14 @@ def scanner(
 ) -> inspect_scout.Scanner:
     """Return a scanner for Inspect Scout that asks a judge whether the agent succeeded.
 
-    A result's value is True, False, or None without a verdict; then its explanation says why. Transcripts of
-    Inspect's logs on this machine are read from the log, as ``arb judges run --source`` reads it.
+    A result's value is True, False, or None if there is no verdict. In that case, its explanation says why.
+    If a transcript comes from an Inspect log on this machine, the run is read from the log, as by
+    ``arb judges run --source``.
 
     Args:
         judge: A judge's name from ``arb judges list``, or ``FILE.py:CLASS``.
         out: A folder for the judgments, as ``arb judges run`` writes them. By default, none are written.
-        submit: The name of the tool by which the agent submits its answer, in transcripts of other sources.
+        submit: The name of the tool by which the agent submits its answer, in transcripts from other sources.
         options: Options of ``arb judges run``, such as ``model="gpt-4o"``, ``samples=5`` or ``max_usd=5``.
             A limit (``max_usd`` and others) or ``out`` needs a scan with ``max_processes=1``.
 
@@ -58,7 +59,7 @@ def scanner(
 
 
 def _recording(transcript: inspect_scout.Transcript, submit: str) -> Recording:
-    """Return the run of a transcript. Raises UnusableFileError."""
+    """Return the run that a transcript records. Raises UnusableFileError."""
     model = transcript.model or "unknown"
     task = f"{transcript.task_id or 'run'}.{transcript.transcript_id}"
     name = f"{id_part(transcript.task_set or 'scout')}/{id_part(model)}/{id_part(task)}"

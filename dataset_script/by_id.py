@@ -51,7 +51,7 @@ def index_table(entries: Iterable[IndexEntry]) -> pa.Table:
 
 
 def write_index(folder: Path, shards: Iterable[tuple[str, str, str]]) -> None:
-    """Write the index of (configuration, split, file) shards in a folder, with the ids in their footers."""
+    """Write the index of a folder's shards, (configuration, split, file), from the ids in their footers."""
     entries = []
     for shard in shards:
         first, last = first_and_last_id(folder / shard[2]) or (None, None)
@@ -88,7 +88,7 @@ class TrajectoryReader:
     def rows(
         self, configuration: str, trajectory_id: str, columns: Sequence[str] = ()
     ) -> list[dict[str, Any]]:
-        """Return the rows of a trajectory in a configuration, which may have none.
+        """Return the rows of a trajectory in a configuration, or an empty list if it has none.
 
         The id must be spelled as in the dataset. Without ``columns``, all columns are read. Raises KeyError
         if a file lacks one of the columns; pyarrow may raise other exceptions.

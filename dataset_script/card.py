@@ -29,10 +29,10 @@ _LOADED: Final = re.compile(r'load_dataset\("[^"]*"')
 class CardFacts:
     """The input of a dataset card.
 
-    ``counts`` has the trajectories by split and benchmark. ``rows`` and ``sizes`` have the rows and their
-    uncompressed bytes by configuration and split, without empty splits. ``stored`` is the size of a
-    configuration's files in bytes, and ``fingerprints`` identifies their content. ``about`` is the suite's
-    text about its data, in Markdown.
+    ``counts`` has the number of trajectories by split and benchmark. ``rows`` and ``sizes`` have the number
+    of rows and their uncompressed bytes by configuration and split, without empty splits. ``stored`` has the
+    bytes of each configuration's files, and ``fingerprints`` a text that identifies their content.
+    ``about`` is the suite's text about its data, in Markdown.
     """
 
     suite: str

@@ -60,10 +60,10 @@ class UsableRun:
 def find_runs(
     source: TrajectorySource, workers: int = 1, progress: Progress = no_progress
 ) -> tuple[list[UsableRun], BuildReport]:
-    """Return every run of the source that `build` can use, by id, and a report of what it would leave out.
+    """Return the runs that `build` can use, sorted by id, and a report of what it would leave out.
 
-    If a trajectory has several files, the first usable file by name counts. Raises SourceError, or OSError if
-    a worker process was killed.
+    If a trajectory has several files, the first usable one in the order of names counts. Raises SourceError,
+    or OSError if a worker process was killed.
     """
     listing = source.list_all()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -119,10 +119,11 @@ def suite_texts(
     metadata: Iterable[MetadataTask] = (),
     with_steps: bool = False,
 ) -> dict[str, str]:
-    """Return the suite's files as texts by name. tasks.csv is included if there are goals or metadata.
+    """Return the text of each file of the suite, keyed by the file's name.
 
-    With ``with_steps``, items.csv lists every step. ``always_dev`` has tasks, as (benchmark, task), that must
-    be in dev. Raises SuiteError if the runs cannot be split.
+    tasks.csv is included if there are goals or metadata. With ``with_steps``, items.csv lists every step.
+    ``always_dev`` are the (benchmark, task) pairs that must be in dev. Raises SuiteError if the runs cannot
+    be split.
     """
     goals: dict[tuple[str, str], str] = {}  # the goal of each task, from its first run that has a goal
     for run in runs:
@@ -183,7 +184,7 @@ def write_new(folder: Path, texts: Mapping[str, str]) -> None:
 
 
 def complete_report(report: BuildReport, folder: Path) -> None:
-    """Add the runs and tasks of the suite in a folder to the report of its runs."""
+    """Add the name of the suite in a folder, and the numbers of its runs and tasks, to the report."""
     suite = load_suite(folder)
     report.suite = suite.name
     for trajectory in suite.trajectories:
@@ -237,8 +238,8 @@ def build_source(
 
     Both are stored in a subfolder of ``cache``, named by a hash of the source and the code. An unchanged
     source is not built again, and an interrupted build resumes. If another process is building the same
-    source, this waits for it. ``agent_from`` are the facts to name agents after. Raises SourceError (also if
-    no run can be used), OutputError or OSError.
+    source, this waits for it. ``agent_from`` names the facts that agents are named after. Raises SourceError
+    (also if no run can be used), OutputError or OSError.
     """
     runs = open_source(source, agent_from=agent_from)
     listing = runs.list_all()
@@ -286,7 +287,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, options: BuildOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Build the dataset, write its suite, and return the facts about the source that are then known."""
+    """Build the dataset, write its suite, and return those fields of `SourceFacts` that a build finds."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:

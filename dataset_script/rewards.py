@@ -61,7 +61,7 @@ def rewards(
 
 
 def _scores(source: "TrajectorySource", file: "SourceFile") -> Mapping[str, float]:
-    """Return the scores of a run by name; none if the run cannot be read."""
+    """Return the scores of a run, keyed by name; empty if the run cannot be read."""
     try:
         return source.scores(file)
     except problems.UnusableFileError:

@@ -38,18 +38,18 @@ class Annotation:
     of_part: str | None = None
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
-        """Return a copy with other ``answers`` to some questions. None removes the answer to a question."""
+        """Return a copy in which ``answers`` replace the answers to some questions. None removes one."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
 
     @property
     def level(self) -> Literal["run", "step", "part"]:
-        """Whether the answers are about a whole run, a step or another part of it."""
+        """What the answers are about: a whole ``run``, a ``step`` or another ``part`` of a run."""
         return "step" if self.of_step is not None else "run" if self.of_part is None else "part"
 
     @property
     def item(self) -> tuple[str, str | None, str | None]:
-        """The run, and the step or part of it, that the answers are about."""
+        """What the answers are about: the id of a run, and its step or part if only that is meant."""
         return self.trajectory_id, self.of_step, self.of_part
 
     @property
@@ -67,7 +67,7 @@ class Annotation:
 
     @property
     def is_primary(self) -> bool:
-        """Whether judges are scored on this annotation. It is the first one of its trajectory."""
+        """Whether judges are scored on this annotation: only on the first one of each trajectory."""
         return self.annotation == 1
 
     @property

@@ -15,7 +15,7 @@ _LOCKS: Final = 16
 
 
 class ByteCache(Generic[T]):
-    """A thread-safe cache of values whose sizes, by ``size_of``, add up to at most ``max_bytes``.
+    """A thread-safe cache. The sizes of its values, measured by ``size_of``, total at most ``max_bytes``.
 
     The least recently used values are removed first. A value over ``max_bytes`` is returned but not stored.
     """

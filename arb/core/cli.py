@@ -108,7 +108,7 @@ file_option = functools.partial(typer.Option, exists=True, dir_okay=False)
 """An option that names a file to read. If it does not exist, the error message names the option."""
 folder_option = functools.partial(typer.Option, exists=True, file_okay=False)
 new_file_option = functools.partial(typer.Option, dir_okay=False, callback=_can_be_written)
-"""An option that names a file to write, with `write_file`."""
+"""An option that names a file to write. Commands write it with `write_file`."""
 new_folder_option = functools.partial(typer.Option, file_okay=False, callback=_can_be_written)
 
 JsonOption = Annotated[
@@ -117,14 +117,14 @@ JsonOption = Annotated[
 ]
 
 UNGROUPED: Final = 12
-"""The most options that the help of a command lists without headings."""
+"""If a command has at most this many options, its help lists them without headings."""
 
 
 _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands that reports unusable files, or that the extra `space` is missing, in one line."""
+    """A group of commands that reports an unusable file, or a missing extra `space`, in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -139,7 +139,7 @@ class CommandGroup(TyperGroup):
 
 
 def _describe_file_error(problem: OSError) -> str:
-    """Return a line that names the file. Raises the error if it is about something else, such as a socket."""
+    """Return a line that names the file. Raises an error that is not about a file, such as a socket's."""
     if problem.errno is None and problem.args:  # of a library, with a message of its own
         return str(problem)
     if problem.filename is None and problem.errno not in (errno.EIO, *_DISK_FULL):
@@ -150,7 +150,10 @@ def _describe_file_error(problem: OSError) -> str:
 
 
 class GroupedCommand(TyperCommand):
-    """A command whose help lists required options first, and many options under their ``rich_help_panel``."""
+    """A command whose help lists required options first.
+
+    More than `UNGROUPED` options are listed under headings, which are their ``rich_help_panel``.
+    """
 
     def make_context(self, *args: Any, **settings: Any) -> Context:
         try:

@@ -114,7 +114,7 @@ def progress_bar(
 def text_environment(folder: Path, **options: Any) -> jinja2.Environment:
     """Return the Jinja environment of the templates in a folder, with filters for numbers.
 
-    ``options`` are further ones of `jinja2.Environment`, such as ``autoescape``.
+    ``options`` are passed on to `jinja2.Environment`, for example ``autoescape``.
     """
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),

@@ -18,7 +18,7 @@ PART_PREFIX = ".part-"
 """Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
-"""The errors on systems and file systems that cannot flush a folder."""
+"""The error numbers of operating systems and file systems that cannot flush a folder."""
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:

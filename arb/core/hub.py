@@ -117,7 +117,7 @@ def status_of(error: BaseException) -> int | None:
 
 
 def is_unreachable(error: BaseException) -> bool:
-    """Return whether no connection could be made: it was refused, or the name is unknown."""
+    """Return whether no connection could be made: it was refused, or the host name is unknown."""
     return type(error).__name__ in ("ConnectError", "ConnectTimeout")
 
 
@@ -179,7 +179,7 @@ class PublishError(ValueError):
 
 
 def published_files(folder: Path) -> dict[str, Path]:
-    """Return the files of a build by their path in the repository.
+    """Return the files of a build, keyed by their path in the repository.
 
     Raises:
         PublishError: The folder is not a build, lacks a file, or has a file that a build does not write,
@@ -231,7 +231,7 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Return whether a local file equals one on the Hub, by their SHA-256 in LFS or else by git's hash."""
+    """Return whether a local file equals one on the Hub, comparing its SHA-256 in LFS or else git's hash."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
@@ -247,7 +247,7 @@ _NOT_MADE: Final = (412, 429)
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The result of publishing to a repository. If nothing changed, ``commit`` is its latest commit."""
+    """The result of publishing to a repository. If nothing changed, ``commit`` is the latest one there."""
 
     repo: str
     commit: str
@@ -263,8 +263,8 @@ class Publication:
 class HubRepository:
     """A repository on the Hub. ``say`` is called with a message before every pause.
 
-    ``sha256s`` has the hashes of local files at the time when they were checked, by path in the repository.
-    If a file changed since then, nothing is committed.
+    ``sha256s`` contains the hashes that local files had when they were checked, keyed by path in the
+    repository. If a file has changed since then, nothing is committed.
     """
 
     hub: HfApi
@@ -279,7 +279,7 @@ class HubRepository:
     ) -> Publication:
         """Write files to the repository and remove other files that are ``owned``, in one commit.
 
-        ``files`` has local files by their path in the repository. ``owned`` returns whether a path belongs to
+        ``files`` maps paths in the repository to local files. ``owned`` returns whether a path belongs to
         this publication; other files are kept. ``verb`` is the first word of the commit message.
 
         Raises:
@@ -317,7 +317,7 @@ class HubRepository:
         )
 
     def read(self) -> tuple[str, dict[str, RepoFile]]:
-        """Return the hash of the latest commit, and its files by path."""
+        """Return the hash of the latest commit, and its files, keyed by path."""
 
         def read() -> tuple[str, dict[str, RepoFile]]:
             head = self.hub.repo_info(self.repo, repo_type=self.repo_type).sha

@@ -35,7 +35,7 @@ class TrajectoryId:
 
     @classmethod
     def parse(cls, text: str) -> "TrajectoryId":
-        """Split an id into its parts. Raises ValueError unless it has three, none of them empty."""
+        """Split an id into its parts. Raises ValueError unless it has exactly three non-empty parts."""
         parts = text.strip().split("/")
         if len(parts) != 3 or not all(parts):
             raise ValueError("expected <benchmark>/<agent>/<task_id>")
@@ -43,7 +43,7 @@ class TrajectoryId:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name in reports, where WorkArena's tasks ending in ``-l2`` are WorkArena++."""
+        """The benchmark's name in reports. There, WorkArena tasks that end in ``-l2`` are WorkArena++."""
         is_second_level = self.folder == "workarena" and self.task_id.endswith("-l2")
         return "workarena++" if is_second_level else self.folder
 
@@ -62,7 +62,7 @@ class Trajectory:
 
     ``step`` is the number of a step as a string, and ``part`` the name of another part; both are None for a
     whole run.
-    ``tags`` are the subsets that it belongs to, as pairs of a name and a value, such as difficulty and hard.
+    ``tags`` are the subsets that the item belongs to, as (name, value) pairs such as (difficulty, hard).
     """
 
     trajectory_id: str
@@ -86,7 +86,7 @@ class Trajectory:
 
     @property
     def subsets(self) -> tuple[str, ...]:
-        """The names of the subsets that it belongs to, such as ``difficulty=hard``."""
+        """The names of the subsets that the item belongs to, such as ``difficulty=hard``."""
         return tuple("=".join(tag) for tag in self.tags)
 
     @property

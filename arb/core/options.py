@@ -1,4 +1,4 @@
-"""Read the options of commands from a TOML file, which has the arguments of typer.Option for each.
+"""Read the options of commands from a TOML file. For each option, it has the arguments of typer.Option.
 
 Options that commands share are grouped by their heading in the help; the others are grouped by command. An
 option is named after its parameter, unless ``flag`` gives another name. ``path`` says what a path
@@ -27,7 +27,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def described_by(file: Path) -> Callable[[Command], Command]:
-    """Return a decorator for commands, whose parameters become the options that the file describes."""
+    """Return a decorator that turns the parameters of a command into the options that the file describes."""
 
     def described(command: Command) -> Command:
         hints = get_type_hints(command, include_extras=True)

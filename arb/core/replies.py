@@ -45,7 +45,7 @@ def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
     """Replace the thoughts in a reply (``<reasoning>``, ``<think>`` …) with line breaks of the same length.
 
     Text before a closing tag without an opening tag counts as thoughts. If the reply was cut off, text after
-    an opening tag without a closing tag does too.
+    an opening tag without a closing tag counts as thoughts, too.
     """
     pieces, place = [], 0
     for begin, end in _thoughts(reply, is_cut_off):
@@ -449,9 +449,10 @@ def read_criteria(text: str) -> list[CriterionRating]:
 def _last_answer(
     found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
 ) -> tuple[float | ParsedAnswer, int] | None:
-    """Return the last answer and its place in the first group of candidates with an answer, or None.
+    """Return the last answer, with its place, from the first group of candidates that has one, or None.
 
-    Repeated choices are skipped. A candidate that cannot be read counts only where the prompt asked for it.
+    Repeated choices are skipped. A candidate that cannot be read counts only if its group has the form that
+    the prompt asked for.
     """
     for is_asked_for, candidates in found:
         for candidate in reversed(candidates):

@@ -118,7 +118,7 @@ class Settings(BaseSettings):
 
     @property
     def labels_by_suite(self) -> dict[str, str]:
-        """The sources in ARB_SUITE_LABELS by the name of the suite."""
+        """The sources in ARB_SUITE_LABELS, keyed by the name of the suite."""
         entries = (entry.partition("=") for entry in self.suite_labels.split(",") if entry.strip())
         return {name.strip(): source.strip() for name, _, source in entries}
 
@@ -139,11 +139,11 @@ class Settings(BaseSettings):
 
     @property
     def main(self) -> "Settings":
-        """The settings of the Space's default suite, which include its secret and accounts."""
+        """The settings of the Space's default suite, which include the Space's secret and accounts."""
         return self._main or self
 
     def under(self, main: "Settings") -> "Settings":
-        """Return these settings for a further suite of the Space whose default suite has ``main``."""
+        """Return these settings for another suite of a Space. ``main`` are those of its default suite."""
         found = self.model_copy()
         found._main = main
         return found

@@ -158,7 +158,7 @@ class Suite:
 
     @property
     def why_closed(self) -> str | None:
-        """Why no judge can be scored on the suite, as a public message, or None."""
+        """A public message that says why no judge can be scored on the suite, or None if judges can."""
         if self.published_path is None:
             return None
         return "this suite has only published metrics; its runs and labels are not public"
@@ -227,7 +227,7 @@ class Suite:
         return split == "dev" or self.labels_are_public
 
     def split(self, name: str) -> tuple[Trajectory, ...]:
-        """Return the trajectories of ``dev`` or ``test``, by id. Raises SuiteError for any other name."""
+        """Return the trajectories of ``dev`` or ``test``, sorted by id. Raises SuiteError for other names."""
         if name not in SPLITS:
             raise SuiteError(f"there is no split {name!r}: use one of {', '.join(SPLITS)}")
         return tuple(t for t in self.trajectories if t.split == name)
@@ -285,7 +285,8 @@ def load_suite(name_or_folder: str | Path = OFFICIAL) -> Suite:
 def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, Any]:
     """Return the fields of `Suite` that ``suite.toml`` and ``guidelines.md`` set.
 
-    ``default_labels`` (public or private) applies if the file does not say which the labels are.
+    ``default_labels`` (public or private) applies if the file does not say whether the labels are public or
+    private.
 
     Raises SuiteError with a message that lists every problem.
     """
@@ -334,7 +335,7 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
 
 
 def _unprotected(found: Mapping[str, Any]) -> list[str]:
-    """Return a problem for each scored target of a suite with private labels whose figures get no noise."""
+    """Return a problem for each scored target whose figures get no noise although labels are private."""
     if found["labels_are_public"]:
         return []
     return [
@@ -429,7 +430,7 @@ def _with_tags(
 
 
 def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, ...]:
-    """Return the steps and parts in ``items.csv``, or none without the file."""
+    """Return the steps and parts in ``items.csv``, or an empty tuple if the file is missing."""
     if not path.is_file():
         return ()
     runs = {reading_key(run.trajectory_id): run for run in trajectories}

@@ -45,7 +45,7 @@ class RunUsage:
         cost_usd: float | None = None,
         seconds: float | None = None,
     ) -> "RunUsage | None":
-        """Return the usage with whole tokens and rounded sums, or None if nothing was recorded."""
+        """Return the usage with integer tokens and rounded amounts, or None if nothing was recorded."""
         if (input_tokens, output_tokens, cost_usd, seconds) == (None,) * 4:
             return None
         tokens = (None if each is None else round(each) for each in (input_tokens, output_tokens))

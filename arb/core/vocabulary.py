@@ -13,7 +13,7 @@ BENCHMARK_TITLES: Final = MappingProxyType(_NAMES["benchmarks"])
 BENCHMARKS: Final = tuple(BENCHMARK_TITLES)
 AGENT_TITLES: Final = MappingProxyType(_NAMES["agents"])
 METRIC_TITLES: Final = MappingProxyType(_NAMES["metrics"])
-"""The titles of the metrics of binary targets, by name in the board's cells."""
+"""The titles of the metrics of binary targets, keyed by the metric's name in the board's cells."""
 EVIDENCE: Final = MappingProxyType(_NAMES["evidence"])
 """What the metrics in a row of the board are based on."""
 

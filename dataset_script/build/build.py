@@ -49,9 +49,9 @@ class BuildOptions:
         also_allowed: Classes that AgentLab's pickles may also contain (see `open_source`).
         for_judges: Leave out the rewards and published judgments, which judges must not see.
         allow_missing: Ids of the suite that the source may lack.
-        agent_from: Facts to name agents after, instead of the usual ones (see `sources.agents`).
+        agent_from: Names of facts to name agents after, instead of the usual ones (see `sources.agents`).
         append: Keep the shards of an earlier build, and write new trajectories to new shards.
-        rewards: Rewards by the reading key of the run's id, which replace those of the source.
+        rewards: Rewards that replace those of the source, keyed by the reading key of the run's id.
     """
 
     strict: bool = False

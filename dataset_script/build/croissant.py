@@ -25,7 +25,7 @@ _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text
 """The JSON-LD context, which must equal mlcroissant's copy, and the texts that all suites share."""
 
 _TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-"""Croissant's name of each column type. Classes and whole numbers, which are not listed, are Integer."""
+"""Croissant's name of each column type. Types that are not listed (classes and integers) are Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"

@@ -115,7 +115,7 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The stored tables of a trajectory. ``sizes`` has the bytes of each table by configuration.
+    """The stored tables of a trajectory. ``sizes`` has each table's bytes, keyed by configuration.
 
     A trajectory without usable files has no tables. If the build extends a dataset that already contains the
     trajectory, ``earlier`` is the number of its shard there.
@@ -204,7 +204,7 @@ def _run(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
 def first_usable(
     files: Sequence[SourceFile], use: Callable[[SourceFile], Result]
 ) -> tuple[Result | None, list[Finding]]:
-    """Return ``use(file)`` for the first usable file, or None if there is none, and findings on the rest."""
+    """Return ``use(file)`` for the first usable file, or None, and a finding on every other file."""
     left_out = []
     for position, file in enumerate(files):
         try:
@@ -219,7 +219,10 @@ def first_usable(
 
 
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return a table with one judgment per judge, if possible not a failed one, and the files left out."""
+    """Return a table with one judgment per judge, findings on the files left out, and no notes.
+
+    A judgment that did not fail is preferred.
+    """
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
     for file in task.files:

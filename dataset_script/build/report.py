@@ -39,7 +39,8 @@ def finding(code: str, file: str, detail: str = "") -> Finding:
 class BuildReport:
     """The result of a build.
 
-    ``counts`` has the trajectories by split and benchmark, ``rows`` the rows by configuration and split.
+    ``counts`` has the number of trajectories by split and benchmark, ``rows`` that of rows by configuration
+    and split.
     ``files`` counts the source's files, or is None if the source is a dataset. ``published`` says whether the
     dataset was written to its folder.
     """
@@ -73,7 +74,7 @@ class BuildReport:
         return asdict(self) | found | {"files": self.files and self.files.to_json()}
 
     def named_files(self) -> dict[str, list[str]]:
-        """Return the names of the source's files that were not read, by the code of the reason."""
+        """Return the names of the source's files that were not read, keyed by the code of the reason."""
         found: dict[str, list[str]] = {}
         for each in (*self.left_out, *self.notes):
             if each.file and (each.code == "not_json_file" or each.code in LEFT_OUT.keys() - {"missing"}):

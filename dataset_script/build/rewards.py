@@ -1,4 +1,4 @@
-"""A file of the runs' rewards, ``rewards.csv``. It can also be used as a file of verdicts."""
+"""Read ``rewards.csv``, which contains the rewards of runs. It can also be used as a verdict file."""
 
 import csv
 import io
@@ -13,10 +13,10 @@ COLUMNS: Final = ("trajectory_id", "success", "reward")
 
 
 def read_rewards(path: Path) -> dict[str, float]:
-    """Return the rewards in a CSV file by the reading key of the run's id.
+    """Return the rewards in a CSV file, keyed by the reading key of the run's id.
 
     A row without a ``reward`` gets 1 or 0 from its ``success``. A row without both is skipped. Raises
-    ValueError with the line of every other row.
+    ValueError, whose message names the line of every invalid row.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")

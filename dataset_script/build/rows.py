@@ -125,7 +125,7 @@ _PATH: Final = re.compile(
 
 
 def usage_rows(run: Run) -> Iterator[Row]:
-    """Yield the run's row in `usage`, unless nothing was recorded about its end and what it used."""
+    """Yield the run's row in `usage`. Yield nothing if neither its end nor its usage was recorded."""
     state, usage = run.recording.state, run.recording.usage
     state = None if state is None else _PATH.sub("[path]", state)
     if state is not None or usage is not None:
@@ -180,7 +180,7 @@ def task_row(task: Task) -> Row:
 
 
 def with_images(recording: Recording) -> tuple[Recording, list[Note]]:
-    """Return the recording with pictures as bytes, and a note for each broken one, which becomes None."""
+    """Return the recording with pictures as bytes. A broken picture becomes None and is noted."""
     notes: list[Note] = []
 
     def checked(image: bytes | Path | None, name: str) -> bytes | None:

@@ -206,7 +206,7 @@ def _write(task: ShardTask, tables: Iterator[pa.Table], questions: Sequence[Targ
 
 
 def _batches(tables: Iterator[pa.Table]) -> Iterator[pa.Table]:
-    """Yield the tables, joined to tables of about the size of a row group."""
+    """Join the tables into larger ones of about the size of a row group, and yield these."""
     begun = 0
 
     def number(table: pa.Table) -> int:

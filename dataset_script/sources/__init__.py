@@ -16,11 +16,11 @@ def open_source(
 ) -> TrajectorySource:
     """Return the source of the runs in a folder or a log file. A folder may have runs in several formats.
 
-    The built-in kinds come in the order of `arb/core/plugins.toml`, then those of installed packages,
-    which name a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``. A published
-    dataset has no other formats. ``also_allowed`` are classes, each ``module.class``, that the pickles of
-    AgentLab may contain. ``agent_from`` are the facts to name agents after. Raises SourceError if no kind
-    recognises the folder.
+    The built-in kinds are tried in the order of `arb/core/plugins.toml`. Those of installed packages follow;
+    a package names a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``. A
+    published dataset is not searched for other formats. ``also_allowed`` are classes, each ``module.class``,
+    that AgentLab's pickles may contain. ``agent_from`` names the facts to name agents after. Raises
+    SourceError if no kind recognises the folder.
     """
     if not folder.exists():
         raise SourceError(f"{folder}: this path does not exist; check its spelling")

@@ -21,7 +21,7 @@ _LONGEST_VALUE: Final = 40
 _LONGEST_NAME: Final = 120
 _DEEPEST: Final = 5
 _PRIVATE: Final = re.compile(r"api_?key|secret|password|credential|[._-]token$|url$|seed$", re.IGNORECASE)
-"""Names of settings that are not part of a name: secrets, addresses, and seeds, since these mark repeats."""
+"""Settings that never become part of an agent's name: secrets, addresses, and seeds, which mark repeats."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class AgentFacts:
     Attributes:
         name: The agent's name without settings.
         fields: Further facts that `--agent-from` may choose, such as ``model`` or ``folder``.
-        settings: The settings of the evaluation, by name; None if the format records none.
+        settings: The settings of the evaluation, keyed by name; None if the format records none.
         of_task: The names of those settings that belong to the task. The settings of two tasks are not
             compared, because each task has its own.
     """
@@ -85,7 +85,7 @@ def _short_hash(text: str) -> str:
 def name_agents(
     evaluations: Sequence[tuple[str, AgentFacts]], agent_from: Sequence[str] = ()
 ) -> tuple[list[str], tuple[Note, ...]]:
-    """Return the agent's name for each evaluation, and a note for each name with different settings.
+    """Return each evaluation's agent name, and a note for each name that different settings share.
 
     Args:
         evaluations: The task and the facts of each evaluation.

@@ -104,7 +104,7 @@ class AndroidWorldSource(TrajectorySource):
 
 
 def _call(written: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
-    """Return the name and the arguments of a step's tool call; an empty name if it has none."""
+    """Return the name and arguments of a step's tool call. The name is empty if there is no call."""
     call = written.get("tool_call")
     with suppress(ValueError, TypeError, RecursionError):
         call = json.loads(call) if isinstance(call, str) else call

@@ -33,7 +33,7 @@ VISIBLE_SHARE: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A node that waits to be written: its depth in the text, and facts about its parent."""
+    """A node that waits to be written: its depth in the text, and what matters about its parent."""
 
     node_id: Any
     depth: int
@@ -42,7 +42,7 @@ class _Place:
 
 
 def axtree_text(tree: Mapping[str, Any], properties: Mapping[str, Any], *, pruned: bool = False) -> str:
-    """Return the text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``, by bid.
+    """Return the text of a tree; ``properties`` are BrowserGym's ``extra_element_properties``.
 
     Raises ValueError if the tree has no nodes or does not have Chromium's format.
     """

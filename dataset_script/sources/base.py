@@ -36,8 +36,8 @@ from dataset_script.sources.values import finite, id_part
 class SourceFile:
     """A run of a source: its path, its name inside the source, and its id.
 
-    ``place`` is the run's place in a file that has several, and ``problem`` the code and the detail of why it
-    cannot be read. ``details`` hold what else the source needs to read it.
+    ``place`` is the run's place in a file that has several. If the run cannot be read, ``problem`` is the
+    code and the detail of the reason. ``details`` hold what else the source needs to read it.
     """
 
     path: Path
@@ -99,7 +99,7 @@ class SourceListing:
 
     ``files`` may be a collection that lists the runs again on each iteration, so that a million runs need no
     memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it,
-    which are not followed. ``facts`` are the names of the facts that may name an agent (`--agent-from`).
+    which are not followed. ``facts`` are the names that `--agent-from` accepts for this source.
     """
 
     files: Collection[SourceFile]
@@ -164,7 +164,7 @@ class TrajectorySource:
     agent_from: tuple[str, ...] = field(default=(), kw_only=True)
     kind: ClassVar[str]
     expected: ClassVar[str] = "contains no runs of this kind"
-    """The error if there is no run, as it follows the folder's name."""
+    """The error message if there is no run. It follows the folder's name."""
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:
@@ -187,11 +187,11 @@ class TrajectorySource:
         raise NotImplementedError
 
     def runs_in(self, path: Path) -> Iterable[FoundRun]:
-        """Return the runs in a file, and an unusable run for each other value in it."""
+        """Return the runs in a file. Any value that is not a run is returned as an unusable run."""
         raise NotImplementedError
 
     def list_runs(self) -> SourceListing:
-        """List the runs, by file. Raises SourceError if there are no runs of this kind."""
+        """List the runs, sorted by file. Raises SourceError if there are no runs of this kind."""
         links = find_links_out(self.folder)
         runs: list[FoundRun] = []
         others = []
@@ -221,7 +221,7 @@ class TrajectorySource:
     def list_all(self) -> SourceListing:
         """List the runs as `list_runs` does, and every file that belongs to none of them.
 
-        Raises SourceError if there is no run, or if no run has a fact that ``agent_from`` names.
+        Raises SourceError if there is no run, or if no run has one of the facts in ``agent_from``.
         """
         listing = self.list_runs()
         self.check_agent_from(listing.facts)
@@ -238,7 +238,7 @@ class TrajectorySource:
         return replace(listing, others=(*listing.others, *rest))
 
     def check_agent_from(self, facts: Collection[str]) -> None:
-        """Raise SourceError if ``agent_from`` names something that is not one of these facts."""
+        """Raise SourceError if ``agent_from`` contains a name that is not among ``facts``."""
         if unknown := [name for name in self.agent_from if name not in facts]:
             known = ", ".join(sorted(facts)) or "nothing, because the ids of this format are fixed"
             raise SourceError(f"--agent-from {unknown[0]}: no run records this; choose from: {known}")
@@ -268,12 +268,12 @@ class TrajectorySource:
         return self.read(file)[0].cum_reward
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
-        """Return the scores in a run's log by name, for `arb data rewards`. Nothing else reads them."""
+        """Return the scores in a run's log, keyed by name. Only `arb data rewards` reads them."""
         reward = finite(self.reward(file))
         return {} if reward is None else {"reward": reward}
 
     def observed(self) -> Mapping[str, Observed]:
-        """Return each run's kinds of observations by id. Empty if they are not known without reading it."""
+        """Return each run's kinds of observations, keyed by id; empty if the runs must be read for this."""
         return {}
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:
@@ -319,9 +319,9 @@ class TrajectorySource:
         notes: Iterable[Note] = (),
         facts: Iterable[str] = (),
     ) -> SourceListing:
-        """Return the listing of runs, with their ids. Raises SourceError if there is none.
+        """Return the listing of runs, with their ids. Raises SourceError if there are no runs.
 
-        ``facts`` are those that may name an agent, besides those of the runs.
+        ``facts`` are names that `--agent-from` accepts in addition to those found in the runs.
         """
         names = link_names(links, self.root)
         if not runs:

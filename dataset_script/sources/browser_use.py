@@ -282,7 +282,7 @@ def _element(element: Any) -> str | None:
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """Return the run's answer: the result of ``done``, with the files it showed, or else its argument."""
+    """Return the run's answer, or None: the result of ``done`` with the files it showed, or its argument."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
@@ -339,7 +339,7 @@ def goals_file(history: Path, root: Path) -> Path:
 
 
 def goals_of(path: Path) -> Mapping[str, str]:
-    """Return the goals by task id in a tasks.json. Raises SourceError if it cannot be read."""
+    """Return the goals in a tasks.json, keyed by task id. Raises SourceError if it cannot be read."""
     try:
         found = path.stat()
     except OSError:

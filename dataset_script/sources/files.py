@@ -17,7 +17,7 @@ MOST_JSON_BYTES: Final = 1_000_000_000
 """The largest JSON file that is read. It is limited because the whole file is read into memory."""
 
 LINES: Final = frozenset({".jsonl", ".ndjson"})
-"""The endings of files of JSON Lines."""
+"""The file name endings of JSON Lines files."""
 
 
 def files_in(source: Path, *, whole: bool = False) -> Iterator[Path]:
@@ -110,7 +110,7 @@ def file_inside(name: str, folder: Path, root: Path) -> Path:
 
 
 def first_inside(places: Iterable[tuple[Path, Any]], root: Path) -> Path | None:
-    """Return the first file inside ``root`` among these names in their folders, or None."""
+    """Return the first file inside ``root`` among the (folder, name) pairs, or None."""
     for folder, name in places:
         if isinstance(name, str) and name:
             with suppress(UnusableFileError):
@@ -159,7 +159,7 @@ def content_of(path: Path, size: int | None = None) -> bytes:
 
 
 def texts_in(path: Path, pattern: re.Pattern[bytes]) -> tuple[str, ...]:
-    """Return the JSON texts that a pattern finds in a file, without repeats. A file is read only once."""
+    """Return the JSON strings that a pattern finds in a file, without repeats. The results are cached."""
     return _texts_in(path, pattern, file_stamp(path))
 
 
@@ -170,7 +170,7 @@ def _texts_in(path: Path, pattern: re.Pattern[bytes], _stamp: str) -> tuple[str,
 
 @contextmanager
 def json_problems() -> Iterator[None]:
-    """Raise UnusableFileError for JSON in the block that cannot be read or decoded."""
+    """Raise UnusableFileError if the block cannot read or decode JSON."""
     try:
         yield
     except UnusableFileError:

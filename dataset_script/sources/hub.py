@@ -51,7 +51,7 @@ class Downloads:
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, sizes: Mapping[str, int], there: Collection[str], workers: int) -> dict[str, str]:
-        """Fetch the files of ``sizes`` that are not in ``there``. Return why files failed, by path.
+        """Fetch the files in ``sizes`` that are not in ``there``. Return why files failed, keyed by path.
 
         Raises HubError if too many files fail in a row, or if ``progress`` raises an exception.
         """
@@ -186,7 +186,7 @@ def fetch(
 
 
 def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
-    """Return the selected files of a repository with their sizes, by path.
+    """Return the sizes of a repository's selected files, keyed by path.
 
     Raises HubError with a message that lists every unknown part, benchmark and agent, and the known ones.
     """
@@ -213,7 +213,7 @@ def choose(files: Mapping[str, int], selection: Selection) -> dict[str, int]:
 
 
 def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
-    """Return the sizes of the commit's files by path. The client stores this list and the card in ``out``."""
+    """Return the commit's file sizes, keyed by path. The client stores this list and the card in ``out``."""
     listed = _listed(repo, commit, out)
     if listed is not None:
         return listed
@@ -229,7 +229,7 @@ def _files(hub: HfApi, repo: str, commit: str, out: Path) -> dict[str, int]:
 
 
 def _listed(repo: str, commit: str, out: Path) -> dict[str, int] | None:
-    """Return the sizes of files by path from the list that the client stored in ``out``, or None."""
+    """Return file sizes, keyed by path, from the list that the client stored in ``out``, or None."""
     try:
         files = get_cached_repo_tree(repo, repo_type="dataset", revision=commit, local_dir=out)
     except CachedRepoTreeNotFoundError:

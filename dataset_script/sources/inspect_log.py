@@ -52,14 +52,14 @@ _JSON_LOG: Final = re.compile(
 _MEMBER: Final = re.compile(r"samples/(?P<id>.+)_epoch_(?P<epoch>\d{1,9})\.json", re.DOTALL)
 _ATTACHMENT: Final = "attachment://"
 _GRADES: Final = {"C": 1.0, "P": 0.5, "I": 0.0, "N": 0.0}
-"""Inspect's grades as numbers, as its ``value_to_float`` has them: correct, partial, incorrect, no answer."""
+"""The numbers that Inspect's ``value_to_float`` gives to correct, partial, incorrect and no answer."""
 _STOPPED_BY: Final = ("max_tokens", "model_length", "content_filter")
 """The stop reasons of a model whose output was cut off."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """The facts in a log about all its samples; logs of a retried evaluation share their ``task_id``."""
+    """The fields of a log that hold for all samples. Logs of a retried evaluation share a ``task_id``."""
 
     task_id: str
     task: str
@@ -77,7 +77,7 @@ class _Evaluation:
 
 @dataclass(slots=True)
 class _Log:
-    """A log with its samples' places by (id, epoch) or its problem. A log that was cut off may have both."""
+    """A log with the places of its samples, keyed by (id, epoch), or its problem; both if it is cut off."""
 
     path: Path
     name: str
@@ -154,7 +154,7 @@ class InspectSource(TrajectorySource):
             raise UnusableFileError("not_a_trajectory", "is nested too deeply") from error
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
-        """Return a sample's scores by scorer; a scorer with several values gives ``scorer.value``."""
+        """Return a sample's scores, keyed by scorer, or by ``scorer.value`` if it gives several values."""
         sample = value_of(file)
         scorers = field(sample, "scores") or {"score": field(sample, "score")}
         found: dict[str, float] = {}

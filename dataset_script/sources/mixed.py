@@ -14,7 +14,7 @@ from dataset_script.sources.problems import Note, SourceError
 class MixedSource(TrajectorySource):
     """The runs of several formats in a folder. ``parts`` has one source per format.
 
-    The details of a run are its format, and the run as that format's source listed it.
+    A run's ``details`` are its format, and the run as the source of that format listed it.
     """
 
     parts: tuple[TrajectorySource, ...] = ()
@@ -95,7 +95,7 @@ class MixedSource(TrajectorySource):
         return f"{part.kind}\n{own.trajectory_id}\n{part.identity(own)}"
 
     def list_judgments(self) -> SourceListing:
-        """List the judgments of the released layout, the only one that has any next to other formats."""
+        """List the judgments of the released layout. No other format in a mixed folder has judgments."""
         listings = [(part.kind, part.list_judgments()) for part in self.parts]
         files = [replace(file, details=(kind, file)) for kind, listing in listings for file in listing.files]
         return SourceListing(tuple(files), tuple(name for _, listing in listings for name in listing.others))

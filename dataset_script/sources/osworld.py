@@ -116,7 +116,7 @@ class OSWorldSource(TrajectorySource):
 
 
 def _literal(value: Any) -> Any:
-    """Return what a text in the form of a Python dict stands for, or the value itself."""
+    """Return the value of a string that is written like a Python dict. Return other values as they are."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             return ast.literal_eval(value.strip())

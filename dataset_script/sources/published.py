@@ -89,7 +89,7 @@ OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. Creating it reads the manifest, as `read_manifest` does."""
+    """A folder that `build` wrote. Its manifest is read at once, with the exceptions of `read_manifest`."""
 
     def __init__(self, folder: Path):
         self.folder = folder
@@ -117,7 +117,7 @@ class PublishedDataset:
         return sum(self.manifest.files[name].rows for name in self._names(configuration, split))
 
     def table(self, configuration: str, split: str | None = None, columns: Sequence[str] = ()) -> pa.Table:
-        """Return a configuration's table, or only some columns. Raises SourceError if it has no files."""
+        """Return a configuration's table, or only its ``columns``. Raises SourceError if it has no files."""
         files = self.files(configuration, split)
         if not files:
             raise SourceError(
@@ -179,7 +179,10 @@ _FINAL_TREES: Final = ("final_axtree", "final_axtree_pruned")
 
 @dataclass(frozen=True, slots=True)
 class PublishedRun(SourceFile):
-    """A trajectory in a published folder, or a judgment of it; then ``details`` is the judge's name."""
+    """A trajectory in a published folder, or a judgment of one.
+
+    For a judgment, ``details`` is the judge's name.
+    """
 
     @property
     def size(self) -> int:

@@ -142,7 +142,7 @@ class ReleasedSource(TrajectorySource):
         return SourceListing(listing.files, listing.others)  # the listing of the runs has the links
 
     def read_judgment(self, file: SourceFile) -> RecordedJudgment:
-        """Read one judgment, whose judge is named by its folder. Raises UnusableFileError if it has none."""
+        """Read one judgment. The judge is its folder's name. Raises UnusableFileError if there is none."""
         return read_judgment(file.path)
 
     def _list(self, part: str) -> SourceListing:

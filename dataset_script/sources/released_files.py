@@ -75,7 +75,10 @@ def reward_in(summary: Mapping[str, Any]) -> float | None:
 
 
 def state_in(summary: Mapping[str, Any]) -> str | None:
-    """Return how the run ended: with an error, after the last allowed step, or as the agent chose."""
+    """Return how the run ended, or None if that is not recorded.
+
+    It ended with an error, at the step limit, or because the agent stopped.
+    """
     if error := valid_text(summary.get("err_msg")):
         return f"error: {' '.join(error.split())}"[:200]
     if summary.get("truncated") is True:

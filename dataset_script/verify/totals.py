@@ -29,7 +29,7 @@ _ENDS: Final = {
 _OPAQUE: Final = re.compile(rf"annotator-\d{{1,4}}|{DECISION}")
 
 Digests = Mapping[str, list[str | None]]
-"""Hashes of the pictures in each column of pictures, by column."""
+"""Hashes of the pictures in each picture column, keyed by column."""
 
 Task = tuple[str, str, str]
 """Benchmark, task and split."""
@@ -42,7 +42,7 @@ Ends = dict[tuple[str, str], dict[str, Any]]
 class ShardFacts:
     """The ids of the trajectories and tasks in one shard, without any text, label or image.
 
-    ``ends`` has, by trajectory id, the number of steps and hashes of the last step.
+    ``ends`` maps each trajectory id to the number of steps and hashes of the last step.
     """
 
     shard: Shard

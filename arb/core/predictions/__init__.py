@@ -40,8 +40,8 @@ def read_predictions(
     """Read a prediction file. Its format is recognised from its content.
 
     Parquet is always read in a separate process. If ``parsers`` are given, they also read large text files,
-    to keep a server responsive, and with ``isolated`` small ones too. A ``reader`` (``module:function``) can
-    replace the one for prediction files. Use `check.check` to compare the ids with a suite.
+    which keeps a server responsive. With ``isolated``, they read small text files too. A ``reader``
+    (``module:function``) replaces the usual reader. Use `check.check` to compare the ids with a suite.
 
     Returns:
         The table of the rows that could be read, or None, and the findings about the file.

@@ -47,7 +47,7 @@ _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
 )
 _LONGEST_WORD: Final = 400
 _LARGEST_WHOLE: Final = 2.0**53
-"""A float64 can represent every whole number up to this one exactly."""
+"""A float64 can represent every integer up to this one exactly."""
 
 
 def target_code(value: object, target: Target) -> int | Problem:
@@ -83,7 +83,7 @@ def number(value: object) -> float | Problem:
 
 
 def tokens(value: object) -> float | Problem:
-    """Return the cell's whole number of at least 0, or nan if the cell is empty."""
+    """Return the cell's integer of at least 0, or nan if the cell is empty."""
     number = _bounded(value, _LARGEST_WHOLE)
     if isinstance(number, Problem) or math.isnan(number) or number.is_integer():
         return number
@@ -137,7 +137,7 @@ def part(value: object) -> str | Problem | None:
 
 
 def _word(value: object) -> str | float | Problem | None:
-    """Return text in lower case, numbers and bools as a float, or None if the cell is empty."""
+    """Return a cell's text in lower case, its number or bool as a float, or None if it is empty."""
     match value:
         case str():
             return " ".join(value.split()).casefold() if len(value) <= _LONGEST_WORD else UNKNOWN_WORD

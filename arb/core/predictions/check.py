@@ -46,7 +46,7 @@ LONGEST_ID: Final = 500
 
 
 def rows_by_id(table: Predictions, has_parts: bool = True) -> tuple[dict[str, int], list[Finding]]:
-    """Return row indexes by the `reading_key` of the id, and findings about malformed and repeated ids.
+    """Return row indexes, keyed by the id's `reading_key`, and findings about malformed and repeated ids.
 
     If ``has_parts`` is false, an id may be any text.
     """
@@ -69,7 +69,7 @@ def _id_error(
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
     **words: str,
 ) -> list[Finding]:
-    """Return the finding ``name`` about ids in ``rows``, if any. It shows ``hint(i, id)`` after the id."""
+    """Return the finding ``name`` on ids in ``rows``, or []. The message has ``hint(i, id)`` after an id."""
     if not rows:
         return []
 
@@ -102,7 +102,7 @@ _FEWEST_FOR_CONSTANT: Final = 10
 
 @dataclass(frozen=True, eq=False)
 class _SplitCheck:
-    """A table's rows and the items of a split. ``earlier`` are the reader's findings about the file."""
+    """A check of a table against the items of a split. ``earlier`` are the reader's findings."""
 
     table: Predictions
     suite: Suite
@@ -343,7 +343,7 @@ def check(
 def _benchmarks(
     items: Sequence[Trajectory], asked: NDArray[np.bool_]
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Yield each benchmark and its positions among the items that the main target asks about."""
+    """Yield each benchmark with the positions of its items that the main target asks about."""
     names = np.array([item.benchmark for item in items], dtype=object)
     # Official benchmarks come first, in their order, then the others of a custom suite.
     present = set(names)
@@ -354,7 +354,7 @@ def _benchmarks(
 def _summary(
     codes: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64], is_binary: bool
 ) -> BenchmarkSummary:
-    """Summarize the rows of the ``expected`` positions. The coverage counts an item in two rows once."""
+    """Summarize the rows at ``expected`` positions. An item that has two rows is covered only once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & is_answered(codes)
     covered = np.unique(positions[decided]).size

@@ -33,7 +33,7 @@ class Finding:
         names: A few places in ``file``.
         summary: The message without examples, for a page that shows these in a table. If it is empty, the
             page shows ``message``.
-        ids: In a finding about ids, the ids in the first of these ``rows``.
+        ids: In a finding about ids, the ids in the first few of ``rows``.
         meant: For each of ``ids``, the valid id that was probably meant, or "" if unknown.
     """
 

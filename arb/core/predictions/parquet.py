@@ -1,6 +1,6 @@
 """Read the known columns of Parquet into a raw table, unless the footer says that they are too large.
 
-Text columns are read as dictionaries, so that a long text in 50,000 rows is in memory only once.
+Text columns are read as dictionaries, so that a long text that 50,000 rows repeat is in memory only once.
 
 Uploaded files are read in a separate process (`parser_pool`), because a hostile file can crash it: damaged
 Parquet makes the C++ library abort the process (with pyarrow 26, one changed byte in the footer is enough),
@@ -30,7 +30,7 @@ _NEWER_LIMITS: Final = {
     for name, value in {"schema_depth_limit": 16, "arrow_extensions_enabled": False}.items()
     if name in signature(pq.ParquetFile.__init__).parameters
 }
-"""Limits that pyarrow has from version 26 or 21 on. The Space, which reads strangers' files, requires 26."""
+"""Limits that only newer pyarrow knows (26 or 21). The Space, which reads strangers' files, requires 26."""
 _MAX_FIXED_WIDTH: Final = 32
 """The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 

@@ -41,7 +41,7 @@ IDLE_SECONDS: Final = 300.0
 MAX_MEMORY_BYTES: Final = 1 << 30
 """Limit on a worker's address space. The largest file needs 330 MB, or just under 600 MB with reasoning."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
-"""The limit on a machine with little memory. Libraries need 216 MB, most of which is shared."""
+"""The same limit on a machine with little memory. Libraries need 216 MB, most of which is shared."""
 _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (
@@ -98,7 +98,10 @@ def _unreadable(content: bytes, why: str) -> ReadResult:
 
 
 class WorkerFailed(Exception):
-    """Raised when a worker gives no answer. The message says why, as the end of a sentence."""
+    """Raised when a worker gives no answer.
+
+    The message gives the reason, worded so that it can complete a sentence.
+    """
 
 
 class ParserPool:
@@ -131,17 +134,17 @@ class ParserPool:
                 self._idle.pop().end()
 
     def read(self, content: bytes, limits: ReadingLimits, reader: str = PREDICTIONS) -> ReadResult:
-        """Call the reader ``module:function`` in a worker. If that fails, the result is a finding."""
+        """Call the reader ``module:function`` in a worker. If it fails, return a finding and no table."""
         try:
             return self.call(content, limits, reader, _unpack)
         except WorkerFailed as problem:
             return _unreadable(content, str(problem))
 
     def call(self, content: bytes, limits: ReadingLimits, function: str, parse: Callable[[Any], T]) -> T:
-        """Call ``module:function`` in a worker, and return its answer, which is JSON, after ``parse``.
+        """Call ``module:function`` in a worker, and return what ``parse`` makes of its JSON answer.
 
         Raises:
-            WorkerFailed: There is no answer, or ``parse`` refused it.
+            WorkerFailed: There is no answer, or ``parse`` refused the answer.
         """
         with self._room:
             try:

@@ -30,7 +30,7 @@ class ReadingLimits:
     max_columns: int = 100
     max_cell_chars: int = 200_000
     max_unpacked_bytes: int = 50_000_000
-    """The total size of the columns that are read, after decompression (only for Parquet)."""
+    """The largest total size of the columns that are read, after decompression (only for Parquet)."""
 
     keep_reasoning: bool = False
     """Whether to keep the column ``reasoning``, which checks and scores do not use."""
@@ -64,8 +64,8 @@ class RawTable:
 def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str, int], list[Finding]]:
     """Return the position of each known column in a file's header, and findings about the header.
 
-    Aliases are recognised, and spaces around names are ignored. If two names mean the same column, it is an
-    error, and the position is that of the first one.
+    Aliases are recognised, and spaces around names are ignored. If two names refer to the same column, it is
+    an error, and the position is that of the first one.
     """
     columns = limits.columns
     stripped = [name.strip() for name in names]

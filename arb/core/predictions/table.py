@@ -31,11 +31,11 @@ TEXT_COLUMNS: Final = ("trajectory_ids", "step", "part", "state", "reasoning")
 class Predictions:
     """The rows that could be read, in the order of the file or, after `align`, of a split.
 
-    A missing column is None. A cell with an error counts as empty, and an empty cell of numbers is nan.
+    A missing column is None. A cell with an error counts as empty; in a numeric column, an empty cell is NaN.
 
     Attributes:
         trajectory_ids: The ids as written ("" if not text) or, after `align`, as released.
-        targets: The answers by target, as the numbers of `Target.code`, or as floats for a score.
+        targets: The answers, keyed by target: codes (see `Target.code`), or floats for a score.
         step: The step that each row is about, as a string, or None for the whole run.
         part: The other part that each row is about, or None for the whole run.
         reasoning: Kept only with `ReadingLimits.keep_reasoning`.
@@ -60,13 +60,13 @@ class Predictions:
 
     @property
     def texts(self) -> dict[str, tuple[str | None, ...]]:
-        """The file's columns of text, by name."""
+        """The file's text columns, keyed by name."""
         columns = {name: getattr(self, name) for name in TEXT_COLUMNS}
         return {name: texts for name, texts in columns.items() if texts is not None}
 
     @property
     def numbers(self) -> dict[str, np.ndarray]:
-        """The file's columns of numbers, by name, and the row numbers."""
+        """The file's numeric columns and the row numbers, keyed by name."""
         columns = {name: getattr(self, name) for name in NUMBER_COLUMNS}
         return {name: numbers for name, numbers in columns.items() if numbers is not None}
 
@@ -80,7 +80,7 @@ class Predictions:
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
 
     def codes(self, target: str) -> Codes:
-        """Return the numbers for a target's answers. Without its column, they all mean "no answer"."""
+        """Return the codes of a target's answers. If its column is missing, all mean "no answer"."""
         return self.targets.get(target, np.full(self.rows, NO_ANSWER, dtype=np.int8))
 
     def take(self, rows: NDArray[np.int64]) -> "Predictions":
@@ -111,7 +111,7 @@ class Predictions:
         )
 
     def _blank(self, rows: NDArray[np.bool_]) -> "Predictions":
-        """Return the table without the values in ``rows``."""
+        """Return the table with empty cells in ``rows``, except in the columns that identify an item."""
 
         def blanked(values: np.ndarray) -> np.ndarray:
             empty = NO_NUMBER if values.dtype.kind == "f" else NO_ANSWER
@@ -139,7 +139,7 @@ class Predictions:
 
 
 def is_answered(codes: np.ndarray) -> NDArray[np.bool_]:
-    """Return which of a target's codes, or numbers of a score, are answers."""
+    """Return, for each of a target's codes or scores, whether it is an answer."""
     answered: NDArray[np.bool_] = ~np.isnan(codes) if codes.dtype.kind == "f" else codes != NO_ANSWER
     return answered
 

@@ -3,7 +3,7 @@
 CSV files have a header and are separated by commas, semicolons or tabs. Every value stays a string. Rows
 are numbered as in a spreadsheet: the header is row 1, a quoted line end does not begin a row, and blank
 lines count.
-JSON Lines have one object per line and are numbered by line. Invalid lines are skipped and reported.
+In JSON Lines, each line is an object, and rows are numbered by line. Invalid lines are skipped and reported.
 """
 
 import csv
@@ -87,7 +87,7 @@ def numbered_records(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number and the fields of every record; the header is record 1.
 
-    The delimiter is the one that gives the most of the ``columns``. Raises BrokenQuotesError.
+    The delimiter is the one with which the header contains the most of ``columns``. Raises BrokenQuotesError.
     """
     delimiter = _delimiter(text, columns or prediction_columns())
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)

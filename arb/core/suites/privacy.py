@@ -22,7 +22,7 @@ class NoisyPrecision:
         n_visible: The number of test runs whose figures submitters see.
         n_ranking: The number of test runs that rank judges.
         noise: The 95 % margin of the noise, as a share.
-        margin: The 95 % margin of the noise and of the sample of runs.
+        margin: The 95 % margin of the noise and the sampling of runs together.
     """
 
     n_visible: int

@@ -67,7 +67,7 @@ class SuiteProfile:
     description: str = ""
     citation: str = ""
     links: tuple[tuple[str, str], ...] = ()
-    """Names and addresses, in the order of the file."""
+    """(name, address) pairs, in the order of the file."""
     pages: frozenset[str] = frozenset(name for name, is_on in OPTIONAL_PAGES.items() if is_on)
     """The pages of `OPTIONAL_PAGES` that are on."""
     license: str = ""
@@ -80,7 +80,7 @@ class SuiteProfile:
     error_tags: tuple[tuple[str, str, str], ...] = ()
     """The kinds of errors of judges as (name, title, description); if empty, those of the paper."""
     noun: str = "agents"
-    """A plural noun for those whose runs are judged, such as ``web agents``."""
+    """The plural noun for the agents whose runs are judged, such as ``web agents``."""
     modalities: tuple[str, ...] = MODALITIES
     """What runs consist of: one or more of `MODALITIES`. Pages offer no filter or view for the others."""
 
@@ -144,7 +144,7 @@ def _error_tag_problems(tags: Any) -> Iterator[str]:
 
 
 def default_title(name: str) -> str:
-    """Return a title for the name of a folder: "Our bench" for ``our-bench``."""
+    """Return a title made from a folder's name, such as "Our bench" from ``our-bench``."""
     words = " ".join(re.split(r"[-_\s]+", name)).strip() or name
     return words[:1].upper() + words[1:]
 

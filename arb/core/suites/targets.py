@@ -82,7 +82,7 @@ METRICS: Final[Mapping[TargetType, tuple[str, ...]]] = MappingProxyType(
         "score": ("mae", "spearman"),
     }
 )
-"""The metrics that a target of a type may have. The first one is its main metric by default."""
+"""For each type of target, the metrics that it may have. The first one is the default main metric."""
 STEP_METRICS: Final = ("first_error_accuracy",)
 """Additional metrics for a target that declares ``errors``."""
 
@@ -272,7 +272,7 @@ def read_targets(content: Mapping[str, Any], guidelines: Path) -> dict[str, Any]
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a target or an answer. A field with a problem is read as its default."""
+    """The TOML table of a target or an answer. A field with an invalid value gets its default."""
 
     content: Mapping[str, Any]
     place: str
@@ -311,7 +311,7 @@ class _Table:
         return ()
 
     def words(self, field: str) -> tuple[str, ...]:
-        """Return the words in a field, by default none."""
+        """Return the words in a field, or an empty tuple if the field is missing or invalid."""
         words = self.content.get(field, [])
         if isinstance(words, list) and all(isinstance(word, str) and word.strip() for word in words):
             return tuple(words)
@@ -350,7 +350,7 @@ def _values_in(content: Mapping[str, Any]) -> set[Any]:
 
 
 def _parse_target(table: _Table) -> Target:
-    """Return a target. If its table has problems, it must not be used."""
+    """Return the target in a table. It must not be used if the table has problems."""
     table.refuse_others(_TARGET_FIELDS)
     name = table.content.get("name")
     if not isinstance(name, str) or not _NAME.fullmatch(name):
@@ -461,7 +461,7 @@ def main_target(targets: Sequence[Target]) -> Target:
 def verdict_target(targets: Sequence[Target]) -> Target:
     """Return the target that a judge's verdict of success answers, which is the main target.
 
-    Raises ValueError if the main target is not a question about runs with two classes.
+    Raises ValueError if the main target is not a binary question about whole runs.
     """
     main = main_target(targets)
     if not main.is_outcome:

@@ -10,8 +10,8 @@ ignored. Without a result.json, a run is named after its file, or after the fold
 The format is described in Harbor's RFC 0001 and its models (``harbor.models.trajectories``). A step has a
 source (system, user, agent), a message and, if the agent acted, tool calls with their results. A long run
 continues in the file of ``continued_trajectory_ref``; steps that were copied there for context are left out.
-A subagent is in ``subagent_trajectories`` (found by ``trajectory_id``, not by ``session_id``, which several
-may share) or in the file of ``trajectory_path``. Its actions become steps of the run that called it, marked
+A subagent is in ``subagent_trajectories`` (found by ``trajectory_id``, as several may share their
+``session_id``) or in a ``trajectory_path``. Its actions become steps of the run that called it, marked
 with the subagent's name, and it is not listed as a run.
 """
 

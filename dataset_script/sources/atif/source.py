@@ -52,7 +52,7 @@ _OF_A_JOB: Final = ("config.json", "job.log", "lock.json", "result.json")
 
 @dataclass(frozen=True, slots=True)
 class _Trial:
-    """The facts in a trial's result.json. ``regrades`` names the trial that this one only verifies again."""
+    """Fields of a trial's result.json. ``regrades`` names the earlier trials that it only grades again."""
 
     names: frozenset[str]
     regrades: frozenset[str]
@@ -95,8 +95,8 @@ class AtifSource(TrajectorySource):
     def list_runs(self) -> SourceListing:
         """List the runs, from each trial's result.json and the beginning of other files.
 
-        Files that continue a run or belong to its subagents are not listed; the other files are searched for
-        trajectory.references to them. Raises SourceError if there is no run.
+        Files that continue a run or belong to its subagents are not listed. References to them are looked up
+        in the files outside trials. Raises SourceError if there is no run.
         """
         candidates = sorted(self.candidates(self.folder))
         outside = {path for path in candidates if not is_inside(path, self.root)}
@@ -152,7 +152,7 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
-        """Return the rewards of a trial's verifier by name; if it has several steps, those of the step."""
+        """Return the rewards of a trial's verifier, keyed by name. For a run that is a step, its own."""
         folder = _trial_folder(file.path)
         if self._trial(file.path, must_be_whole=True) is None:
             return {}
@@ -210,7 +210,7 @@ class AtifSource(TrajectorySource):
             return _trial_of({}, folder, step)
 
     def _parts(self, path: Path) -> Iterator[Path]:
-        """Yield the files that a trajectory continues in or refers to. It is parsed only if it has any."""
+        """Yield the files that a trajectory names. It is parsed only if it contains such a reference."""
         content = content_of(path)
         if any(key in content for key in _REFERENCES):
             try:
@@ -326,7 +326,7 @@ def _usage(result: Mapping[str, Any]) -> RunUsage | None:
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """Return how a trial, or its step ``step``, ended; None if it did not."""
+    """Return how a trial, or its step ``step``, ended, or None if it did not end."""
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
     for ended in (own, result):

@@ -38,7 +38,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of members that do not match the format. They are not read."""
+    """Yield the places of members that do not match the format. Such members are not read."""
     steps = document.get("steps")
     if not isinstance(steps, list):
         yield "steps is not a list"
@@ -63,7 +63,7 @@ def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
 
 
 def usage_in(documents: Sequence[Mapping[str, Any]]) -> RunUsage | None:
-    """Return what a run used: the last document's final metrics, or else the sum over the steps of all."""
+    """Return what a run used: the last document's final metrics, or else the sum over all steps."""
     final = mapping(documents[-1].get("final_metrics")) if documents else {}
     steps = [step for document in documents for step in objects(document.get("steps"))]
     used = [mapping(step.get("metrics")) for step in steps if step.get("is_copied_context") is not True]
@@ -121,7 +121,7 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """Join the texts written with an action, without any that one of the next three texts repeats."""
+    """Join the texts written with an action. A text is left out if one of the next three contains it."""
     parts = [text.strip() for text in texts if text.strip()]
     kept = []
     for number, part in enumerate(parts):
@@ -176,12 +176,12 @@ class RunReader:
     delegated: dict[int, Mapping[str, Any]] = field(default_factory=dict)
     """The embedded subagents that were read, by Python's ``id()``. Keeping them here keeps the ids unique."""
     missing: dict[str, list[str]] = field(default_factory=dict)
-    """The reasons why files that the run names cannot be read, by the code of their note."""
+    """The reasons why files that the run names cannot be read, keyed by the code of the note on them."""
 
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and its continuations. ``around`` are those that called it, outermost first."""
+        """Read a trajectory and its continuations. ``around`` are the calling ones, outermost first."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -263,7 +263,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """Add a step for the agent's messages since its last action, if any, because they were answered."""
+        """If the agent wrote messages since its last action, add a step for them: they were answered."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])

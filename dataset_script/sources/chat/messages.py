@@ -23,14 +23,14 @@ from dataset_script.sources.values import (
 )
 
 _LISTS: Final = ("messages", "input", "traj")
-"""The keys of a run's messages. ``traj`` is that of tau-bench."""
+"""The keys under which a run may have its messages. tau-bench uses ``traj``."""
 _INSTRUCTIONS: Final = frozenset({"system", "developer"})
 _SAME: Final = ("role", "content", "tool_calls", "type", "id", "call_id")
 _AGENT: Final = frozenset({"assistant", "model"})
 _CALL: Final = ("request", "response")
 """The keys of a logged API call. The object under either of them may name the model."""
 _CALL_FIELDS: Final = ("action", "queries", "code", "operation", "prompt")
-"""The keys of the arguments of the provider's own tools, in items of the Responses API."""
+"""The keys for arguments of the provider's own tools, in items of the Responses API."""
 _TEXT_FIELDS: Final = ("text", "content", "output", "logs", "stdout", "stderr")
 _RESULT_FIELDS: Final = ("output", "outputs", "results", "result", "error", "content")
 
@@ -51,7 +51,7 @@ def has_messages(record: Any) -> bool:
 
 
 def messages_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the messages of a run, then the response next to them unless it is the last of them."""
+    """Yield the messages of a run, then the response next to them unless it repeats the last message."""
     asked = mapping(record.get("request")) or mapping(record.get("body")) or record
     found: list[Mapping[str, Any]] = []
     for key in _LISTS:
@@ -103,7 +103,7 @@ def read_run(
 
 @dataclass(slots=True)
 class _Turn:
-    """An observation, and the thoughts, texts and calls of the agent that followed it, if any did."""
+    """An observation, and the agent's thoughts, texts and calls after it, which may be empty."""
 
     texts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)

@@ -21,7 +21,7 @@ _LIKE_CHAT: Final = re.compile(
     rb'|"type"\s*:\s*"(?:message|function_call|reasoning)"'
 )
 _NOT_CHAT: Final = re.compile(rb'(?:\xef\xbb\xbf)?\s*\{\s*"(?:version"\s*:\s*\d+\s*,\s*"status|history)"')
-"""The beginning of a log of Inspect or of browser-use, which may be large."""
+"""Matches the beginning of a log of Inspect or of browser-use, which is not read here and may be large."""
 _OWN_FOLDER: Final = frozenset({"chat", "conversation", "history", "interact_messages", "log", "messages"})
 """Usual names of files in a folder of their own. The folder of such a file is named after the task."""
 _PICTURE: Final = re.compile(rb'("(?:file://)?[^":\\]{1,300}\.(?:png|jpe?g|webp|gif)")', re.IGNORECASE)
@@ -85,7 +85,7 @@ class ChatSource(TrajectorySource):
 
 
 def _named(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return the first of a record's fields that is a name. The ``id`` of a response does not name a task."""
+    """Return the first name among these fields of a record, or None. A response's ``id`` is not one."""
     for key in keys:
         value = record.get(key)
         if key == "id" and "object" in record:
