@@ -12,7 +12,10 @@ from arb.core.predictions.table import Predictions
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories. The cost is known for ``rows`` of the ``of`` rows."""
+    """Dollars per 1,000 trajectories. ``of`` trajectories were judged, and for ``rows`` the cost is known.
+
+    ``is_at_least`` says whether some calls are not counted, and ``basis`` where the cost comes from.
+    """
 
     usd_per_1000: float
     rows: int
