@@ -12,10 +12,7 @@ from arb.core.predictions.table import Predictions
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories. ``of`` trajectories were judged, and for ``rows`` the cost is known.
-
-    ``is_at_least`` says whether some calls are not counted, and ``basis`` where the cost comes from.
-    """
+    """Dollars per 1,000 trajectories. Of all ``of`` trajectories, the cost is known for ``rows``."""
 
     usd_per_1000: float
     rows: int

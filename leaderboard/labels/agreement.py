@@ -44,8 +44,7 @@ class Agreement:
         left_out: The number of doubles with a missing answer.
         ac1: Gwet's AC1, for questions to which nearly all answers are the same.
         kappa_ci: The 95 % interval [low, high] of kappa over tasks, or None if undefined or not requested.
-        alpha_ci: The interval of alpha.
-        ac1_ci: The interval of AC1.
+            ``alpha_ci`` and ``ac1_ci`` are those of alpha and AC1.
     """
 
     pairs: int

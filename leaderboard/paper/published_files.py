@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 VERDICTS: Final = "verdicts"
-"""The folder in ``published/`` with prediction files on test, each named after the last part of a row's id."""
+"""The folder in ``published/`` with prediction files on test. Each is named after the end of a row's id."""
 
 LABEL_TITLES: Final = MappingProxyType({target.name: target.title for target in scored(default_targets())})
 LABELS: Final = tuple(LABEL_TITLES)
