@@ -19,8 +19,8 @@ FEWEST_SCORES: Final = 20
 class Bin:
     """The trajectories whose score is in [``low``, ``high``); the last bin includes ``high``.
 
-    ``mean_score`` and ``share``, the share of true labels, are fractions, or None if the bin is empty.
-    ``interval`` is the 95 % interval of the share over tasks, None if the bin is empty or rests on one task.
+    ``share`` is the share of true labels. It and ``mean_score`` are fractions, or None if the bin is empty.
+    ``interval`` is the 95 % interval of ``share`` over tasks. It is None if the bin has fewer than two tasks.
     """
 
     low: float
@@ -81,8 +81,8 @@ def calibrate(
 ) -> Calibration | None:
     """Evaluate scores (float of shape (n,), NaN if absent) against labels (int8: 1, 0, or -1 if unsure).
 
-    ``tasks`` has the task of each row as a number from 0. The result is None if fewer than 20 labelled
-    trajectories have a score. Raises ValueError for a score outside 0 to 1.
+    ``tasks`` has an integer from 0 for each row, which identifies its task. The result is None if fewer than
+    20 labelled trajectories have a score. Raises ValueError for a score outside 0 to 1.
     """
     wrong = np.flatnonzero((scores < 0) | (scores > 1))
     if wrong.size:
@@ -158,7 +158,7 @@ def sweep(
 
 
 def area_under_curve(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve, by ranks (Mann and Whitney 1947); None if labels are equal."""
+    """Return the area under the ROC curve (Mann and Whitney 1947), or None if all labels are equal."""
     positives, negatives = int((labels == 1).sum()), int((labels == 0).sum())
     if not positives or not negatives:
         return None

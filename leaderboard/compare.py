@@ -1,4 +1,4 @@
-"""Comparisons of judges: of prediction files, and of two to five rows of the board with votes of all judges.
+"""Comparisons of judges, from prediction files or from two to five rows of the board.
 
 A pair is compared over the same tasks if the labels and the verdicts of both rows are known. Otherwise it is
 compared approximately, from the intervals in the two rows (see `leaderboard.paired`). No result reveals the
@@ -26,7 +26,7 @@ from leaderboard.score import Cell, Score
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote that says yes if at least ``needed`` of ``n_judges`` judges do; ``cells`` is its score."""
+    """A vote that says yes if at least ``needed`` of ``n_judges`` judges say yes. ``cells`` is its score."""
 
     needed: int
     n_judges: int
@@ -70,9 +70,10 @@ def score_votes(
 
 @dataclass(frozen=True)
 class JudgeDifference:
-    """Two judges on the same tasks: the difference first - second by metric, and McNemar's p for accuracy.
+    """A comparison of two judges on the same tasks.
 
-    The p-value is None if answers are numbers, which are neither right nor wrong.
+    ``metrics`` has the difference first - second in each metric. ``p_accuracy`` is McNemar's p-value for
+    equal accuracy, or None if answers are numbers, which are neither right nor wrong.
     """
 
     first: str
@@ -94,7 +95,7 @@ class JudgeDifference:
 
 
 def columns_of(judges: Mapping[str, Predictions], label: str) -> dict[str, np.ndarray]:
-    """Return each judge's verdicts on a label. Raises ValueError if a judge has none."""
+    """Return each judge's verdicts on a label. Raises ValueError if a judge has no verdict on it."""
     found = {name: verdicts_of(verdicts, label) for name, verdicts in judges.items()}
     if missing := [name for name, column in found.items() if column is None]:
         raise ValueError(f"{', '.join(missing)}: no verdicts on {label}; add them or compare another label")
@@ -108,9 +109,10 @@ def compare_verdicts(
     metrics: Sequence[str] = (),
     n_resamples: int = N_RESAMPLES,
 ) -> list[JudgeDifference]:
-    """Compare each pair of judges on the same resamples of tasks; verdicts are in the order of the labels.
+    """Compare each pair of judges on the same resamples of tasks.
 
-    ``metrics`` are by default those of `paired.compared_metrics`.
+    ``judges`` has verdicts in the order of the labels. ``metrics`` are by default those of
+    `paired.compared_metrics`.
     """
     truth, columns = labels.primary[label], list(judges.values())
     target = labels.target(label)
@@ -168,10 +170,10 @@ class PairedVerdicts:
 
 @dataclass(frozen=True)
 class Pair:
-    """The difference of two entrants, overall and by group; ``first`` and ``second`` are their indexes.
+    """The difference of two entrants, overall and by group.
 
-    If one of them has no verdicts, ``by_agent`` is empty and ``runs`` is None. ``runs`` exists only for
-    binary targets.
+    ``first`` and ``second`` are the indexes of the entrants. If one of the entrants has no verdicts,
+    ``by_agent`` is empty and ``runs`` is None. ``runs`` is also None if the target is not binary.
     """
 
     first: int
@@ -189,10 +191,11 @@ class Pair:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The comparison of all pairs of entrants, and the votes and joint errors of those with verdicts.
+    """The comparison of all pairs of entrants in one metric (``figure``).
 
-    ``voters`` are the indexes of the entrants with verdicts. If these are fewer than two, or the target is
-    not binary, ``votes`` is empty and ``fooled`` is None.
+    ``voters`` are the indexes of the entrants with verdicts, ``votes`` are the votes of these entrants, and
+    ``fooled`` counts their joint errors. If there are fewer than two voters, or the target is not binary,
+    ``votes`` is empty and ``fooled`` is None.
     """
 
     label: str
@@ -219,7 +222,7 @@ def compare(
     figure: str = "precision",
     n_resamples: int = N_RESAMPLES,
 ) -> Comparison:
-    """Compare two to five entrants on ``label`` by one of the target's `paired.compared_metrics`.
+    """Compare two to five entrants on ``label`` by ``figure``, one of the `paired.compared_metrics`.
 
     If ``labels`` is None, every pair is compared by the intervals in its rows. A pair with a row that cannot
     be compared has no differences. Raises ValueError for too few or too many entrants, an unknown metric, or
@@ -265,8 +268,8 @@ def _check(entrants: Sequence[Entrant], labels: LabelSet | None, label: str, fig
 class _PairedCells:
     """Sums of a metric over the verdicts of entrants, on the same resamples of tasks.
 
-    ``verdicts`` are by the entrant's index, in the order of the judges in ``resampled``. ``cells`` has
-    (group, name) for each cell, overall first.
+    ``verdicts`` is keyed by the entrant's index, and has the same order as the judges in ``resampled``.
+    ``cells`` has (group, name) for each cell, overall first.
     """
 
     target: Target
@@ -306,7 +309,7 @@ def _pair(
 ) -> Pair:
     """Compare two entrants over the same tasks, or else by the intervals in their rows.
 
-    If one of the rows cannot be compared, the pair has both metrics, but neither differences nor intervals.
+    If one of the rows cannot be compared, the pair has the metrics of both rows, but no differences.
     """
     rows = [entrants[place].row for place in places]
     runs: PairedVerdicts | None = None

@@ -12,7 +12,7 @@ from arb.core.predictions.table import Predictions
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories. The cost is known for ``rows`` of the ``of`` rows."""
+    """Dollars per 1,000 trajectories. Of all ``of`` trajectories, the cost is known for ``rows``."""
 
     usd_per_1000: float
     rows: int

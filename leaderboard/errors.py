@@ -82,10 +82,10 @@ def error_queue(
 ) -> tuple[WrongVerdict, ...]:
     """Return a judge's errors on one label, highest priority first.
 
-    ``verdicts`` are the judge's; those of the ``others`` determine the priority. Each column is int8 of shape
-    (n,) in the order of the labels, with the numbers of `Target.code`. Rows without a verdict are left out,
-    since they have no reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if a
-    column is not as long as the labels, or if the answers are numbers.
+    ``verdicts`` are those of the judge. The verdicts of ``others`` determine the priority. Each array is int8
+    of shape (n,) in the order of the labels, with the codes of `Target.code`. Rows without a verdict are left
+    out, since they have no reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if
+    an array is not as long as the labels, or if the answers are numbers.
     """
     target = labels.target(label)
     if target.type == "score":
@@ -116,12 +116,12 @@ def error_queue(
 
 NOTE_LENGTH: Final = 4_000
 MOST_CATEGORIES: Final = 6
-"""The most categories that one person gives one error."""
+"""The maximum number of categories that one person can give to one error."""
 _OWN_CATEGORY: Final = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 
 
 class ErrorTagInvalid(ValueError):
-    """Raised for a tag with errors; ``problems`` has a (field, message) pair for each of them."""
+    """Raised for an invalid tag. ``problems`` has a (field, message) pair for each problem."""
 
     def __init__(self, problems: list[tuple[str, str]]) -> None:
         self.problems = tuple(problems)
@@ -171,7 +171,7 @@ class ErrorTag(BaseModel):
         tuple[Annotated[str, Field(max_length=60), AfterValidator(_category)], ...],
         Field(max_length=MOST_CATEGORIES - 1),
     ] = ()
-    """Further categories. Events have this field only if there are any."""
+    """Categories other than ``category``. Events have this field only if it is not empty."""
 
     @property
     def categories(self) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ _MESSAGES: Final = {
     "value_error": "{error}",
     "extra_forbidden": "there is no such field; remove it",
 }
-"""Message templates by pydantic's type of error, filled in from the error's context."""
+"""Message templates, keyed by pydantic's error type. They are filled in from the error's context."""
 
 
 def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
@@ -255,11 +255,12 @@ def _largest_first(counts: Counter[str]) -> dict[str, int]:
 
 @dataclass(frozen=True)
 class TagComparison:
-    """Agreement of two people on the ``n`` errors that both tagged. Joint categories count as one category.
+    """Agreement of two people on the ``n`` errors that both tagged.
 
-    ``percent`` is the share of equal categories as a fraction, ``kappa`` is Cohen's; both are None if
-    undefined. ``table[i][j]`` counts errors with ``categories[i]`` from the first and ``categories[j]`` from
-    the second person. ``differing`` has both tags of every error on which they differ.
+    If a tag has several categories, their combination counts as one category. ``percent`` is the share of
+    equal categories as a fraction, and ``kappa`` is Cohen's kappa; both are None if undefined.
+    ``table[i][j]`` counts errors with ``categories[i]`` from the first and ``categories[j]`` from the second
+    person. ``differing`` has both tags of every error on which the two people differ.
     """
 
     n: int

@@ -24,7 +24,7 @@ LEAST_WRONG: Final = 2
 
 
 def family_of(judge: str) -> str:
-    """Return the family of a judge by its name, or an empty string. Case and punctuation are ignored."""
+    """Return the family that a judge's name begins with, or an empty string. Ignores case and punctuation."""
     return next((family for family in FAMILIES if _plain(judge).startswith(_plain(family))), "")
 
 
@@ -50,7 +50,7 @@ def hard_for(family: str, votes: Mapping[str, np.ndarray], truth: np.ndarray) ->
 
 
 def score_on(verdicts: np.ndarray, truth: np.ndarray, subset: np.ndarray) -> Cell:
-    """Score verdicts on a subset (bool of shape (n,)). No verdict counts as no, as on the whole split.
+    """Score verdicts on a subset (bool of shape (n,)). As on the whole split, a missing verdict counts as no.
 
     Judges are ordered by the balanced accuracy, the mean of the recalls on successes and on failures.
     """

@@ -26,7 +26,7 @@ class LabelledAnswers:
 
     Attributes:
         target: The target.
-        labels: The labels as numbers of `Target.code`, or floats for a score: (n,).
+        labels: The labels as codes of `Target.code`, or as floats for a score: (n,).
         verdicts: The judge's answers in the same form; -1 or nan if missing.
         clusters: The index of each item's task: (n,).
         runs: The index of each item's run: (n,). The items of a run are in the order of its steps.
@@ -53,8 +53,8 @@ class TargetMetric:
     Attributes:
         title: Its name on pages.
         formula: How it is computed, in words.
-        sums: Return what each item adds to the sums, (n, k), for items in the order of `LabelledAnswers`.
-        value: Return the metric of sums, (..., k) to (...), nan if undefined.
+        sums: A function that returns what each item of `LabelledAnswers` adds to the sums: (n, k).
+        value: A function from sums (..., k) to values of the metric (...), which are nan if undefined.
         is_lower_better: Whether lower values are better.
         is_share: Whether it is a share of items or runs, from 0 to 1.
         lowest: The lowest possible value.
@@ -87,10 +87,10 @@ def _of_counts(name: str, sums: np.ndarray) -> np.ndarray:
 
 
 def _table(answers: LabelledAnswers) -> np.ndarray:
-    """Return each item's cell of the table label x answer as a row of zeros and a one.
+    """Return each item's table of label by answer, flattened: a one in the item's cell, zeros elsewhere.
 
-    There is one more column of answers than there are labels, for missing answers. If the answers are grades,
-    a missing one counts as the grade that is farthest from the label.
+    The last column of the table is for missing answers. If the answers are grades, a missing answer counts as
+    the grade that is farthest from the label.
     """
     size = answers.target.n_codes
     labels, verdicts = answers.labels.astype(np.int64), answers.verdicts.astype(np.int64)
@@ -103,7 +103,7 @@ def _table(answers: LabelledAnswers) -> np.ndarray:
 
 
 def _as_table(sums: np.ndarray) -> np.ndarray:
-    """Return sums of `_table` as tables (..., size, size + 1). The size follows from their number."""
+    """Return sums of `_table` as tables (..., size, size + 1). ``size`` follows from the number of sums."""
     size = round((np.sqrt(1 + 4 * sums.shape[-1]) - 1) / 2)  # size * (size + 1) sums
     return sums.reshape(*sums.shape[:-1], size, size + 1)
 
@@ -169,7 +169,7 @@ def _grade_spearman(sums: np.ndarray) -> np.ndarray:
 def _first_errors(answers: LabelledAnswers) -> np.ndarray:
     """Return (whether the first wrong step is named correctly, 1) on the first item of each run, else zeros.
 
-    A run without an error is right if the judge names none.
+    For a run without a wrong step, the judge is right if it names none.
     """
     codes = [answers.target.code(value) for value in answers.target.errors]
     found = np.zeros((len(answers.labels), 2), dtype=np.int64)
@@ -191,7 +191,7 @@ def _share(sums: np.ndarray) -> np.ndarray:
 
 
 def _distances(answers: LabelledAnswers) -> np.ndarray:
-    """Return the distance of each answer from its label, and 1; a missing answer adds nothing."""
+    """Return (distance from the label, 1) for each answer, and zeros for a missing answer."""
     known = answers.has_verdict
     apart = np.abs(answers.labels - np.where(known, answers.verdicts, answers.labels))
     return np.stack([apart, known], axis=1).astype(np.float64)
@@ -200,7 +200,7 @@ def _distances(answers: LabelledAnswers) -> np.ndarray:
 def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
     """Return 1, x, y, x^2, y^2 and xy of the ranks x of labels and y of answers; zeros for missing answers.
 
-    Ranks are those among all items, also on resamples.
+    The ranks are those among all answered items. Resamples do not change them.
     """
     known = answers.has_verdict
     found = np.zeros((len(known), 6))
@@ -210,7 +210,7 @@ def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
 
 
 def _middle_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the ranks of values from 1 around their mean; equal values share their middle rank."""
+    """Return the ranks of values, minus their mean. Equal values share their middle rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     return ranks[places] - (len(values) + 1) / 2
@@ -280,7 +280,7 @@ def metrics_of(target: Target) -> Mapping[str, TargetMetric]:
 def measure(
     metrics: Mapping[str, TargetMetric], answers: LabelledAnswers, n_resamples: int, seed: int
 ) -> dict[str, Any]:
-    """Return each metric as a fraction and its interval, as ``name`` and ``name_ci``; None if undefined."""
+    """Return each metric under ``name`` and its interval under ``name_ci``. Undefined values are None."""
     found: dict[str, Any] = {}
     n_clusters = int(answers.clusters.max(initial=-1)) + 1
     sums_of: dict[SumsFunction, np.ndarray] = {}
@@ -320,7 +320,7 @@ def answers_of(
 ) -> LabelledAnswers:
     """Return the answers about items with a label, or only the ``chosen`` ones (bool of shape (n,)).
 
-    If missing answers are left out of the target, so are their items.
+    If the target leaves missing answers out, the items without an answer are left out too.
     """
     kept = is_answered(labels)
     if chosen is not None:

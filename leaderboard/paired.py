@@ -1,7 +1,7 @@
 """Comparison of two judges: differences with 95 % intervals, McNemar's test, kappa, shared errors.
 
 Two judges with verdicts are compared on the same resamples of tasks (paired), so the difficulty of a task
-cancels out. If only counts of one judge are known (a paper's row without verdicts), the two separate
+cancels out. If only the counts of a judge are known (a paper's row without verdicts), the two separate
 intervals are combined. That treats the judges as if they had seen different trajectories, so the result is
 wider than necessary.
 """
@@ -60,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Resampled:
-    """A metric's sums of several judges in several cells, over all tasks and over each resample of them.
+    """The sums of a metric for several judges and cells, over all tasks and over each resample of tasks.
 
     ``counts`` is (judges, cells, k), such as TP, FP, FN, TN. ``totals`` is (n_resamples, judges, cells, k),
     with the same resamples for every judge and cell. ``n_tasks`` (cells,) is the number of tasks in a cell.
@@ -219,7 +219,7 @@ def mcnemar(
 def exact_p(only_first: int, only_second: int) -> float:
     """Return the two-sided probability that a fair coin falls at least as unevenly as the two counts.
 
-    It is 1 if both counts are 0. The sum uses whole numbers, so that a small p is exact. Source: McNemar
+    It is 1 if both counts are 0. The sum uses integers, so that a small p is exact. Source: McNemar
     1947, exact binomial form.
     """
     n = only_first + only_second

@@ -58,7 +58,7 @@ class Cell(TypedDict):
 class Score(TypedDict):
     """A judge's cells for one label: over all trajectories, by benchmark and by agent.
 
-    ``by_subset`` is present if the suite has further subsets; its names are such as ``difficulty=hard``.
+    ``by_subset`` is present if the suite has other subsets; its keys are names such as ``difficulty=hard``.
     The other fields exist only in rows of a board. ``intervals`` says how the intervals were computed.
     ``rank`` has the keys place, low and high. ``n_separated`` and ``separated_from`` say from which other
     ranked rows the row is separated (see `leaderboard.board.ranks.Rank`); they are None without a rank.
@@ -95,9 +95,9 @@ METRIC_VERSION: Final = 1
 
 _REPORT: Final = ("suite", "split", "label_version", "policy", "coverage", "labels", "cost")
 REPORT_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: frozenset(_REPORT)}
-"""The fields of a report by version, without ``format``. ``cost`` is present only if the file gives costs."""
+"""The fields of a report, without ``format``, keyed by version. Reports have ``cost`` only if it is known."""
 CELL_FIELDS: Final[Mapping[int, frozenset[str]]] = {1: Cell.__required_keys__}
-"""The figures of one cell (overall, a benchmark, an agent), by version."""
+"""The fields of one cell (overall, a benchmark, an agent), keyed by version."""
 
 
 def is_known_version(version: int) -> bool:
@@ -105,7 +105,7 @@ def is_known_version(version: int) -> bool:
 
 
 def report_of_version(report: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return a report with only the fields that it has in a version of the metric."""
+    """Return a report with only the fields that reports have in the given version of the metric."""
     kept = {name: value for name, value in report.items() if name in REPORT_FIELDS[version]}
     labels = {label: score and _score(score, version) for label, score in report["labels"].items()}
     return {**kept, "labels": labels}

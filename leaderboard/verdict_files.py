@@ -38,7 +38,7 @@ def read_verdict_file(
 def read_verdict_files(
     paths: Mapping[str, Path], suite: Suite, split: str, max_bytes: int
 ) -> dict[str, Predictions]:
-    """Return the verdicts of files by judge's name. Raises VerdictFileError with the errors of all files."""
+    """Return each file's verdicts, keyed as ``paths``. Raises VerdictFileError with all files' errors."""
     found, problems = {}, []
     for name, path in paths.items():
         try:

@@ -40,7 +40,7 @@ from leaderboard.score import Cell, metric_of
 __all__ = ["STRICT", "Board", "BoardRow", "ScoredRecord", "make_board"]
 
 Ranks = Mapping[str, Rank | None]
-"""The rank of each judge's best row, by row id; None if the row's metric is undefined."""
+"""The rank of each judge's best row, keyed by row id. It is None if the row's metric is undefined."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ class Board:
 
     @cached_property
     def places(self) -> Mapping[str, int]:
-        """The index of each row in ``rows``, by row id."""
+        """The index of each row in ``rows``, keyed by row id."""
         return {row.id: place for place, row in enumerate(self.rows)}
 
     def row(self, row_id: str) -> BoardRow | None:
@@ -126,7 +126,7 @@ class Board:
         return main_target(self.targets)
 
     def counts_by_task(self, row_id: str, label: str) -> np.ndarray | None:
-        """Return a row's counts on a binary target by task; see `RankingData.all_counts`."""
+        """Return a row's counts for each task, or None if they are unknown; see `RankingData.all_counts`."""
         return self._ranking_data.all_counts(row_id, label)
 
     def order(self, row: BoardRow) -> tuple[bool, bool, float, float, float, str, str]:
@@ -143,7 +143,7 @@ class Board:
     def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
         """Return the rows with a score on a target, best first, by default by the target's main metric.
 
-        Rows without the metric and references come last.
+        Rows that cannot be compared follow, then references. In each group, rows without the metric are last.
         """
         target = self.target(label)
         chosen = metric or target.main_metric
@@ -228,7 +228,7 @@ def make_board(
     ``references`` are rows such as that of `leaderboard.labels.quality.ceiling_row`; each replaces the
     published row with the same id. ``labels_by_task`` has counts of labels (see `leaderboard.report`), which
     are needed to rank rows with verdicts by other metrics than precision. ``verdict_scores`` has the scores
-    of those published rows whose verdicts are known, by row id.
+    of those published rows whose verdicts are known, keyed by row id.
     """
     current = [record for record in records if record.is_current(label_version)]
     attempts = Counter((record.info.account, record.info.judge) for record in current)

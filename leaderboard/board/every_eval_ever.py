@@ -36,7 +36,7 @@ INTERVAL_METHODS: Final = MappingProxyType(
 
 
 def every_eval_ever(board: Board, retrieved: int) -> dict[str, bytes]:
-    """Return the content of each file by its path, ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
+    """Return the content of each file, keyed by its path ``data/SUITE/DEVELOPER/MODEL/UUID.json``.
 
     ``retrieved`` is the time in Unix seconds. The same board and time give the same bytes, because UUIDs are
     derived from the board's digest and the row's id.

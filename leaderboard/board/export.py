@@ -59,9 +59,9 @@ FIGURES = (
 def board_to_csv(board: Board) -> str:
     """Return the board as CSV, with one line per label and row, the best rows first.
 
-    A line has the rank, the description, overall figures, intervals, the target's main metric by benchmark,
-    and the ids, separated by semicolons, of the rows it is separated from. Shares are fractions. Unknown
-    values are empty.
+    A line has the rank, the description, overall figures, intervals, and the target's main metric by
+    benchmark. It also has the ids of the rows that the row is separated from, joined by semicolons. Shares
+    are fractions. Unknown values are empty.
     """
     targets = scored(board.targets)
     metrics = dict.fromkeys(name for target in targets for name in target.metrics if name not in FIGURES)
@@ -112,7 +112,7 @@ FEW_POSITIVES: Final = 20
 
 
 def site_files(board: Board) -> dict[str, bytes]:
-    """Return the content of each file of the site, by its path."""
+    """Return the content of each file of the site, keyed by its path."""
     pages = {row.id: f"judges/{page_name(row.id)}.html" for row in board.rows}
     values = {"board": board, "targets": scored(board.targets), "pages": pages}
     is_default = board.targets == default_targets()

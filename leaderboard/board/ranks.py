@@ -78,11 +78,11 @@ _ONE = 2.0**20
 
 @dataclass(frozen=True)
 class Contender:
-    """A row to be ranked: its value (higher is better) and its 95 % interval, None if unknown.
+    """A row to be ranked: its value (higher is better) and the 95 % interval of the value, None if unknown.
 
     If the row has verdicts, ``samples`` has the value on each resample, (n_resamples,), NaN if undefined. All
     contenders have the same resamples. Value, interval and samples are on the scale of `compared_value`.
-    ``metric`` is the metric itself, which puts the rows in order; by default it is the value.
+    ``metric`` is the metric itself, by which the rows are ordered. If it is None, ``value`` orders them.
     """
 
     value: float
@@ -95,7 +95,7 @@ class Contender:
         return self.value if self.metric is None else self.metric
 
     def reversed(self) -> "Contender":
-        """Return the contender on the scale times -1, for metrics of which lower values are better."""
+        """Return the contender with its values times -1, for metrics whose lower values are better."""
         ends = None if self.interval is None else [-self.interval[1], -self.interval[0]]
         return Contender(-self.value, ends, None if self.samples is None else -self.samples, -self.order)
 
@@ -182,10 +182,10 @@ def metric_samples(
 def count_interval(metric: str, tp: int, fp: int, fn: int, tn: int) -> list[float] | None:
     """Return the approximate 95 % interval of a metric from counts, or None if it is undefined.
 
-    Shares have Wilson's interval. F1 is 2 J / (1 + J), so its interval follows from that of the share
-    J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in quadrature (Zou
-    and Donner 2008). Kappa has the large-sample error of Fleiss, Cohen and Everitt 1969. In each case, the
-    number of rows is divided by the metric's design effect.
+    Proportions use the Wilson interval. F1 is 2 J / (1 + J), so its interval follows from the interval of the
+    proportion J = TP / (TP + FP + FN). For balanced accuracy, the errors of recall and TNR are added in
+    quadrature (Zou and Donner 2008). Kappa uses the large-sample standard error of Fleiss, Cohen and Everitt
+    (1969). In each case, the number of rows is divided by the metric's design effect.
     """
     effect = DESIGN_EFFECTS[metric]
     if metric == "kappa":
@@ -225,9 +225,9 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
     """Return whether row ``i`` is better than row ``j`` and separated from it: bool of shape (n, n).
 
     Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by the
-    facing ends of their intervals, with the errors added in quadrature (Newcombe 1998, method 10). A row that
-    has neither is not separated from any row. Two rows with the same verdicts are not separated from each
-    other.
+    facing ends of their intervals, with the errors added in quadrature (Newcombe 1998, method 10). A row with
+    neither resamples nor an interval is not separated from any row. Two rows with the same verdicts are not
+    separated from each other.
     """
     n = len(contenders)
     values, order = _values_and_order(contenders)
@@ -257,7 +257,7 @@ def _values_and_order(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.n
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples vary. If a judge is never wrong, they do not, and measure no error."""
+    """Return whether resamples vary. Those of a judge that is never wrong do not, so they show no error."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -407,7 +407,7 @@ def rank_contenders(contenders: Sequence[Contender], ids: Sequence[str] | None =
     """Return the rank of each contender; ``contenders`` are in the order of the board, best first.
 
     A row's range begins after the rows that are separated above it, and ends before those separated below
-    it. ``ids`` are the names for ``separated_from``, which is None without them and on large boards.
+    it. ``ids`` are listed in ``separated_from``, which is None if ``ids`` is None or the board is large.
     """
     n = len(contenders)
     pairs = separated_pairs(contenders) if n <= TESTED_TOGETHER else None
@@ -430,10 +430,10 @@ def rank_contenders(contenders: Sequence[Contender], ids: Sequence[str] | None =
 class RankingData:
     """Data needed for ranking in addition to the rows. It reveals labels, so it must not leave the server.
 
-    ``counts_by_task`` has the counts of every task, by row id and target, for rows whose verdicts are known
-    (`leaderboard.report.counts_by_task`).
-    ``labels_by_task`` has [positives, negatives] of every task, by label. ``hidden`` has the cells of the
-    hidden half of the tasks, by row id and label, for rows that are ranked by it.
+    ``counts_by_task`` has the counts of every task for rows whose verdicts are known, keyed by row id, then
+    by target (see `leaderboard.report.counts_by_task`). ``labels_by_task`` has [positives, negatives] of
+    every task, keyed by label. ``hidden`` has the cells on the hidden half of the tasks for rows that are
+    ranked by that half, keyed by row id, then by label.
     """
 
     counts_by_task: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
@@ -457,11 +457,11 @@ class RankingData:
 
 
 def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return ranks by row id. ``cells`` has each row's cell, best first; all must define the metric.
+    """Return ranks, keyed by row id. ``cells`` has each row's cell, best first; all must define the metric.
 
-    Rows on a target that is not ranked by counts are resampled by its main metric only. If rows are ranked by
-    a hidden half of the tasks, the ranks do not list which rows are separated, because that would reveal more
-    about the half.
+    If the target is not ranked by counts, rows are resampled only for its main metric. If rows are ranked by
+    a hidden half of the tasks, the ranks do not list which rows are separated, because such a list would
+    reveal more about that half.
     """
     size = N_RESAMPLES if len(cells) <= RESAMPLED_IN_FULL else RESAMPLES_OF_LARGE_BOARDS
     ids = None if data.hidden else list(cells)

@@ -39,7 +39,7 @@ class ScoredRecord:
     is_verified: bool = False
     is_label_exposed: bool = False
     ranking: Mapping[str, Cell] | None = field(default=None, repr=False)
-    """Overall cells by label on the hidden half of the tasks, by which the row is ranked, or None."""
+    """Overall cells on the hidden half of the tasks, keyed by label; None if it does not rank the row."""
     keeps_version: bool = False
     """Whether the row stays on boards of later label versions with its old report (if labels are private)."""
 
@@ -53,7 +53,7 @@ class ScoredRecord:
 
 
 class VerdictScores(NamedTuple):
-    """The scores of a published row's verdicts by label, and their counts (`leaderboard.report`)."""
+    """The scores of a published row's verdicts, keyed by label, and their `report.counts_by_task`."""
 
     labels: Mapping[str, Score | None]
     counts_by_task: Mapping[str, Any]
@@ -169,7 +169,7 @@ def rank_in(score: Score) -> Rank | None:
 
 
 def on_board(score: Score) -> Score:
-    """Return a score from verdicts with the further fields of rows on a board, but without a rank."""
+    """Return a score from verdicts with the fields that only scores on a board have. It has no rank yet."""
     return {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
 
 
@@ -232,8 +232,8 @@ def with_verdict_scores(row: BoardRow, scores: Mapping[str, Score | None]) -> Bo
 def ranking_order(row: BoardRow, cell: Cell | None, metric: str, target: Target) -> Order:
     """Return the sort key of a row: the metric, a second metric, date and id.
 
-    The second metric of a binary target is precision, or recall if the metric is precision; else it is the
-    main metric, or the next one. Undefined metrics come last.
+    The second metric of a binary target is precision, or recall if ``metric`` is precision. On other targets
+    it is the main metric, or the next one if ``metric`` is the main one. Undefined metrics come last.
     """
     known = ("precision", "recall") if target.type == "binary" else target.metrics
     second = next((name for name in known if name != metric), metric)
@@ -261,8 +261,8 @@ def why_not_ranked(
 ) -> str:
     """Return why a row has no rank by a metric, in words that fit after "not ranked: ".
 
-    ``is_best`` is whether the row represents its judge, so that it is one of `Board.ranks`. ``main_metric``
-    is that of the target.
+    ``is_best`` says whether the row represents its judge, so that `Board.ranks` has an entry for it.
+    ``main_metric`` is the main metric of the target.
     """
     if row.provenance == "reference":
         return "a reference, not a judge"

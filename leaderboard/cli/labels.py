@@ -65,7 +65,7 @@ def labels(suite: SuiteOption = None, as_json: JsonOption = False) -> None:
 
 
 def read_label_sets(suite: Suite, settings: Settings) -> tuple[dict[str, LabelSet], list[str]]:
-    """Return the labels by split, and a message for each split whose labels cannot be read."""
+    """Return the labels, keyed by split, and a message for each split whose labels cannot be read."""
     found, missing = {}, []
     for split in SPLITS:
         try:
@@ -119,7 +119,7 @@ def convert_annotations(
 
 
 def _aggregated(found: Sequence[Annotation], suite: Suite) -> list[Annotation]:
-    """Return the annotations with the decisions of the suite's rules as rows, and list what stays open."""
+    """Return the annotations and the decisions of the suite's rules. Print labels that no rule decides."""
     result = aggregation.aggregate(found, suite.targets)
     for name in result.names_left_out():
         typer.echo(f"left out, as annotators differ and the rule gives no label: {name}", err=True)

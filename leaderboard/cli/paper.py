@@ -67,7 +67,7 @@ def tables(
 
 
 def _paths_by_judge(named: list[str]) -> dict[str, Path]:
-    """Parse ``NAME=FILE``, or ``FILE`` if it is named after the judge, into paths by judge."""
+    """Return the path of each judge's file from ``NAME=FILE``, or ``FILE`` if it is named after the judge."""
     found = {}
     for text in named:
         name, separator, path = text.rpartition("=")
@@ -104,7 +104,7 @@ def audit_cells(rows: Iterable[PublishedRow]) -> Iterator[tuple[PublishedRow, st
 
 
 def audit_texts(rows: Iterable[PublishedRow]) -> list[tuple[str, ...]]:
-    """Return one tuple of texts per cell, in the order of `AUDIT_COLUMNS`, with figures in percent."""
+    """Return one tuple of strings per cell, in the order of `AUDIT_COLUMNS`, with figures in percent."""
     found = []
     for row, label, benchmark, cell in audit_cells(rows):
         judge = f"{row.judge} ({row.inputs})" if row.inputs else row.judge

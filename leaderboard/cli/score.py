@@ -216,7 +216,7 @@ def _read(
 def read_verdicts(
     files: Mapping[str, Path], suite: Suite, split: str, settings: Settings
 ) -> dict[str, Predictions]:
-    """Return the verdicts of files by the judge's name; stop with all errors if one cannot be used."""
+    """Return each file's verdicts, keyed as ``files``; stop with all errors if one cannot be used."""
     try:
         return verdict_files.read_verdict_files(files, suite, split, settings.max_upload_bytes)
     except verdict_files.VerdictFileError as problems:

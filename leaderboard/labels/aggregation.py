@@ -44,9 +44,9 @@ def aggregate(
 ) -> AggregatedLabels:
     """Apply the rules of the targets to the annotations of all items.
 
-    An existing row of decisions takes precedence over a rule. An open label becomes Unsure, so no judge is
-    scored on it. With ``with_open`` it becomes the first annotator's answer. If all rules are "first",
-    nothing changes.
+    An existing row of decisions takes precedence over a rule. A label that no rule decides becomes Unsure, so
+    no judge is scored on it; with ``with_open``, it becomes the first annotator's answer. If all rules are
+    "first", nothing changes.
     """
     ruled = [target for target in targets if target.aggregate != "first"]
     by_item: dict[tuple[str, str | None, str | None], list[Annotation]] = {}
@@ -86,7 +86,7 @@ def _label(rows: Sequence[Annotation], target: Target, with_open: bool) -> tuple
 
 
 def answer_by_rule(rule: AggregateRule, target: Target, answers: Sequence[str]) -> str | None:
-    """Return the label that a rule derives from people's answers, in order, or None if it stays open.
+    """Return the label that a rule derives from people's answers in order, or None if the label stays open.
 
     If everybody gives the same answer other than Unsure, it is the label under every rule. The majority is
     the answer of more than half of the people, counting Unsure as an answer. The median ignores Unsure, which

@@ -43,7 +43,8 @@ class Agreement:
         alpha: Krippendorff's alpha; ordinal for ordered answers, else nominal.
         left_out: The number of doubles with a missing answer.
         ac1: Gwet's AC1, for questions to which nearly all answers are the same.
-        kappa_ci: The 95 % interval [low, high] over tasks, None if not requested; likewise the other two.
+        kappa_ci: The 95 % interval [low, high] of kappa over tasks, or None if undefined or not requested.
+            ``alpha_ci`` and ``ac1_ci`` are those of alpha and AC1.
     """
 
     pairs: int
@@ -62,9 +63,10 @@ class Doubles:
     """Annotations and the doubles among them, as arrays.
 
     Attributes:
-        units: The number of each annotation's item, (annotations,).
-        tasks: The number of each item's task, (items,).
-        codes: Answers by question, int64 of shape (annotations,): the index in ``Target.values``, or -1.
+        units: The index of each annotation's item, (annotations,).
+        tasks: An integer for each item that identifies its task, (items,).
+        questions: The questions, keyed by name.
+        codes: Answers, keyed by question, (annotations,): the index in ``Target.values``, or -1 if missing.
         first: The index of each double's earlier annotation, (doubles,).
         second: The index of each double's later annotation, (doubles,).
         benchmarks: The benchmark of each double.
@@ -157,9 +159,9 @@ def agreement_of(
 ) -> Agreement:
     """Return the agreement on a question over all doubles, or over the chosen ones.
 
-    ``chosen`` and ``swapped`` are bool of shape (doubles,). Percent and kappa are over doubles; kappa's first
-    rater gave the earlier annotation, or the later one where ``swapped`` is true. Alpha is over trajectories,
-    with every annotation of these doubles. Without ``n_resamples`` there are no intervals.
+    ``chosen`` and ``swapped`` are bool of shape (doubles,). Percent and kappa are computed from doubles.
+    Kappa's first rater gave the earlier annotation, or the later one where ``swapped`` is true. Alpha is
+    computed from every annotation in these doubles. Without ``n_resamples`` there are no intervals.
     """
     chosen = np.ones(len(doubles.first), dtype=bool) if chosen is None else chosen
     first, second = doubles.first[chosen], doubles.second[chosen]
@@ -199,9 +201,9 @@ class AnnotatorAgreement:
     """How often one annotator agrees with others, and how often the others agree with each other.
 
     ``percent`` and ``others_percent`` are fractions, or None without doubles. ``difference_ci`` is the
-    interval (low, high) of the first minus the second. In 95 of 100 reports, all of these intervals contain
-    the true difference. The interval is None if either side has fewer than ``FEWEST_DOUBLES``. The annotator
-    ``needs_training`` if the interval is below 0.
+    interval (low, high) of ``percent`` minus ``others_percent``. In 95 of 100 reports, all of these intervals
+    contain the true difference. The interval is None if either share rests on fewer than ``FEWEST_DOUBLES``
+    doubles. The annotator ``needs_training`` if the interval is below 0.
     """
 
     annotator: str
@@ -215,7 +217,7 @@ class AnnotatorAgreement:
 
 @dataclass(frozen=True, slots=True)
 class PairAgreement:
-    """The agreement of two annotators, of whom the first is kappa's first rater."""
+    """The agreement of two annotators. Kappa treats ``first`` as the first rater."""
 
     first: str
     second: str
@@ -224,7 +226,11 @@ class PairAgreement:
 
 @dataclass(frozen=True, slots=True)
 class NamedAgreement:
-    """The agreement in an ISO week of the later annotation in UTC (``2026-W07``), or a batch (``1-20``)."""
+    """The agreement over the doubles of one period.
+
+    ``name`` is the ISO week (UTC) of the later of the two annotations, such as ``2026-W07``, or a batch of
+    doubles, such as ``1-20``.
+    """
 
     name: str
     agreement: Agreement
@@ -235,8 +241,8 @@ class QuestionAgreement:
     """Agreement on one question.
 
     ``by_pair`` is sorted by the annotators' names. ``confusion`` counts the doubles by their two answers, in
-    the order of ``answers``; rows are those of earlier annotations. ``wanted`` has the result of
-    `doubles_wanted` by coefficient.
+    the order of ``answers``, with one row per answer of the earlier annotation. ``wanted`` has the result of
+    `doubles_wanted`, keyed by coefficient.
     """
 
     overall: Agreement
@@ -274,7 +280,7 @@ class OpenItem:
 class AgreementReport:
     """Agreement on every question, with the numbers of annotations, items, annotators and doubles.
 
-    ``doubled`` is the number of items with at least two annotations, and ``trajectories`` of all items.
+    ``trajectories`` is the number of all items, ``doubled`` that of items with at least two annotations.
     """
 
     annotations: int

@@ -49,7 +49,7 @@ MOST_ANNOTATIONS: Final = 9
 class AnnotationsInvalid(ValueError):
     """Raised if annotations are invalid. ``problems`` name rows and fields, but never an answer.
 
-    ``rows`` are those that were read, with and without problems.
+    ``rows`` has all rows that could be read, including those with problems.
     """
 
     def __init__(self, problems: Sequence[str], rows: Sequence[Annotation] = ()) -> None:
@@ -62,12 +62,12 @@ def _own(questions: Sequence[Target]) -> tuple[Target, ...]:
 
 
 def _known(questions: Sequence[Target]) -> dict[str, Target]:
-    """Return the questions that a file may answer, by name: those of the paper and those of the suite."""
+    """Return the questions that a file may answer, keyed by name: those of the paper and of the suite."""
     return {question.name: question for question in (*default_targets(), *_own(questions))}
 
 
 def problems_of(annotation: Annotation, questions: Sequence[Target] = ()) -> list[str]:
-    """Return the problems of an annotation, each beginning with a field's name, without any answer."""
+    """Return the problems of an annotation. Each begins with a field's name, and none contains an answer."""
     problems = []
     try:
         TrajectoryId.parse(annotation.trajectory_id)
@@ -125,7 +125,7 @@ def is_released_header(line: str) -> bool:
 
 
 def is_plain(questions: Sequence[Target]) -> bool:
-    """Return whether a suite's files have the plain format, which the released one cannot express."""
+    """Return whether a suite's files need the plain format, because the released one cannot express them."""
     has_parts = any(question.level != "run" for question in questions)
     return has_parts or (bool(questions) and all(question.is_own for question in questions))
 
@@ -139,7 +139,7 @@ def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | N
 
 
 def _answers_by_word(question: Target) -> dict[str, str]:
-    """Return the answers by the words that stand for them in a file, in lower case.
+    """Return the answers, keyed by the words (in lower case) that stand for them in a file.
 
     The words are the values of answers, such as yes, and those of the released format or, if the suite adds
     the question, the titles of its choices.
@@ -220,7 +220,7 @@ def _known_words(question: Target) -> str:
 
 
 def _needed(questions: Sequence[Target], is_strict: bool) -> list[str]:
-    """Return the names of the questions that a file must have. Unless strict, newer ones may be missing."""
+    """Return the questions that a file must have. Unless ``is_strict``, newer questions may be missing."""
     questions = tuple(questions) or default_targets()
     if is_strict or questions == default_targets():
         return [question.name for question in questions]
@@ -384,8 +384,8 @@ def drawn_share(
 ) -> tuple[Trajectory, ...]:
     """Return a random share of the trajectories, at least one, in their original order.
 
-    The same seed always selects the same ones for an annotator, and others for another annotator. Raises
-    ValueError unless the share is above 0 and at most 1.
+    The same seed always selects the same trajectories for an annotator. Each annotator gets a selection of
+    their own. Raises ValueError unless the share is above 0 and at most 1.
     """
     if not 0 < share <= 1:
         raise ValueError(f"the share must be above 0 and at most 1, such as 0.2; got {share}")
@@ -409,8 +409,8 @@ def template(trajectories: Sequence[Trajectory], annotator: str, questions: Sequ
 def dev_labels_of(suite: Suite, annotations: Iterable[Annotation]) -> list[Annotation]:
     """Return the annotations of the suite's dev trajectories with opaque annotators.
 
-    The annotations of a trajectory are numbered from 1, which is the primary one. Raises AnnotationsInvalid
-    if a trajectory has more than `MOST_ANNOTATIONS`.
+    The annotations of each item are numbered from 1, and number 1 is the primary one. Raises
+    AnnotationsInvalid if an item has more than `MOST_ANNOTATIONS`.
     """
     is_dev = {trajectory.trajectory_id for trajectory in suite.split("dev")}
     numbers: Counter[tuple[str, str | None, str | None]] = Counter()

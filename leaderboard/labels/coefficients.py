@@ -1,7 +1,7 @@
 """Coefficients of agreement, their 95 % intervals over tasks, and how many doubles are needed.
 
-Categories are whole numbers from 0, in order if the answers are ordered. Values below 0 are missing and are
-left out. A coefficient is None if it is undefined.
+Categories are integers from 0, in order if the answers are ordered. Values below 0 are missing and are left
+out. A coefficient is None if it is undefined.
 """
 
 import math
@@ -21,7 +21,7 @@ HALF_WIDTH: Final = 0.1
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
     """Count pairs of answers: int64 of shape (n_categories, n_categories), with one row per first answer.
 
-    ``first`` and ``second`` are whole numbers of shape (n,). Pairs with a missing answer are left out.
+    ``first`` and ``second`` are integers of shape (n,). Pairs with a missing answer are left out.
     """
     both = (first >= 0) & (second >= 0)
     codes = first[both].astype(np.int64) * n_categories + second[both]
@@ -31,8 +31,8 @@ def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) ->
 def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
     """Count how many annotators gave each unit each value: int64 of shape (n_units, n_categories).
 
-    ``units`` (0 to n_units - 1) and ``values`` are whole numbers of shape (annotations,). Missing values are
-    left out.
+    ``units`` (0 to n_units - 1) and ``values`` are integers of shape (annotations,). Missing values are left
+    out.
     """
     is_rated = values >= 0
     codes = units[is_rated].astype(np.int64) * n_categories + values[is_rated]
@@ -78,7 +78,7 @@ def _coefficients(tables: np.ndarray, coincidences: np.ndarray, level: Level) ->
 def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
     """Return how many more doubles are needed to narrow the interval to a half-width of ``HALF_WIDTH``.
 
-    ``interval`` is that of ``pairs`` doubles. The estimate assumes that further doubles are like those so
+    ``interval`` was computed from ``pairs`` doubles. The estimate assumes that new doubles are like those so
     far, so that the width shrinks with the square root of their number. It is None without an interval.
     """
     if interval is None:
@@ -90,12 +90,13 @@ def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
 def difference_of_shares(
     is_equal: np.ndarray, is_theirs: np.ndarray, is_rest: np.ndarray, tasks: np.ndarray, error: float
 ) -> tuple[float, float]:
-    """Return the interval (low, high) of the share of equal answers in one group minus that in the rest.
+    """Return a confidence interval of a difference: the share of equal answers in one group minus the rest's.
 
-    One equal and one unequal row, each on a new task, are added to both sides, so that a few equal rows do
-    not look certain (Agresti and Caffo 2000, The American Statistician 54). The variance is over ``tasks``
-    (whole numbers from 0) and linearized (Kish and Frankel 1974). ``error`` is the probability that the
-    interval is wrong: 0.05 divided by the number of comparisons.
+    ``is_theirs`` and ``is_rest`` say which rows are in the group and in the rest. One equal and one unequal
+    row, each in a new task, are added to each of the two, so that a few equal rows do not look certain
+    (Agresti and Caffo 2000, The American Statistician 54). The variance is linearized and clustered by
+    ``tasks`` (integers from 0; Kish and Frankel 1974). ``error`` is the probability that the interval is
+    wrong: 0.05 divided by the number of comparisons.
     """
     is_equal = np.concatenate([is_equal, [True, False, True, False]])
     is_theirs = np.concatenate([is_theirs, [True, True, False, False]])
@@ -116,7 +117,7 @@ def difference_of_shares(
 def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) -> np.ndarray:
     """Return Krippendorff's coincidence matrix of each task, float64 of shape (n_tasks, c, c).
 
-    ``counts`` is the result of `rating_counts`. ``tasks`` (units,) is the number of each unit's task.
+    ``counts`` is the result of `rating_counts`. ``tasks`` (units,) has the index of each unit's task.
     """
     # Each unit adds n_i n_j / (n - 1) pairs of values, but no pairs of a value with itself.
     n = counts.sum(axis=1)

@@ -122,7 +122,7 @@ def load_annotations(
 
     They come from ``file`` (CSV or Parquet) if it is given, else from where `load_labels` reads. For the
     whole suite that is only the source in ARB_LABELS, because published dev labels have other names for
-    annotators. ``is_strict`` is that of `annotations.parse_released`. Raises the exceptions of `load_labels`.
+    annotators. For ``is_strict`` see `annotations.parse_released`. Raises the exceptions of `load_labels`.
     """
     if file is not None:
         annotations = read_annotation_file(file, suite, file.name, is_strict)
@@ -168,7 +168,7 @@ def read_annotation_file(
     """Return the annotations in a file: a wheel, Parquet or CSV, depending on its suffix.
 
     Raises LabelsUnavailable, or LabelsInvalid with a message that calls the file ``name``. If no row is on a
-    trajectory of the suite, the message asks the reader to check the variables ``check``.
+    trajectory of the suite, the message says to check the variables that ``check`` names.
     """
     first_row = 1 if path.suffix == PARQUET else 2
     problems: tuple[str, ...] = ()
@@ -250,8 +250,8 @@ def make_label_set(
 ) -> LabelSet:
     """Make the labels of a split from annotations.
 
-    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to it. The
-    message of the latter asks to check the variables ``check``.
+    Raises LabelsUnavailable if the split is empty, and LabelsInvalid if no annotation belongs to the split.
+    In the second case, the message says to check the variables that ``check`` names.
     """
     trajectories = suite.items(split)
     if not trajectories:
@@ -330,7 +330,7 @@ def _version(
 
 
 def _released_number(name: str, annotation: Annotation) -> int:
-    """Return the number for an answer in a version: a grade, or 0 if none; else 1 (yes), 0 (no) or -1."""
+    """Return an answer as a number: a grade (0 if missing), or 1 for yes, 0 for no and -1 for others."""
     answer, values = annotation.answers.get(name), RELEASED_ANSWERS[name]
     if "yes" not in values:
         return int(answer) if answer and answer in values else 0

@@ -32,11 +32,11 @@ from leaderboard.score import Score
 def second_annotator_scores(
     label_sets: Sequence[LabelSet], n_resamples: int = N_RESAMPLES
 ) -> dict[str, Score | None]:
-    """Return, by scored target, the score of second annotations evaluated against first ones.
+    """Return the score of second annotations, evaluated against first ones, keyed by scored target.
 
     It covers the items of all label sets (such as dev and test) that two people annotated, except
-    those on which one of them was unsure. The score has 95 % intervals over tasks, but no cells by agent. It
-    is None if no item has two answers.
+    those on which one of them was unsure. The score has 95 % intervals over tasks, but no cells by agent. The
+    score is None if no item has two answers.
     """
     twice = [labels.annotated_twice for labels in label_sets]
     items = [item for labels in label_sets for item in compress(labels.trajectories, labels.annotated_twice)]
@@ -140,7 +140,7 @@ def annotator_agreement(labels: LabelSet, question: str) -> Agreement:
 
 
 FEWEST_DOUBLES: Final = 30
-"""A benchmark with fewer doubles for an answer has the rate of all benchmarks, since a single double would
+"""A benchmark with fewer doubles for an answer uses the rate of all benchmarks, since a single double would
 change its own rate by 3 %."""
 
 N_DRAWS: Final = 10_000
@@ -161,7 +161,7 @@ class DisagreementCount:
 
 @dataclass(frozen=True)
 class DisagreementRates:
-    """How often two annotators differ on a target, by benchmark and by the first one's answer.
+    """How often two annotators differ on a target, by benchmark and by the first annotator's answer.
 
     The keys of ``by_answer`` are (benchmark, code of the answer), and (None, code) for all benchmarks.
     """
@@ -176,7 +176,7 @@ class DisagreementRates:
         return self.by_answer.get((None, answer), DisagreementCount(0, 0))
 
     def over_answers(self, benchmark: str | None = None) -> DisagreementCount:
-        """Return the counts of a benchmark, or of all, over all answers."""
+        """Return the counts over all answers, of one benchmark or (if None) of all benchmarks."""
         counts = [count for (name, _), count in self.by_answer.items() if name == benchmark]
         return DisagreementCount(sum(c.differing for c in counts), sum(c.doubles for c in counts))
 
@@ -224,7 +224,7 @@ def precision_under_noise(
     draw, the rates of all cells are high together or low together. Independent draws would be wrong, because
     cells may share doubles: small benchmarks use those of all benchmarks.
 
-    ``tp`` and ``fp`` are whole numbers of shape (cells,). ``of_yes`` and ``of_no`` count the doubles of each
+    ``tp`` and ``fp`` are integers of shape (cells,). ``of_yes`` and ``of_no`` count the doubles of each
     cell whose first answer is yes or no.
     """
     called_successful = int(np.sum(tp) + np.sum(fp))

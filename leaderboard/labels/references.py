@@ -56,7 +56,7 @@ def _most_frequent(labels: LabelSet, target: Target) -> np.ndarray | None:
 
 
 def _step_at(place: int, labels: LabelSet, target: Target) -> np.ndarray | None:
-    """Return verdicts that call one step of each run wrong, by its place, and all others right."""
+    """Return verdicts that call the step at ``place`` of each run wrong; None for targets without errors."""
     if target.level != "step" or not target.errors:
         return None
     codes = labels.primary[target.name]
@@ -91,4 +91,4 @@ _JUDGES: Final[dict[str, tuple[str, str, Callable[[LabelSet, Target], np.ndarray
         partial(_step_at, -1),
     ),
 }
-"""The name, the note and the answers of each trivial judge, by the id of its row."""
+"""The name, the note and the answers of each trivial judge, keyed by the id of its row."""

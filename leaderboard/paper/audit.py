@@ -1,4 +1,4 @@
-"""The integer audit: which whole numbers of verdicts give a printed precision, recall and F1.
+"""The integer audit: which integer counts of verdicts give a printed precision, recall and F1.
 
 The released scorer (``eval/metrics.py``) prints precision and recall as TP / (TP + FP) and TP / (TP + FN),
 rounded once to a tenth of a percent. It computes F1 from the two after rounding each to four digits, then
@@ -68,8 +68,8 @@ def read_tenths(value: str | float | None) -> int | None:
 
 
 Status = Literal["unique", "narrowed", "several", "none", "not printed"]
-"""How many sets of whole numbers fit all of a cell's trajectories: exactly one; several that the row's total
-narrows down to one; several; none; or no figure was printed."""
+"""How many sets of counts fit all of a cell's trajectories: exactly one; several, which the row's total
+narrows down to one; several; none. In a cell that is "not printed" there is no figure to fit."""
 
 MOST_MISSING: Final = 3
 """The most missing judgments to assume. If the figures still do not fit, they are considered wrong."""
@@ -82,7 +82,7 @@ class AuditResult:
     ``candidates`` are the counts that fit all ``n`` trajectories. ``missing`` is the number of judgments that
     are assumed to be missing: 0 unless nothing fits otherwise, or other cells of the row reveal it.
     ``possible`` are the counts that fit the remaining trajectories and agree with the row's total. ``alone``
-    is how many fit before the total is considered.
+    is the number of sets of counts that fit before the total is considered.
     """
 
     figures: Figures
@@ -111,7 +111,7 @@ class AuditResult:
 
     @property
     def bounds(self) -> tuple[Counts, Counts] | None:
-        """The smallest and the largest value of each count in ``possible``; None if that is empty."""
+        """The smallest and the largest value of each count in ``possible``; None if nothing is possible."""
         if not self.possible:
             return None
         columns = list(zip(*self.possible, strict=True))
@@ -155,7 +155,7 @@ def _ranges(low: Counts, high: Counts) -> str:
 
 
 def audit_cell(figures: Figures, positives: int, n: int, *, missing: int | None = None) -> AuditResult:
-    """Find every set of whole numbers (TP, FP, FN, TN) that is printed as these figures.
+    """Find every set of counts (TP, FP, FN, TN) for which the released scorer prints these figures.
 
     ``positives`` of the cell's ``n`` trajectories are labelled true. ``missing`` is the number of missing
     judgments. If it is None and nothing fits all trajectories, the smallest number that fits is assumed, up
@@ -201,7 +201,7 @@ def _fitting(figures: Figures, positives: int, negatives: int) -> Iterator[Count
 
 
 def numerators(tenths: int | None, whole: int) -> range:
-    """Return the parts 0..whole that are printed as ``tenths``: |1000 part / whole - tenths| <= 1/2."""
+    """Return each part of ``whole`` that is printed as ``tenths``: |1000 part / whole - tenths| <= 1/2."""
     if tenths is None:
         return range(whole + 1)
     if whole == 0:
@@ -211,7 +211,7 @@ def numerators(tenths: int | None, whole: int) -> range:
 
 
 def _denominators(tenths: int | None, part: int, most_beside: int) -> range:
-    """Return the wholes, from part to part + most_beside, of which ``part`` is printed as ``tenths``."""
+    """Return each whole from part to part + most_beside for which part / whole is printed as ``tenths``."""
     everything = range(part, part + most_beside + 1)
     if tenths is None or (part == 0 and tenths == 0):
         return everything
@@ -274,7 +274,7 @@ class LabelAudit:
 def audit_row(
     figures: Mapping[str, Mapping[str, Figures]], marginals: Mapping[str, Mapping[str, Marginal]]
 ) -> dict[str, LabelAudit]:
-    """Audit one judge. ``figures`` and ``marginals`` are by label, then by cell (`OVERALL` or a benchmark).
+    """Audit one judge. Both arguments are keyed by label, then by cell (`OVERALL` or a benchmark).
 
     A cell that is absent from ``figures`` counts as not printed. If a benchmark fits only with missing
     judgments, they are assumed to be missing in all labels.
@@ -297,7 +297,7 @@ def audit_label(
 ) -> LabelAudit:
     """Audit one label of a judge: first each cell on its own, then all cells against the total.
 
-    ``missing`` is the known number of missing judgments by benchmark.
+    ``missing`` has the known numbers of missing judgments, keyed by benchmark.
     """
     known = missing or {}
     findings = []
@@ -330,10 +330,10 @@ def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditRe
 
 
 def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[AuditResult] | None:
-    """Return the results of all cells, overall last, without counts that cannot add up; None if none can.
+    """Return the results of all cells without counts that cannot add up, or None if no counts add up.
 
-    A set of sums is stored as one whole number: bit i is set if sum i occurs, so that a shift adds a
-    candidate to every sum of the set.
+    The overall cell is last. A set of sums is stored as one integer: bit i is set if sum i occurs, so that a
+    shift adds a candidate to every sum of the set.
     """
     results = [*cells.values(), overall]
 

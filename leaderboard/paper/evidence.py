@@ -1,4 +1,4 @@
-"""The data behind the paper's tables: labels, files of verdicts, and counts behind printed figures."""
+"""The data behind the paper's tables: labels, prediction files, and counts behind printed figures."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ NO_FILE: Final = "there is no file of this judge's verdicts"
 
 @dataclass(frozen=True, slots=True)
 class CellEvidence:
-    """A judge's counts on one label in one cell of a table, with their basis and a note."""
+    """A judge's counts on one label in one cell of a table (None if unknown), with their basis and a note."""
 
     counts: Counts | None = None
     basis: str = ""
@@ -35,7 +35,8 @@ class CellEvidence:
 class Records:
     """The data that the tables are made from.
 
-    ``labels`` are those of test, or None. ``verdicts`` has the judges' verdicts on test by published row id.
+    ``labels`` are the test labels, or None if not available. ``published`` and ``verdicts``, the judges'
+    verdicts on test, are keyed by the id of the published row.
     """
 
     published: Mapping[str, PublishedRow]

@@ -155,7 +155,7 @@ def _marginal(records: Records, label: str) -> tuple[int, int]:
 
 
 def _missing_judgment(records: Records) -> tuple[str, ...]:
-    """Return a remark for every judge with a missing judgment, whose figures fit no whole numbers."""
+    """Return a remark for every judge whose figures fit counts only if a judgment is missing."""
     sentences = []
     for row in _of_paper(records):
         found = row.labels[MAIN_LABEL]

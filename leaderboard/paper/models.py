@@ -42,8 +42,8 @@ class PublishedCost:
     """A line of ``costs.csv``: the tokens of a judge's logged replies and the prices of a day.
 
     Tokens are sums over the logged replies: one reply for each of ``replies`` of the ``of`` trajectories.
-    Prices are in dollars per million tokens. If ``is_complete`` is not "yes", the judge makes further calls
-    without known counts.
+    Prices are in dollars per million tokens. If ``is_complete`` is not "yes", the judge makes other calls,
+    whose tokens are not known.
     """
 
     row_id: str
@@ -84,7 +84,7 @@ def _read(path: Path, line_type: type[Line]) -> list[Line]:
 
 @lru_cache(maxsize=2)
 def read_models(path: Path = PUBLISHED / "models.csv") -> Mapping[str, Model]:
-    """Return the models by each of their names, in lower case. Raises PublishedDataError."""
+    """Return the models, keyed by each of their names in lower case. Raises PublishedDataError."""
     found: dict[str, Model] = {}
     for model in _read(path, Model):
         for name in (model.model, *model.aliases):
@@ -96,7 +96,7 @@ def read_models(path: Path = PUBLISHED / "models.csv") -> Mapping[str, Model]:
 
 @lru_cache(maxsize=2)
 def read_costs(path: Path = PUBLISHED / "costs.csv") -> Mapping[str, PublishedCost]:
-    """Return the costs of published rows by row id. Raises PublishedDataError."""
+    """Return the costs of published rows, keyed by row id. Raises PublishedDataError."""
     return {cost.row_id: cost for cost in _read(path, PublishedCost)}
 
 

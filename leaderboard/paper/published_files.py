@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PUBLISHED: Final = Path(__file__).parents[1] / "published"
 VERDICTS: Final = "verdicts"
-"""The folder in ``published/`` with prediction files on test, named after the last part of the row's id."""
+"""The folder in ``published/`` with prediction files on test. Each is named after the end of a row's id."""
 
 LABEL_TITLES: Final = MappingProxyType({target.name: target.title for target in scored(default_targets())})
 LABELS: Final = tuple(LABEL_TITLES)
@@ -31,8 +31,8 @@ CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
-"""The split that a row was evaluated on, or empty if it is not known. `INFERRED` means that the source names
-no split, but its figures fit the labels of test and not those of all trajectories."""
+"""The possible values of a row's split; it is empty if not known. `INFERRED` means that the source names no
+split, but its figures fit the labels of test and not those of all trajectories."""
 
 
 def _choice(*choices: str) -> AfterValidator:
@@ -95,7 +95,7 @@ class PublishedLabel:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A line of ``judges.csv``, and its figures by label (None if the judge gives no verdicts on the label).
+    """A line of ``judges.csv`` and its figures, keyed by label; None if the judge does not answer the label.
 
     ``group`` is the paper's group (Existing or Simplified). ``protocol`` says how the figures were made,
     ``split`` is one of `ROW_SPLITS`, and ``n`` is the number of trajectories that the judge was evaluated on.
@@ -290,7 +290,7 @@ def _second_annotator(path: Path, problems: list[str]) -> dict[str, dict[str, Co
 def _readings(
     path: Path, figures: Mapping[str, Mapping[str, Mapping[str, Figures]]], problems: list[str]
 ) -> dict[str, dict[str, Reading]]:
-    """Return readings by row id and label. Reports counts that do not give the row's overall figures."""
+    """Return readings, keyed by row id, then label. Counts must give the row's printed overall figures."""
     readings: dict[str, dict[str, Reading]] = {}
     for where, line in read_lines(path, Reading, problems):
         printed = figures.get(line.row_id, {}).get(line.label, {}).get(OVERALL)

@@ -16,7 +16,7 @@ from leaderboard.success_rates.rates import Evaluator, Rate, evaluate_agents, ra
 LLM_JUDGE: Final = "paper/gpt-4o-tree"
 RULE_BASED: Final = "paper/rule-based"
 TITLES: Final = MappingProxyType({"expert": "Experts", "llm_judge": "GPT-4o (A)", "rule_based": "Rule-based"})
-"""The evaluators, by the name of their column in the file of printed rates."""
+"""The evaluators, keyed by the name of their column in the file of printed rates."""
 IN_TABLE_3: Final = ("visualwebarena", "webarena", "workarena++")
 
 FRACTIONS: Final = (
@@ -46,7 +46,7 @@ def printed_rates() -> tuple[PrintedRates, ...]:
 
 
 def evaluators(records: Records) -> dict[str, Evaluator | None]:
-    """Return the evaluators of Table 6 by column. One whose verdicts are not available is None."""
+    """Return the evaluators of Table 6, keyed by column. An evaluator without verdicts is None."""
     found: dict[str, Evaluator | None] = dict.fromkeys(TITLES)
     if records.labels is None:
         return found
@@ -62,9 +62,10 @@ def evaluators(records: Records) -> dict[str, Evaluator | None]:
 
 
 def printed_evaluator(column: str, name: str, experts: Evaluator) -> Evaluator:
-    """Return an evaluator with the rates printed in Table 6.
+    """Return an evaluator called ``name``, with the rates printed in a ``column`` of Table 6.
 
-    If a count gives a printed rate, the rate also has that count and an interval.
+    If a count of the runs that ``experts`` labelled gives a printed rate, the rate has that count and an
+    interval.
     """
     rates = {}
     for line in printed_rates():
@@ -141,7 +142,7 @@ def _cell(line: PrintedRates, name: str, by_whom: dict[str, Evaluator | None]) -
 
 
 def _without_verdicts(line: PrintedRates, printed: float, experts: Evaluator | None) -> PaperCell:
-    """Return a cell without verdicts, computed from a count that fits the printed rate, if there is one."""
+    """Return a cell of an evaluator without verdicts, computed from a count that fits the printed rate."""
     if experts is None:
         return PaperCell(printed, None, "", "there are no labels")
     n = experts.rates[line.benchmark, line.agent].n
@@ -180,7 +181,7 @@ def _remarks(records: Records, experts: Evaluator | None) -> tuple[str, ...]:
 
 
 def _called_successful(records: Records, experts: Evaluator, benchmark: str) -> tuple[int, int] | None:
-    """Return how many runs GPT-4o (A) calls successful by Table 8 and by Table 6; None if one is unknown."""
+    """Return how many runs GPT-4o (A) calls successful in Table 8 and in Table 6, or None if not known."""
     published = records.published[LLM_JUDGE].labels[MAIN_LABEL]
     cell = None if published is None else published.cell(benchmark)
     if cell is None or cell.counts is None:

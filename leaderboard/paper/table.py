@@ -46,7 +46,7 @@ class PaperCell:
 
     @property
     def text(self) -> str:
-        """The figure as a percentage, with two decimals if one would hide that the printed one differs."""
+        """The figure as a percentage, with two decimals if one would hide a difference from the paper."""
         if self.agrees or self.computed is None:
             return percent(self.printed)
         if percent(self.computed) == percent(self.printed):

@@ -60,7 +60,7 @@ class _Regression:
 
     Attributes:
         value: The estimated rate.
-        tasks: The number of each run's task, of shape (n,).
+        tasks: An integer for each run that identifies its task, of shape (n,).
         known: Which runs have a label, bool of shape (n,).
         fitted: The predicted label of each run, of shape (n,).
         weights: The weight of each labelled run in the rate; they add up to 1.
@@ -98,7 +98,7 @@ class _Regression:
         return float((1 - ((1 - CONFIDENCE) / 2) ** (1 / self.labelled_tasks)) * share)
 
     def interval_of_runs(self, known_ends: tuple[float, float]) -> tuple[float, float]:
-        """Return the interval of the rate over these runs, whose labels are drawn without replacement."""
+        """Return the interval of the rate over these runs, within the rates that known labels allow."""
         if self.is_exact:
             error = self.unseen_error(self.not_drawn.mean())
             low, high = self.value - error, self.value + error
@@ -112,8 +112,8 @@ class _Regression:
         """Return the effect of each task on the rate, of shape (tasks,). The squares add up to the variance.
 
         The tasks are a sample, so predictions, residuals and the share of crashed runs vary with them.
-        Without ``on_tasks``, the runs are fixed, and only the draw of the labelled ones varies; the rate is
-        then that of the runs that did not crash.
+        Without ``on_tasks``, the runs are fixed, and only the draw of the labelled runs varies. In that case,
+        the rate is that of the runs that did not crash.
         """
         n_tasks = len(self.of_crashes)
         parts = self.weights * self.residuals
@@ -152,8 +152,8 @@ def estimate_rate(
     Args:
         verdicts: From 0 to 1, of shape (n, judges); there may be no judges.
         labels: 1, 0, or -1 for a run without a label, of shape (n,).
-        tasks: The number of each run's task, of shape (n,). All runs of a task count as one draw.
-        strata: The number of each run's stratum, of shape (n,), if strata were drawn from at different rates.
+        tasks: An integer for each run that identifies its task. All runs of a task count as one draw.
+        strata: An integer for each run that identifies its stratum, if strata have different rates of labels.
         crashed: Which runs crashed, bool of shape (n,). They are failures; their labels and verdicts are not
             used, and they do not count as labelled.
     """
@@ -266,9 +266,9 @@ def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, slots=True)
 class JudgeRate:
-    """An agent's rate by a judge's verdicts only, over the runs with one; None if there is none.
+    """An agent's rate according to one judge, over the runs with a verdict; None if no run has one.
 
-    ``no_verdict`` is the number of other runs.
+    ``no_verdict`` is the number of runs without a verdict.
     """
 
     judge: str
@@ -301,7 +301,7 @@ class AgentEstimate:
 def estimate_agents(
     runs: AgentRuns, labels: Mapping[str, bool], draw: Draw | None = None
 ) -> tuple[tuple[AgentEstimate, ...], tuple[str, ...]]:
-    """Return the rates of every agent, ordered by name, and warnings. ``labels`` are by trajectory id.
+    """Return every agent's rates, ordered by name, and warnings. ``labels`` is keyed by trajectory id.
 
     If ``draw`` is given, only drawn runs count, each with the weight of its stratum. Raises ValueError if the
     draw was stratified by the verdicts of a judge that is not in ``runs``.

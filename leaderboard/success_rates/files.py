@@ -33,8 +33,8 @@ CountAs = Literal["failures", "apart"]
 class CrashedRuns:
     """Runs that ended before a judge could see them, and how they count.
 
-    ``not_counted`` is the number of further crashed runs, of agents of which only some runs were judged. It
-    is not known whether they belong to the judged ones.
+    ``not_counted`` is the number of other crashed runs, of agents of which only some runs were judged. It is
+    not known whether these crashed runs belong to the judged runs.
     """
 
     runs: tuple[str, ...]
@@ -79,12 +79,13 @@ def estimate_files(
     crashed: CrashedRuns | None = None,
     names: Callable[[Iterable[str]], Mapping[str, str]] | None = None,
 ) -> FilesEstimate:
-    """Estimate how often each agent succeeds, or only of ``agent``; also compare two agents.
+    """Estimate how often each agent succeeds, or only ``agent``. Also compare the two agents in ``compare``.
 
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
-    ``labels`` are the same without a judge. The labels of several files are combined, and so are ``draws``,
-    the names and contents of records of draws. ``crashed`` is None if it is not known which runs crashed.
-    ``names`` returns other ids of runs by reading key, or none if the runs have the right ids.
+    ``labels`` are pairs without the judge's name. The labels of several files are combined, and so are
+    ``draws``, the names and contents of records of draws. ``crashed`` is None if it is not known which runs
+    crashed. ``names``, if given, is called with the runs' ids. It returns their new ids, keyed by reading
+    key, or nothing if the ids are right.
     """
     runs, findings = read_runs(verdicts)
     read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
@@ -144,7 +145,7 @@ class FilesDraw:
     errors: tuple[Finding, ...] = ()
 
     def estimate(self, labels: Mapping[str, bool], crashed: CrashedRuns | None = None) -> FilesEstimate:
-        """Return the estimate from labels of drawn runs by trajectory id."""
+        """Return the estimate from labels of drawn runs, which are keyed by trajectory id."""
         if self.runs is None:
             return FilesEstimate(errors=self.errors)
         runs = self.runs.with_failures(crashed.failures if crashed else ())
@@ -155,7 +156,7 @@ class FilesDraw:
 def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: int, most: int) -> FilesDraw:
     """Draw ``n_labels`` runs of each agent, but not more than ``most`` runs in total.
 
-    The same files and number always give the same draw, that of `annotation-template --for-estimate`.
+    The same files and number always give the same draw, also with `annotation-template --for-estimate`.
     """
     runs, findings = read_runs(verdicts)
     errors = [finding for finding in findings if finding.level == "error"]

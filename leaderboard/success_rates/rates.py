@@ -36,7 +36,7 @@ class Rate:
 
 @dataclass(frozen=True)
 class Evaluator:
-    """An evaluator of agents, with its rates by (benchmark or ``overall``, agent)."""
+    """An evaluator of agents. ``rates`` is keyed by (benchmark or ``overall``, agent)."""
 
     name: str
     basis: str
@@ -84,7 +84,7 @@ def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return estimates from ``n_labels`` drawn labels per agent, the rates by all labels, and warnings.
+    """Return estimates from ``n_labels`` drawn labels per agent, agents' rates by all labels, and warnings.
 
     ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
     with public labels. Raises ValueError if the labels have no outcome (see `outcome_target`).
@@ -117,7 +117,7 @@ def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> lis
 
 
 def _values(evaluator: Evaluator, benchmark: str) -> dict[str, float]:
-    """Return the rates on a benchmark by agent, without undefined ones."""
+    """Return the defined rates on a benchmark, keyed by agent."""
     return {
         agent: rate.value
         for (cell, agent), rate in evaluator.rates.items()

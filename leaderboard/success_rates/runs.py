@@ -56,7 +56,7 @@ def _name_agents(runs: Sequence[str]) -> bool:
 
 @dataclass(frozen=True)
 class AgentRuns:
-    """The runs to estimate from, with each judge's verdicts as 1, 0 or -1 (none), in the order of ``ids``.
+    """The runs to estimate from, with each judge's verdicts: 1, 0 or -1 (missing), in the order of ``ids``.
 
     The verdicts have shape (n,). ``hashes`` has the SHA-256 of each judge's verdicts.
     ``failures`` are runs that crashed before they could be judged. They count as not successful.
@@ -110,7 +110,7 @@ class AgentRuns:
 
     @cached_property
     def rows_of(self) -> Mapping[str, np.ndarray]:
-        """The indexes of each agent's runs, by the agent's name."""
+        """The indexes of each agent's runs, keyed by the agent's name."""
         found: dict[str, list[int]] = {}
         for row, run in enumerate(self.parts):
             found.setdefault(run.agent, []).append(row)
@@ -131,7 +131,7 @@ class AgentRuns:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The verdicts, of shape (n, judges). A missing one is the judge's rate of "yes" for that agent."""
+        """The verdicts, (n, judges). A missing verdict becomes the judge's rate of "yes" for that agent."""
         found = np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
         for column in found.T:
             for rows in self.rows_of.values():
@@ -200,7 +200,7 @@ def read_runs(files: Iterable[tuple[str, str, ReadResult]]) -> tuple[AgentRuns |
 def read_labels(
     name: str, answer: ReadResult, runs: AgentRuns | None
 ) -> tuple[dict[str, bool], list[Finding]]:
-    """Return whether each labelled run succeeded, by its id as spelled in ``runs``, and errors.
+    """Return whether each labelled run succeeded, keyed by its id as spelled in ``runs``, and errors.
 
     ``answer`` is the result of `read_outcome_labels`.
     """
@@ -222,7 +222,7 @@ def read_labels(
 def _answers_of(
     table: Predictions | None, findings: Sequence[Finding], name_agents: bool
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
-    """Return (id as written, code 1, 0 or -1) by the id's reading key, and the errors in the file.
+    """Return (id as written, code 1, 0 or -1), keyed by the id's reading key, and the errors in the file.
 
     The codes are those of the table's first target. ``name_agents`` says whether ids must be of the form
     benchmark/agent/task.
@@ -237,9 +237,9 @@ def _answers_of(
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The ``n`` runs of an agent with the same ``verdicts`` by the judges, and those ``drawn`` to label.
+    """The ``n`` runs of an agent with the same ``verdicts`` by the judges, and the runs ``drawn`` to label.
 
-    In an agent's last stratum ``verdicts`` may be None: it has all runs that are in no other stratum.
+    ``verdicts`` may be None in an agent's last stratum, which has all runs that are in no other stratum.
     """
 
     agent: str
@@ -290,8 +290,8 @@ def read_draw(
 ) -> tuple[Draw, list[Finding]]:
     """Return the draw in a record, or an empty one and an error if the content is not such a record.
 
-    ``hashes`` are those of today's runs (see `AgentRuns`). A judge is renamed to the one that has the same
-    verdicts there.
+    ``hashes`` are those of today's runs (see `AgentRuns`). A judge of the draw gets the name of the judge in
+    ``hashes`` that has the same verdicts.
     """
     try:
         return _with_names(TypeAdapter(Draw).validate_json(content), hashes or {}), []
@@ -311,7 +311,8 @@ def read_draw(
 def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> tuple[Draw, list[Finding]]:
     """Return a draw of ``n_labels`` runs of each agent that contains a recorded one, and errors.
 
-    A stratified draw stays stratified. It is refused if the verdicts that it used are not given or changed.
+    A stratified draw stays stratified. It is refused if the verdicts by which it was stratified are not given
+    or have changed.
     """
     earlier, findings = read_draw(name, content, runs.hashes)
     if findings:
@@ -331,7 +332,7 @@ def extended_draw(runs: AgentRuns, name: str, content: bytes, n_labels: int) -> 
 
 
 def add_draws(draws: Sequence[tuple[str, Draw]]) -> tuple[Draw, list[Finding]]:
-    """Combine several draws from the same runs. Return an error too if they contradict each other."""
+    """Combine draws from the same runs. If the draws contradict each other, an error is returned as well."""
     found: dict[tuple[str, frozenset[tuple[str, bool]]], Stratum] = {}
     for name, draw in draws:
         agents = {agent for agent, _ in found}
@@ -392,7 +393,7 @@ class RunTexts:
 
 
 def read_texts(name: str, content: bytes) -> tuple[dict[str, RunTexts], list[Finding]]:
-    """Return goals and answers by the reading key of the run's id, and the errors in the file.
+    """Return goals and answers, keyed by the reading key of the run's id, and the errors in the file.
 
     The file is what ``inspect-source --json`` prints: a line of JSON per run with ``trajectory_id``, ``goal``
     and ``answer``. Other fields are ignored.
@@ -428,8 +429,8 @@ def draw_runs(
     Runs are drawn by a hash of the seed and the task. So the same tasks are drawn for all agents, which makes
     comparisons of them precise. If ``stratified``, each pattern of verdicts gets labels in proportion to its
     runs (see `strata_of_patterns`); else all runs of the agent are equally likely. ``kept`` are runs that
-    were drawn before with this seed. They stay drawn together with all runs of lower hash in their stratum,
-    so the larger draw is random too.
+    were drawn before with this seed. They stay drawn, and so do all runs of lower hash in their stratum, so
+    that the larger draw is random too.
     """
     found = []
     for agent, rows in runs.rows_of.items():
@@ -459,9 +460,9 @@ def strata_of_patterns(patterns: np.ndarray, total: int) -> np.ndarray:
     """Return each run's stratum as a number from 0, of shape (n,).
 
     ``patterns`` are the judges' verdicts, of shape (n, judges). If ``total`` labels are enough, runs with the
-    same verdicts are a stratum. Otherwise only patterns of verdicts whose share of the labels is at least
-    `LABELS_A_STRATUM` are strata, and the last stratum has all other runs. If its share is too small, the
-    smallest of these patterns joins it.
+    same verdicts are a stratum. Otherwise, a pattern of verdicts is a stratum only if its share of the labels
+    is at least `LABELS_A_STRATUM`. All other runs form the last stratum; if its share is too small, the
+    smallest of the large patterns joins it.
     """
     _, groups, sizes = np.unique(patterns, axis=0, return_inverse=True, return_counts=True)
     if total >= LABELS_A_STRATUM * len(sizes):
@@ -568,7 +569,7 @@ def _annotations_in(content: bytes, asked: Target) -> tuple[Annotation, ...] | N
 
 
 def _findings_of(problems: Iterable[str]) -> list[Finding]:
-    """Return findings for the problems of an `AnnotationsInvalid`, one for equal problems in a column."""
+    """Return findings for the problems of an `AnnotationsInvalid`. Equal problems of a column are joined."""
     rows: dict[tuple[str, str], list[int]] = {}
     found = []
     for problem in problems:

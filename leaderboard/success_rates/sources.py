@@ -27,10 +27,10 @@ _PARTS = ("from_a_file", "limit", "shard", "skipped", "subset")
 
 @dataclass(frozen=True, slots=True)
 class RecordedSource:
-    """What the run.json files next to verdicts say about the source of the judged runs.
+    """What the run.json files next to verdicts record about the source of the judged runs.
 
     ``crashed`` is None if it is not known which runs crashed. If a judge was asked about only some of the
-    runs (``is_part``), it is not known which crashed runs belong to them.
+    runs (``is_part``), it is not known which crashed runs belong to the judged part.
     """
 
     crashed: tuple[str, ...] | None = None
@@ -42,7 +42,10 @@ class RecordedSource:
 
 
 def recorded_source(verdicts: Sequence[Path]) -> RecordedSource:
-    """Return what the run.json next to each file of verdicts says, if it has one."""
+    """Return what the ``run.json`` files next to the verdict files record about the source, merged.
+
+    Verdict files without one are skipped.
+    """
     crashed: dict[str, None] = {}
     counts, is_part = None, False
     for file in verdicts:
@@ -65,9 +68,9 @@ def _is_chosen(run: TrajectoryId, chosen: Mapping[str, Any]) -> bool:
 
 
 def other_names(source: Path, agent_from: tuple[str, ...], judged: Iterable[str]) -> Mapping[str, str]:
-    """Return the ids that runs have with ``agent_from``, by the reading key of the judged ids.
+    """Return the ids that runs have with ``agent_from``, keyed by the reading key of their ids without it.
 
-    The mapping is empty if the judged runs have these names already. Raises SourceError.
+    The mapping is empty if all ``judged`` ids are ids with ``agent_from`` already. Raises SourceError.
     """
     usual, named = (
         sources.open_source(source, agent_from=facts).list_all().files for facts in ((), agent_from)

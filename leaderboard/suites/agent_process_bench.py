@@ -60,7 +60,7 @@ def read(checkout: Path) -> ImportedSuite:
 
 
 def _id_of(dataset: str, record: str, place: str) -> str:
-    """Return the id of a run; its record is ``<source>:<query>:<sample>``, and the query is the task."""
+    """Return the id of a run from its record ``<source>:<query>:<sample>``. The query identifies the task."""
     parts = record.split(":")
     if len(parts) != 3 or not all(parts):
         raise ImportProblem(
@@ -88,7 +88,7 @@ def _value(label: object, place: str, field: str) -> str | None:
 def _judged(
     folder: Path, ids: Mapping[str, str], known: set[Any], notes: list[str]
 ) -> list[Mapping[str, object]]:
-    """Return the rows of a judge's prediction file: those of runs, then those of steps.
+    """Return the rows of a judge's prediction file. Rows about runs come first, then rows about steps.
 
     If a record occurs twice, the later line counts.
     """

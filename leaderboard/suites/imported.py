@@ -26,7 +26,7 @@ class ImportedSuite:
         toml: The content of ``suite.toml``.
         items: The labelled runs, steps and parts, all of the test split.
         labels: An annotation for each item.
-        verdicts: The rows of each judge's prediction file, by the judge's name.
+        verdicts: The rows of each judge's prediction file, keyed by the judge's name.
         notes: What users should know about how the checkout was read, one sentence each.
     """
 
@@ -38,7 +38,7 @@ class ImportedSuite:
 
 
 def write_suite(found: ImportedSuite, out: Path) -> None:
-    """Write the folder of a suite, completely or not at all. It must not exist yet.
+    """Write the folder of a suite, completely or not at all. ``out`` must not exist yet.
 
     Raises FileExistsError, and SuiteError if the imported suite is not valid.
     """
@@ -64,7 +64,7 @@ def write_suite(found: ImportedSuite, out: Path) -> None:
 
 
 def json_lines(path: Path) -> Iterable[tuple[int, dict[str, Any]]]:
-    """Yield the number and the object of each line. Raises ImportProblem for a line that is not an object."""
+    """Yield (line number, object) for each line. Raises ImportProblem for a line that is not an object."""
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:

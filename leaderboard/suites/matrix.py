@@ -37,9 +37,9 @@ FEWEST_COMMON: Final = 8
 N_HALVES: Final = 200
 RESAMPLES_OF_TAU: Final = 500
 REFERENCES: Final = {"Always successful": "Always yes", "Never successful": "Never yes"}
-"""Names of the official suite's references, and those under which the matrix lists them."""
+"""The official suite's names of references, and the names under which the matrix lists them."""
 SOURCES: Final = {"scored": "scored here", "self-reported": "reported"}
-"""The source of a cell by the provenance of its row, if it has another name."""
+"""The name of a cell's source, keyed by the provenance of its row. Other provenances keep their names."""
 _ENDINGS: Final = re.compile(r"-(instruct|preview|latest|20\d{6}|20\d\d-\d\d-\d\d)$")
 
 
@@ -81,7 +81,7 @@ class SuiteBoard:
 
 @dataclass(frozen=True)
 class MatrixCell:
-    """A judge's metric on a suite. ``is_model_match`` says that it was matched to its row by model only."""
+    """A judge's metric on a suite. ``is_model_match`` says whether the judge was matched by model only."""
 
     row_id: str
     judge: str
@@ -93,7 +93,7 @@ class MatrixCell:
 
 @dataclass(frozen=True)
 class MatrixRow:
-    """A judge and its cells by suite. ``inputs`` is what it sees, or empty if unknown."""
+    """A judge and its cells, keyed by suite. ``inputs`` is what the judge sees, or empty if unknown."""
 
     judge: str
     model: str
@@ -108,11 +108,11 @@ class OrderAgreement:
     Attributes:
         suites: The names of the suites.
         judges: The number of common judges.
-        by_model: How many of them are matched by model only.
+        by_model: The number of common judges that are matched by model only.
         tau: Kendall's tau-b; None with fewer than `FEWEST_COMMON` judges, or if it is undefined.
-        interval: Its 95 % interval; None if the counts of a judge are not known.
-        from_counts: The suites for which the counts of a judge were drawn, as its verdicts are not known.
-        ceilings: For each suite, the mean tau between two halves of it.
+        interval: The 95 % interval of tau; None if the counts of a judge are not known.
+        from_counts: The suites on which a judge's counts are drawn at random, as its verdicts are not known.
+        ceilings: For each suite, the mean tau between two halves of it; None if not known.
     """
 
     suites: tuple[str, ...]
@@ -126,7 +126,7 @@ class OrderAgreement:
 
 @dataclass(frozen=True)
 class SuiteMatrix:
-    """Everything that the page shows; ``left_out`` has the suites without a binary target."""
+    """Everything that the page shows. ``left_out`` has the titles of the suites without a binary target."""
 
     metric: str
     metrics: tuple[str, ...]
@@ -139,9 +139,11 @@ class SuiteMatrix:
 
 @dataclass(frozen=True, eq=False)
 class SuiteColumn:
-    """A suite's rows with a metric in the order of its board.
+    """The rows of a suite's board for which ``metric`` is defined, in board order.
 
-    ``cells``, ``counts`` (tasks, 4) and ``pooled`` (4,) are by row id; counts are TP, FP, FN and TN.
+    Only the best submission of each judge is included. ``cells``, ``counts`` and ``pooled`` are keyed by row
+    id. Each array in ``counts`` has shape (tasks, 4) and each in ``pooled`` shape (4,), with TP, FP, FN and
+    TN. A row is absent from ``counts`` or ``pooled`` if these are not known.
     """
 
     suite: SuiteBoard
@@ -153,7 +155,7 @@ class SuiteColumn:
 
 
 Line = dict[str, tuple[BoardRow, MatrixCell]]
-"""A row of the matrix under construction: by suite, the row of its board and the cell."""
+"""A row of the matrix under construction: the row of the board and the cell, keyed by suite."""
 
 
 def common_metrics(suites: Sequence[SuiteBoard]) -> tuple[str, ...]:
@@ -196,7 +198,7 @@ def _column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
 
 
 def _interval(cell: Cell, metric: str, drawn: Ends) -> Ends:
-    """Return the interval on the board, from resampled tasks, or else approximated from counts."""
+    """Return the interval on the board, else ``drawn`` (from resampled tasks), else one from counts."""
     if (known := interval_of(cell, metric)) is not None:
         return known
     if drawn is not None and drawn[0] < drawn[1]:  # resamples of a judge that is never wrong do not vary
@@ -338,7 +340,7 @@ def _seed(column: SuiteColumn) -> int:
 
 @lru_cache(maxsize=32)
 def _resampled_tasks(column: SuiteColumn) -> dict[str, np.ndarray]:
-    """Return the metric of each judge with verdicts on resamples of tasks: (resamples,)."""
+    """Return the metric of each judge with verdicts on resamples of tasks, (resamples,), keyed by row id."""
     by_task = np.concatenate([*column.counts.values()], axis=1)
     drawn = resampled_counts(by_task, RESAMPLES_OF_LARGE_BOARDS, _seed(column))
     return dict(zip(column.counts, _metric(column.metric, drawn.reshape(len(drawn), -1, 4)).T, strict=True))
@@ -363,7 +365,10 @@ def _resampled(column: SuiteColumn, ids: Sequence[str]) -> np.ndarray | None:
 
 @lru_cache(maxsize=64)
 def _ceiling(column: SuiteColumn, ids: tuple[str, ...]) -> float | None:
-    """Return the mean tau between random halves of the tasks, or of the runs of judges without verdicts."""
+    """Return the mean tau between random halves of the tasks; None if undefined or counts are not known.
+
+    If the verdicts of a judge are not known, its runs are split at random instead.
+    """
     if not set(ids) <= {*column.counts, *column.pooled}:
         return None
     generator = np.random.default_rng(0)

@@ -52,7 +52,7 @@ class PrintedMetrics:
     usd_per_1000: Dollars
 
     def possible_counts(self) -> list[Counts]:
-        """Return all counts that can be printed like this; see the module's docstring."""
+        """Return all counts from which these metrics can be printed; see the module's docstring."""
         negatives, right = self.n - self.positives, numerators(self.accuracy, self.n)
         return [
             Counts(tp, negatives - tn, self.positives - tp, tn)
@@ -71,7 +71,10 @@ class PrintedMetrics:
 
 
 class FitSummary(NamedTuple):
-    """How many judges have counts that fit, on all runs or with subsets, and how many would by chance."""
+    """The number of judges, and how many of them have counts that fit: on all runs, and also on subsets.
+
+    The last two fields are the numbers that would be expected by chance (see `summarise_fits`).
+    """
 
     judges: int
     on_all_runs: int
@@ -98,7 +101,7 @@ def read_published_metrics(path: Path) -> Mapping[str, tuple[PrintedMetrics, ...
 
 
 def counts_together(lines: Sequence[PrintedMetrics]) -> list[Counts] | None:
-    """Return a judge's counts on each of its lines, or None unless exactly one set of counts fits them all.
+    """Return a judge's counts on each of its lines, or None unless exactly one set of counts fits each line.
 
     None of a subset's counts may be larger than the same count on all runs.
     """
@@ -114,8 +117,8 @@ def counts_together(lines: Sequence[PrintedMetrics]) -> list[Counts] | None:
 def summarise_fits(path: Path) -> FitSummary:
     """Return how many judges of a file have counts that fit, and how many would fit by chance.
 
-    The chance is that of judges measured on other numbers of runs: any recall and TNR are equally likely, and
-    accuracy follows from both.
+    The chance is computed for judges that were measured on other runs: all values of recall and TNR are
+    equally likely, and accuracy follows from the two.
     """
     judges = read_published_metrics(path).values()
     chances = [[chance_of_fit(line.n, line.positives) for line in lines] for lines in judges]
@@ -130,7 +133,7 @@ def summarise_fits(path: Path) -> FitSummary:
 
 @lru_cache(maxsize=16)
 def chance_of_fit(n: int, positives: int) -> float:
-    """Return the probability that random rates, once rounded, look like shares of these runs."""
+    """Return the probability that random rates, once rounded, can be those of ``n`` runs."""
     negatives = n - positives
     recall, tnr = np.random.default_rng(0).random((2, N_DRAWS))
     tp, tn = np.rint(recall * positives), np.rint(tnr * negatives)

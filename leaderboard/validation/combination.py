@@ -33,9 +33,10 @@ class Combination:
     uncertain: tuple[float, float] = (0.0, 1.0)
 
     def verdicts(self, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
-        """Return the combined verdicts, int8 (n,): 1, or 0 for a no or no verdict.
+        """Return the combined verdicts, int8 of shape (n,): 1 for yes, 0 for no or a missing verdict.
 
-        ``columns`` is (n, judges) with 1, 0 or -1 for none; ``scores`` is (n, judges) with NaN for none.
+        ``columns`` has the judges' verdicts, (n, judges): 1, 0, or -1 if missing. ``scores`` has their scores
+        in the same shape, NaN if missing.
         """
         if self.rule == "then":
             first, second = self.judges
@@ -57,7 +58,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class BestCombination:
-    """The combination with the highest F1, its F1 on the same rows, and F1 on held-out groups."""
+    """The combination with the highest F1. ``f1`` is on the same rows, ``held_out_f1`` on held-out groups."""
 
     title: str
     candidates: int
@@ -66,7 +67,7 @@ class BestCombination:
 
     @property
     def price(self) -> float | None:
-        """How much of F1 is due to having chosen the best of the candidates on the same rows."""
+        """How much of F1 is due to choosing the best candidate on the same rows; None if unknown."""
         return None if self.held_out_f1 is None else self.f1 - self.held_out_f1
 
 
@@ -108,7 +109,7 @@ def search(
 
 
 class CrossFit(NamedTuple):
-    """The place of the best candidate, its F1, and F1 on rows that were not used to choose candidates."""
+    """The index of the best candidate, its F1, and F1 on rows that were not used to choose candidates."""
 
     place: int
     f1: float
@@ -116,9 +117,9 @@ class CrossFit(NamedTuple):
 
 
 def cross_fit(candidates: Sequence[np.ndarray], table: ValidationTable) -> CrossFit | None:
-    """Return the verdicts (int8 of shape (n,)) with the highest F1, or None if F1 is undefined for all.
+    """Find the candidate (verdicts, int8 of shape (n,)) with the highest F1; None if F1 is undefined for all.
 
-    On held-out rows, each fold has the verdicts that are best on the other folds.
+    For the F1 on held-out rows, each fold uses the candidate that is best on the other folds.
     """
 
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
@@ -157,7 +158,7 @@ class FittedThreshold:
 
 
 def fit_threshold(judge: JudgeAnswers, table: ValidationTable) -> FittedThreshold | None:
-    """Return the best threshold on a judge's scores, cross-fitted over groups; None if F1 is undefined."""
+    """Return the best threshold on a judge's scores, or None without scores or if F1 is undefined."""
     if judge.scores is None:
         return None
     scores = np.where(np.isnan(judge.scores), -1.0, judge.scores)  # below every threshold

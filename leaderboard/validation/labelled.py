@@ -23,7 +23,7 @@ EVERYTHING = "all"
 def align_tables(
     labels: NamedTable, files: Sequence[NamedTable], columns: Columns
 ) -> tuple[LabelSet, dict[str, Predictions], tuple[str, ...]]:
-    """Return the labels of a table, and each judge's verdicts in their order.
+    """Return the labels of a table, and each judge's verdicts in the order of the labels.
 
     The labels count as those of AgentRewardBench's main target. If the ids are of the form
     benchmark/agent/task, they give each row's benchmark, agent and task. Otherwise every row is a task of its

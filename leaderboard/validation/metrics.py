@@ -65,7 +65,7 @@ def counts_by_group(
 def influence(metric: str, by_group: np.ndarray) -> np.ndarray | None:
     """Return the effect of each group on a metric, of shape (groups,), or None if it has no derivative.
 
-    The sum of their squares, times G / (G - 1), is the variance of the metric.
+    The sum of the squared effects of G groups, times G / (G - 1), is the variance of the metric.
     """
     totals = by_group.sum(axis=0)
     gradient = np.zeros(4)
@@ -80,7 +80,7 @@ def influence(metric: str, by_group: np.ndarray) -> np.ndarray | None:
 
 
 def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
-    """Return a metric of the counts of groups, with its interval.
+    """Return a metric and its interval, from the counts of each group.
 
     Args:
         metric: One of `METRICS`.
@@ -112,7 +112,7 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
 
 
 def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
-    """Return the paired difference first - second of two judges; both have counts (groups, 4)."""
+    """Return the paired difference first - second of two judges, who are given by counts (groups, 4)."""
     one, other = (value_of(metric, counts.sum(axis=0)) for counts in (first, second))
     if one is None or other is None:
         return Metric(None)
@@ -129,14 +129,15 @@ def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
 
 
 def quantile(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t; that of the normal distribution from 200 degrees on."""
+    """Return the 97.5 % quantile of Student's t, or of the normal distribution for 200 degrees or more."""
     return NORMAL_QUANTILE if degrees >= 200 else t_quantile(degrees)
 
 
 def labels_needed(measured: Metric, labelled: int, half_width: float) -> int | None:
-    """Return the total labels needed for an interval of ± ``half_width``, or None without an interval yet.
+    """Return the total number of labels needed for an interval of ± ``half_width``.
 
-    The width shrinks with the square root of the number of labels.
+    ``labelled`` labels gave the interval in ``measured``, whose width is taken to shrink with the square root
+    of their number. The result is None if ``measured`` has no interval.
     """
     if measured.interval is None:
         return None

@@ -67,9 +67,9 @@ def is_annotations(path: Path) -> bool:
 def parse_table(content: bytes, limits: ReadingLimits | None = None) -> pd.DataFrame:
     """Return the table in a file's content: Parquet, JSON, JSONL, or CSV with any separator.
 
-    Annotations (the released CSV or our Parquet) become a table of labels; the first one of a run counts. The
-    results of a scan by Scout have one row per transcript. Cells of CSV are strings. Raises ValueError if the
-    content is not such a table, or if it is larger than the limits.
+    Annotations (the released CSV or our Parquet) become a table of labels, with the first annotation of each
+    run. The results of a scan by Scout are read as by `read_scan`. Cells of CSV are strings. Raises
+    ValueError if the content is not such a table, or if it is larger than the limits.
     """
     if content[:4] == b"PAR1":
         return _parse_parquet(content, limits)

@@ -54,11 +54,11 @@ class JudgeReport:
     no_verdict: int
     metrics: Mapping[str, Metric]
     slices: Mapping[str, Mapping[str, Mapping[str, Metric]]]
-    """Metrics by column of ``--by`` and its values."""
+    """Metrics, keyed by the columns of ``--by``, then by their values."""
     calibration: Calibration | None = None
     threshold: FittedThreshold | None = None
     needed: Mapping[str, int | None] | None = None
-    """The total number of labels needed for a narrower interval, by metric."""
+    """The total number of labels needed for a narrower interval, keyed by metric."""
 
     def to_json(self) -> dict[str, Any]:
         counts = {name: _whole(getattr(self, name)) for name in ("tp", "fp", "fn", "tn")}
@@ -104,7 +104,7 @@ class LabelAgreement:
 
 @dataclass(frozen=True)
 class ValidationReport:
-    """What `arb validate` prints."""
+    """The report that `arb validate` prints. ``ceiling`` has the agreement between columns of labels."""
 
     n: int
     positives: int
@@ -236,7 +236,7 @@ _REQUIREMENT: Final = re.compile(r"\s*(\w+)(?:\.(value|low|high))?\s*(>=|<=|>|<)
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """A condition that every judge must meet, such as ``precision.low>=0.8``."""
+    """A condition that every judge must meet, such as ``precision.low>=0.8`` (``part`` is ``low``)."""
 
     text: str
     metric: str
@@ -261,7 +261,7 @@ class Requirement:
 
 
 def parse_requirement(text: str) -> Requirement:
-    """Return a requirement from its text. Raises TableError."""
+    """Parse a requirement. Raises TableError if the text is not one."""
     found = _REQUIREMENT.fullmatch(text)
     if found is None or found[1] not in METRICS:
         raise TableError(
@@ -276,9 +276,9 @@ def parse_requirement(text: str) -> Requirement:
 
 
 def disagreements(table: ValidationTable) -> list[dict[str, Any]]:
-    """Return the rows that a judge gets wrong, the most informative first.
+    """Return the rows that at least one judge gets wrong, the most informative first.
 
-    Rows that more judges get wrong come first, then those with scores far from the label.
+    Rows that more judges get wrong come first. Among these, rows with a score far from the label come first.
     """
     found = []
     for place, row in enumerate(table.ids):
@@ -303,7 +303,7 @@ def _whole(count: float) -> float | int:
 
 
 def draw_weights(strata: Sequence[tuple[int, Sequence[str]]], ids: Sequence[str]) -> np.ndarray:
-    """Return how many runs each labelled run stands for: the runs of its stratum divided by those labelled.
+    """Return how many runs each labelled run stands for: all runs of its stratum / labelled runs of it.
 
     Args:
         strata: For each stratum, its number of runs and the ids that were drawn from it.

@@ -41,8 +41,9 @@ def scan_columns(names: Sequence[str]) -> list[str]:
 def read_scan(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the results of a scanner, one row per transcript, message or event, with its ``id``.
 
-    The verdict is the column ``value``. The values of an object are columns such as ``target_done``. Results
-    with labels are columns such as ``label_loop``, which say whether there is a positive result.
+    The verdict is in the column ``value``. If it is an object, its values become columns such as
+    ``target_done``. If it is a set of labelled results, each label becomes a column such as ``label_loop``,
+    which says whether a result with this label is positive.
     """
     rows = []
     for result in frame.to_dict("records"):

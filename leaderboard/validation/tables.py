@@ -21,7 +21,7 @@ from arb.core.console import counted
 from arb.core.ids import reading_key
 
 MOST_PROBLEMS: Final = 20
-"""The most problems of a column that a message lists."""
+"""The maximum number of problems in a column that a message lists."""
 
 _WORDS: Final = tomllib.loads(Path(__file__).with_name("words.toml").read_text(encoding="utf-8"))
 YES: Final = frozenset(_WORDS["yes"])
@@ -37,7 +37,7 @@ class TableError(ValueError):
 
 
 class ColumnUnclear(TableError):
-    """Raised if no column or several are possible; ``option`` is the option that names the column."""
+    """Raised if no column is suitable, or more than one. ``option`` is the option that names the column."""
 
     def __init__(self, message: str, option: str) -> None:
         super().__init__(message)
@@ -45,19 +45,19 @@ class ColumnUnclear(TableError):
 
 
 ROW: Final = "row"
-"""The name of an index with the rows' numbers as in a spreadsheet, in which the header is row 1."""
+"""The name of an index that has row numbers as in a spreadsheet, where the header is row 1."""
 
 
 @dataclass(frozen=True)
 class NamedTable:
-    """A table, with its name in messages and, if it differs, its judge's name in reports."""
+    """A table with its name in messages. ``judge`` is its judge's name in reports, if that differs."""
 
     name: str
     frame: pd.DataFrame
     judge: str = ""
 
     def row(self, place: int) -> int:
-        """Return the number of the row at an index: the index "row" if the table has it, else from 1."""
+        """Return a row's number, from the index `ROW` if the table has it; otherwise, rows count from 1."""
         return self.frame.index[place] if self.frame.index.name == ROW else place + 1
 
 
@@ -75,7 +75,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class JudgeAnswers:
-    """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 none; and its scores if it gives scores."""
+    """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 missing. ``scores`` is None if it has none."""
 
     name: str
     verdicts: np.ndarray
@@ -87,13 +87,13 @@ class ValidationTable:
     """The labelled rows of the tables, n in number.
 
     Attributes:
-        ids: The id of each row: its place, from 1, if the table has no ids.
-        labels: Label columns by name, int8 of shape (n,): 1, 0, or -1 if missing. The first is the truth,
-            which is never missing.
+        ids: The id of each row, or its number from 1 if the table has no ids.
+        labels: Label columns, keyed by name, int8 of shape (n,): 1, 0, or -1 if missing. The first column is
+            the truth, in which no label is missing.
         judges: The judges' columns.
         groups: The number of each row's group, of shape (n,); each row is its own group if none was named.
         is_grouped: Whether a column of groups was named.
-        slices: Columns to report by, as strings, by name.
+        slices: The columns to report by, as strings, keyed by name.
         weights: How many rows each labelled row stands for, of shape (n,).
         unlabelled: The number of rows with verdicts, but without a label.
         notes: What was left out or assumed, in sentences.
@@ -164,7 +164,7 @@ def _has_answers(table: NamedTable, column: Hashable, is_label: bool) -> bool:
 def _find(
     table: NamedTable, named: Sequence[str], known: Sequence[str], option: str, taken: set[str]
 ) -> list[str]:
-    """Return the columns that an option names, or the one that is found. Raises TableError."""
+    """Return the columns that an option names, or else the column that is detected. Raises TableError."""
     names = [str(column) for column in table.frame.columns]
     if named:
         _require_columns(table, {option: named})
@@ -247,7 +247,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _options_of_labels(columns: Columns) -> dict[str, Sequence[str]]:
-    """Return the columns that the table of labels must have, by the option that names them."""
+    """Return the columns that the table of labels must have, keyed by the option that names them."""
     return {
         "--id": columns.ids,
         "--label": columns.labels,
@@ -258,7 +258,7 @@ def _options_of_labels(columns: Columns) -> dict[str, Sequence[str]]:
 
 
 def _require_columns(table: NamedTable, named: Mapping[str, Sequence[str]]) -> None:
-    """Raise TableError if the table lacks columns, which are given by the option that names them."""
+    """Raise TableError if the table lacks columns of ``named``, which is keyed by option."""
     absent = {
         option: [name for name in names if name not in table.frame.columns] for option, names in named.items()
     }
@@ -278,7 +278,7 @@ def _key(row: str) -> str:
 
 
 def _id_columns(tables: Sequence[NamedTable], named: Sequence[str]) -> list[list[str]]:
-    """Return the columns that identify a row, of each table. Raises TableError."""
+    """Return, for each table, the columns that identify a row. Raises TableError."""
     if named:
         for table in tables:
             _require_columns(table, {"--id": named})

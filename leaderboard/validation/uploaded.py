@@ -25,7 +25,7 @@ from leaderboard.validation.tables import (
 MOST_ROWS: Final = 10_000
 MOST_JUDGES: Final = 12
 MOST_VALUES: Final = 50
-"""The most values of a column to report by."""
+"""The maximum number of values in a column to report by."""
 READER: Final = f"{__name__}:validate_upload"
 
 
@@ -43,8 +43,8 @@ class ValidationAnswer:
 
     Attributes:
         report: The report, or None if the tables cannot be used.
-        problem: What is wrong, empty if there is a report.
-        unclear: The option that names the column that was not found, such as ``--label``, or "".
+        problem: What is wrong; empty if there is a report.
+        unclear: If a column was not found, the option that names it, such as ``--label``; else empty.
         columns: The columns of the table of labels, and those of the first table of verdicts.
     """
 
@@ -66,7 +66,7 @@ def ask_worker(
     threshold: float,
     limits: ReadingLimits,
 ) -> ValidationAnswer:
-    """Return the report on a table of labels and verdicts, or on one of labels and one for each judge.
+    """Return a worker's report on tables: one with labels and verdicts, or one with labels and one per judge.
 
     Raises:
         WorkerFailed: The worker gave no answer.
