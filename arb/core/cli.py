@@ -159,7 +159,9 @@ class GroupedCommand(TyperCommand):
         try:
             return super().make_context(*args, **settings)
         except typer.BadParameter as problem:  # typer passes on pydantic's words and its own types
-            problem.message = re.sub("^(dir|Directory) ", "folder ", problem.message.removeprefix("Value error, "))
+            problem.message = re.sub(
+                "^(dir|Directory) ", "folder ", problem.message.removeprefix("Value error, ")
+            )
             raise
 
     def parse_args(self, ctx: Context, args: list[str]) -> list[str]:
