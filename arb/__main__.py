@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # typer ships its own copy of click
 
 PACKAGES: Final = {
     "data": ("dataset_script", "Fetch, build, check and publish the dataset; inspect your own runs."),
-    "leaderboard": ("leaderboard", "Print the board, score prediction files, estimate success rates."),
+    "leaderboard": ("leaderboard", "Print and export the board, estimate success rates, check labels."),
     "judges": ("arb.judges", "List, plan and run judges; certify your own."),
     "submissions": ("submissions", "Check and submit prediction files; manage a Space's records."),
     "suites": ("leaderboard.suites", "List suites; import other benchmarks of judges."),

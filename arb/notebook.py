@@ -179,7 +179,7 @@ def score(
 ) -> pd.DataFrame:
     """Return the metrics of a prediction file with 95 % intervals, such as precision, recall and F1.
 
-    The result is that of ``arb leaderboard score``: for each label, one row for all trajectories together,
+    The result is that of ``arb score``: for each label, one row for all trajectories together,
     one per benchmark and one per agent.
 
     Args:

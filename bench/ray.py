@@ -33,6 +33,7 @@ def make_dataset(folder: Path, number: int) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    from dataset_script.by_id import write_index
     from dataset_script.schema import arrow_schema
 
     (folder / "data").mkdir(parents=True)
@@ -53,6 +54,7 @@ def make_dataset(folder: Path, number: int) -> None:
                 "configuration": "trajectories", "split": "test", "rows": len(rows), "bytes": len(content),
                 "sha256": hashlib.sha256(content).hexdigest(),
             }  # fmt: skip
+    write_index(folder / "data", (("trajectories", "test", name) for name in files))
     manifest = {"format": 1, "suite": "suite", "files": files}
     (folder / "data" / "manifest.json").write_text(json.dumps(manifest))
 

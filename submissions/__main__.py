@@ -103,7 +103,7 @@ def _say_next(file: Path, split: str, suite: str | None, *, is_acceptable: bool)
     if not is_acceptable:
         next_step("fix and check it again", "submissions", "check", file, *flags(split=split, suite=suite))
     elif split == "dev":
-        next_step("score it", "leaderboard", "score", file, *flags(split=split, suite=suite))
+        next_step("score it", "score", file, *flags(split=split, suite=suite))
     else:
         words = {
             "account": "YOU",

@@ -163,7 +163,7 @@ def test_figures_of_a_file_on_dev_are_as_before(tmp_path):
     options = ("--suite", "sample", "--split", "dev")
     outside.command("arb", "judges", "run", "always-successful", *options, "--out", str(run), **given)
     file = str(run / "predictions.jsonl")
-    score = json.loads(outside.command("leaderboard", "score", file, *options, "--json", **given))
+    score = json.loads(outside.command("arb", "score", file, *options, "--json", **given))
     checked = json.loads(outside.command("submissions", "check", file, *options, "--json", **given))
     audit = json.loads(outside.command("leaderboard", "audit", "--json"))
     found = {"score": score, "check": checked, "audit": outside.digest(outside.compact(audit))}
@@ -189,8 +189,8 @@ def test_the_official_board_and_the_figures_of_real_files_are_as_before(shared, 
     lines += [outside.digest(outside.compact(found["judges"]))]
     for path in files:
         for policy in ("strict", "published"):
-            score = ("score", str(path), "--split", "test", "--policy", policy, "--json")
-            lines.append(f"{path.stem} {policy} {outside.digest(outside.command('leaderboard', *score))}")
+            score = ("arb", "score", str(path), "--split", "test", "--policy", policy, "--json")
+            lines.append(f"{path.stem} {policy} {outside.digest(outside.command(*score))}")
     for name in ("agreement", "ceiling"):
         lines.append(f"{name} {outside.digest(outside.command('leaderboard', name, '--json'))}")
     tables = outside.command("leaderboard", "tables", "--verdicts", str(files[0]))

@@ -63,7 +63,7 @@ def test_a_command_that_does_not_exist_is_a_usage_error():
         ("arb da", ["data"]),
         ("arb judges run simplified-ax", ["simplified-axtree", "simplified-axtree-inverted"]),
         ("arb judges run aer --split ", ["dev", "test"]),
-        ("arb leaderboard score verdicts.csv --suite sa", ["sample"]),
+        ("arb score verdicts.csv --suite sa", ["sample"]),
     ],
 )
 def test_bash_and_zsh_complete_commands_judges_splits_and_suites(typed, completed):
@@ -233,7 +233,7 @@ def test_the_base_runs_scores_and_lists_judges_and_names_the_extra_of_other_comm
         "judges run always-successful --split dev --out run", "judges list",
         "judges plan gpt-4o-mini-noscreen --split dev", "leaderboard board",
         "submissions check run/predictions.jsonl --split dev",
-        "leaderboard score run/predictions.jsonl --split dev",
+        "score run/predictions.jsonl --split dev",
     ):  # fmt: skip
         done = arb(base, *line.split())
         assert done.returncode == 0, f"{line}\n{done.stderr}"
@@ -283,7 +283,7 @@ def test_a_judge_is_run_checked_and_scored(home):
     assert run.returncode == 0, run.stderr
     checked = arb(home, "submissions", "check", "run/predictions.jsonl", "--split", "dev")
     assert checked.returncode == 0, checked.stdout + checked.stderr
-    scored = arb(home, "leaderboard", "score", "run/predictions.jsonl", "--split", "dev", "--json")
+    scored = arb(home, "score", "run/predictions.jsonl", "--split", "dev", "--json")
     overall = json.loads(scored.stdout)["labels"]["success"]["overall"]
     assert overall["recall"] == 1  # it calls every trajectory successful
     board = arb(home, "leaderboard", "board", "--json")
@@ -331,9 +331,7 @@ def test_a_judge_and_a_provider_of_packages_judge_together(extended):
             OUR_SERVER_KEY="none", OUR_SERVER_HOST=address,
         )  # fmt: skip
     assert run.returncode == 0, run.stderr
-    scored = arb(
-        extended, "leaderboard", "score", "plug-in-run/predictions.jsonl", "--split", "dev", "--json"
-    )
+    scored = arb(extended, "score", "plug-in-run/predictions.jsonl", "--split", "dev", "--json")
     assert json.loads(scored.stdout)["labels"]["success"]["overall"]["recall"] > 0
 
 

@@ -198,7 +198,7 @@ def _(request):
 
 def score(rows: list[str], split: str = "dev") -> str:
     Path("predictions.jsonl").write_text("\n".join(rows) + "\n")
-    return arb("leaderboard", "score", "predictions.jsonl", "--split", split)
+    return arb("score", "predictions.jsonl", "--split", split)
 
 
 def rows(prefix: str = "") -> list[str]:
@@ -224,7 +224,7 @@ def _(request):
 @says("A verdict is not understood")
 def _(request):
     Path("maybe.csv").write_text("trajectory_id,success\nwebarena/AGENT/webarena.1,maybe\n")
-    return arb("leaderboard", "score", "maybe.csv", "--split", "dev")
+    return arb("score", "maybe.csv", "--split", "dev")
 
 
 @says("The official labels are missing")

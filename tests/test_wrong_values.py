@@ -43,8 +43,6 @@ CALLS = {
     "leaderboard export": "wrong.any --out new",
     "compare": f"run/predictions.jsonl {SAMPLE}",
     "compare --labels": "run/predictions.jsonl run/predictions.jsonl",
-    "leaderboard score": SAMPLE,
-    "leaderboard score --labels": "run/predictions.jsonl",
     "score": SAMPLE,
     "score --labels": "run/predictions.jsonl",
     "space serve": "--source logs",

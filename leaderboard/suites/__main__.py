@@ -97,7 +97,7 @@ def import_suite(
     judge = next(iter(sorted(found.verdicts)), None)
     if judge:
         file = folder / "verdicts" / f"{judge}.jsonl"
-        next_step("score a judge", "leaderboard", "score", file, "--split", "test", "--suite", folder)
+        next_step("score a judge", "score", file, "--split", "test", "--suite", folder)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from pandas.api.types import is_numeric_dtype
 from typer.testing import CliRunner
 
 import arb
+from arb.__main__ import app
 from arb.core.suite import load_suite
 from leaderboard.__main__ import app as leaderboard_app
 
@@ -50,7 +51,7 @@ def test_the_board_has_the_published_rows():
 def test_scores_are_those_of_the_command_from_a_file_and_from_a_frame(tmp_path):
     frame = verdicts(len(DEV))
     path = written(tmp_path, "mine.jsonl", frame)
-    done = CliRunner().invoke(leaderboard_app, ["score", str(path), "--split", "dev", "--json"])
+    done = CliRunner().invoke(app, ["score", str(path), "--split", "dev", "--json"])
     theirs = json.loads(done.stdout)["labels"]["success"]["overall"]
     for file in (path, frame):
         row = arb.score(file).loc[("success", "overall", "overall")]

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from arb.__main__ import app
 from arb.core.settings import Settings
 from arb.core.suite import SuiteError, load_suite
-from leaderboard.__main__ import app
 from leaderboard.labels.labels import load_labels
 from leaderboard.report import score_verdicts
 from leaderboard.score import report_of_version

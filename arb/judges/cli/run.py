@@ -86,7 +86,7 @@ def _say_next(options: RunOptions, predictions: Path) -> None:
         draw = flags(for_estimate=30, verdicts=predictions, out="to-label.csv")
         next_step("choose runs to label", "leaderboard", "annotation-template", *draw)
     elif options.split == "dev":
-        next_step("score it", "leaderboard", "score", predictions, *chosen)
+        next_step("score it", "score", predictions, *chosen)
     else:
         next_step("check it", "submissions", "check", predictions, *chosen)
 

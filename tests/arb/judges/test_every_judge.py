@@ -5,11 +5,11 @@ import json
 import pytest
 from typer.testing import CliRunner
 
+from arb.__main__ import app as arb
 from arb.core.suite import load_suite
 from arb.core.vocabulary import STATES
 from arb.judges.__main__ import app
 from dataset_script.sources.released import ReleasedSource
-from leaderboard.__main__ import app as leaderboard
 from leaderboard.paper.published_files import LABELS
 from submissions.__main__ import app as submissions
 from tests.support.judges import judges
@@ -47,7 +47,7 @@ def run_check_and_score(judge, suite, out, *arguments) -> dict:
     assert [row["trajectory_id"] for row in rows] == [each.trajectory_id for each in trajectories]
     assert all((row["state"] == "ok") == (row["success"] is not None) for row in rows)
     assert {row["state"] for row in rows} <= set(STATES)
-    return json.loads(invoked(leaderboard, "score", file, *whole).stdout)
+    return json.loads(invoked(arb, "score", file, *whole).stdout)
 
 
 @pytest.mark.slow

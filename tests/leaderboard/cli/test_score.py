@@ -50,7 +50,7 @@ def test_too_few_scores_are_an_error_with_what_to_do(run):
 
 def test_an_unknown_policy_is_one_line_with_the_allowed_values(run):
     run(b"")
-    done = CliRunner().invoke(app, ["score", "scores.jsonl", "--split", "dev", "--policy", "lax"])
+    done = CliRunner().invoke(arb_app, ["score", "scores.jsonl", "--split", "dev", "--policy", "lax"])
     assert done.exit_code == 2
     assert "'lax' is not one of 'strict', 'published'" in done.stderr and "Traceback" not in done.output
 
@@ -79,8 +79,8 @@ def test_score_and_compare_are_commands_of_their_own_with_dev_as_default(run):
     Path("other.jsonl").write_bytes(verdicts(run.suite, "dev", success=True))
     short = json.loads(in_arb("score", "scores.jsonl", "--json").stdout)
     assert short["format"] == 1
-    long = in_arb("leaderboard", "score", "scores.jsonl", "--split", "dev", "--json")
-    assert short == json.loads(long.stdout)
+    chosen = in_arb("score", "scores.jsonl", "--split", "dev", "--json")
+    assert short == json.loads(chosen.stdout)
     found = json.loads(in_arb("compare", "scores.jsonl", "other.jsonl", "--json").stdout)
     assert found["format"] == 1
     assert (found["split"], found["label"], found["judges"]) == ("dev", "success", ["scores", "other"])

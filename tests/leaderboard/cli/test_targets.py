@@ -43,7 +43,7 @@ def run(tmp_path, monkeypatch):
         environment = {"ARB_SUITE": f"{kind}/small", "ARB_LABELS": f"csv:{kind}/labels.csv"}
         for name, value in environment.items():
             monkeypatch.setenv(name, value)
-        return CliRunner().invoke(arb_app if words[0] == "compare" else app, list(words))
+        return CliRunner().invoke(arb_app if words[0] in ("score", "compare") else app, list(words))
 
     return call
 

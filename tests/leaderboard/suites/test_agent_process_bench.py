@@ -76,7 +76,7 @@ def test_the_command_writes_a_folder_once_and_names_the_next_step(checkout, tmp_
     done = imported("agent-process-bench")
     assert done.exit_code == 0, done.output
     assert "3 runs, 6 steps, and the verdicts of 1 judge." in done.stdout and "Note: Judge" in done.stdout
-    assert "Next, score a judge: arb leaderboard score" in done.stderr
+    assert "Next, score a judge: arb score" in done.stderr
     again = imported("agent-process-bench")
     assert (again.exit_code, "exists already" in again.stderr) == (1, True)
     other = imported("trail")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from arb.judges.__main__ import app
+from arb.__main__ import app as arb
 from arb.judges.ensembles.probes import CLAIM, PROBES
 from arb.judges.run.batch import run_batch
 from arb.judges.run.folder import read_run
@@ -40,15 +40,14 @@ def test_the_guides_own_judge_is_run_scored_planned_and_certified_as_the_guide_s
     monkeypatch.chdir(tmp_path)
     source, _ = re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL)
     Path("my_judge.py").write_text(source)
-    commands = re.findall(r"^arb (judges|leaderboard) (.+)$", GUIDE, flags=re.MULTILINE)
+    commands = re.findall(r"^arb (.+)$", GUIDE, flags=re.MULTILINE)
     assert len(commands) == 4
-    from leaderboard.__main__ import app as leaderboard
 
     with LLMServer() as server:
         monkeypatch.setenv("ARB_CACHE_DIR", str(tmp_path / "private"))
-        for package, line in commands:
+        for line in commands:
             arguments = line.replace(ENDPOINT, server.base_url).split()
-            done = CliRunner().invoke({"judges": app, "leaderboard": leaderboard}[package], arguments)
+            done = CliRunner().invoke(arb, arguments)
             assert done.exit_code == 0, (line, done.output)
     found = json.loads(Path("certificate/certificate.json").read_text())
     assert found["format"] == 1

@@ -7,10 +7,10 @@ import shutil
 import pytest
 from typer.testing import CliRunner
 
+from arb.__main__ import app as arb
 from arb.core.suite import SHIPPED
 from arb.judges.ensembles.combination import read_combination
 from arb.judges.ensembles.threshold import read_threshold
-from leaderboard.__main__ import app as leaderboard
 from tests.arb.judges.cli.test_combine import MODELS, OTHER, run_of
 from tests.support.judge_runs import invoke
 from tests.support.judges import scored_run
@@ -138,7 +138,7 @@ def test_the_prediction_file_of_a_run_answers_the_main_target_and_can_be_scored(
     rows = [json.loads(line) for line in (tmp_path / "run" / "predictions.jsonl").read_text().splitlines()]
     assert {(row["solved"], "success" in row) for row in rows} == {("failed", False)}
     done = CliRunner().invoke(
-        leaderboard, ["score", str(tmp_path / "run" / "predictions.jsonl"), "--suite", str(suite), "--json"]
+        arb, ["score", str(tmp_path / "run" / "predictions.jsonl"), "--suite", str(suite), "--json"]
     )
     assert done.exit_code == 0, done.output
     # 12 of the 20 runs are solved, and the judge says no to all of them.
