@@ -9,7 +9,7 @@ and does not count opcodes.
 This reader cannot import or call anything. An object of any class becomes a `PickledObject`. A class or
 function that is named for another purpose, such as a call, is refused unless it is on a list. Opcodes of
 protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The numbers of
-opcodes, open values and memo entries are limited. A key is a text or a number, so no hash is slow.
+opcodes, open values and memo entries are limited. Keys must be strings or numbers, so no hash is slow.
 """
 
 import encodings.raw_unicode_escape  # noqa: F401 - `pickletools` would import it when it meets a text

@@ -59,7 +59,7 @@ _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", 
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}
-"""Columns with text of a page or a model. A file path in them is not of the recording machine."""
+"""Columns with text of a page or a model. File paths in them need not be of the recording machine."""
 
 BROWSER_ERROR: Final = "last_action_error"
 """The column of browser errors, which may quote the page or contain a program's traceback."""
