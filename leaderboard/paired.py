@@ -36,7 +36,7 @@ Basis = Literal["paired", "approximate"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two judges in one metric: ``value`` = ``first`` - ``second``.
+    """The difference between two judges in one metric: ``value`` = ``first`` - ``second``.
 
     Metrics are fractions, or None if undefined. ``interval`` is the 95 % interval of ``value``. ``basis``
     says how it was computed: paired over tasks, or approximately from two separate intervals. Both are None
@@ -94,7 +94,7 @@ def resample_judges(
 def paired_difference_of(
     resampled: Resampled, first: int, second: int, cell: int, metric: TargetMetric
 ) -> Difference:
-    """Return the difference of two judges (their indexes in ``resampled``) in one cell.
+    """Return the difference between two judges, given by their indexes in ``resampled``, in one cell.
 
     It has no interval if a metric is undefined or the cell has only one task. It also has none if a judge's
     metric is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
@@ -115,7 +115,7 @@ def paired_difference_of(
 
 
 def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
-    """Return the difference of two cells in a metric, with an interval computed from their intervals.
+    """Return the difference between two cells in a metric, with an interval computed from their intervals.
 
     The interval is None if one of the cells has no interval. The board tests all pairs together, so it may
     not separate two judges that differ here. Source: Newcombe 1998, method 10 (hybrid score).
@@ -144,7 +144,8 @@ class McNemar:
 
     It tests whether both are equally accurate, which says nothing about precision or recall. ``p`` is the
     exact two-sided probability that a fair coin splits as unevenly as ``only_first`` and ``only_second``. It
-    assumes independent trajectories. Those of several agents on one task are not, so ``p`` is too small.
+    assumes independent trajectories. Trajectories of several agents on one task are not independent, so ``p``
+    is too small.
     """
 
     n: int
@@ -259,10 +260,10 @@ def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointError
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray, missing: MissingRule = "negative") -> np.ndarray:
-    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong.
+    """Return which labelled rows a judge gets wrong, bool of shape (n,).
 
-    If missing verdicts are "negative", as they can be on a binary target, they count as "no"; else they are
-    wrong.
+    If ``missing`` is "negative", which only binary targets allow, missing verdicts count as "no". Otherwise
+    they are wrong.
     """
     if missing == "negative":
         verdicts = np.where(verdicts < 0, 0, verdicts)

@@ -141,9 +141,10 @@ class Board:
         return known[name]
 
     def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
-        """Return the rows with a score on a target, best first, by default by the target's main metric.
+        """Return the rows with a score on a target, best first by a metric (default: the main one).
 
-        Rows that cannot be compared follow, then references. In each group, rows without the metric are last.
+        Comparable rows come first, then other rows, then references. In each group, rows without the metric
+        are last.
         """
         target = self.target(label)
         chosen = metric or target.main_metric

@@ -189,9 +189,9 @@ def agreement_of(
 
 
 BATCH: Final = 20
-"""Doubles per period if annotations have no time. Smaller batches would be too uncertain."""
+"""The number of doubles in a period if annotations have no time. Smaller batches would be too uncertain."""
 GROUP_RESAMPLES: Final = 2_000
-"""Resamples per group of doubles. They are fewer than overall, because a page waits for many groups."""
+"""The number of resamples for a group of doubles. It is low, because a page waits for many groups."""
 FEWEST_DOUBLES: Final = 10
 """An annotator is compared with the others only if both sides have at least this many doubles."""
 
@@ -280,7 +280,7 @@ class OpenItem:
 class AgreementReport:
     """Agreement on every question, with the numbers of annotations, items, annotators and doubles.
 
-    ``trajectories`` is the number of all items, ``doubled`` that of items with at least two annotations.
+    ``trajectories`` is the number of all items. ``doubled`` is the number with at least two annotations.
     """
 
     annotations: int

@@ -34,7 +34,7 @@ from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, l
 
 PARQUET: Final = ".parquet"
 WORKBOOK: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""The first bytes of Excel workbooks, newer and older ones."""
+"""The first bytes of Excel workbooks, in the newer and in the older format."""
 
 
 class LabelsInvalid(Exception):

@@ -21,7 +21,7 @@ with lazy_imports():
 LONGEST_TEXT: Final = 4_000
 """The maximum length of a goal or an answer in a cell, in characters."""
 _FORMULA: Final = ("=", "+", "-", "@")
-"""The signs at the beginning of a cell that make a spreadsheet read it as a formula."""
+"""The signs that make a spreadsheet read a cell as a formula if the cell begins with them."""
 
 
 def read_sheet(name: str, text: str) -> list[dict[str, str]]:
