@@ -48,7 +48,7 @@ class CardFacts:
 
 
 def render_card(facts: CardFacts) -> str:
-    """Return the text of README.md. Empty splits are not listed, since datasets 5.2 refuses such a list."""
+    """Return the text of README.md without empty splits, because datasets 5.2 does not accept these."""
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
     benchmarks = {name for split in SPLITS for name in facts.counts[split]}

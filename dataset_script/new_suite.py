@@ -267,7 +267,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""With fewer runs, no workers are started, because starting them takes longer than reading the runs."""
+"""With fewer runs, no workers are started: starting them would take longer than reading the runs."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"

@@ -111,8 +111,8 @@ def compare_verdicts(
 ) -> list[JudgeDifference]:
     """Compare each pair of judges on the same resamples of tasks.
 
-    ``judges`` has verdicts in the order of the labels. ``metrics`` are by default those of
-    `paired.compared_metrics`.
+    ``judges`` has verdicts in the order of the labels. The default of ``metrics`` is what
+    `paired.compared_metrics` returns.
     """
     truth, columns = labels.primary[label], list(judges.values())
     target = labels.target(label)

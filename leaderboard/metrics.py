@@ -125,7 +125,7 @@ def _macro_f1(sums: np.ndarray) -> np.ndarray:
 def _kappa(sums: np.ndarray) -> np.ndarray:
     """Return Cohen's kappa (1960, Educational and Psychological Measurement 20).
 
-    A missing answer is a class of its own.
+    Missing answers form a separate class.
     """
     table = _as_table(sums)
     n = table.sum(axis=(-2, -1))

@@ -78,9 +78,9 @@ def resample_judges(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Resampled:
-    """Sum what the answers of judges add to a metric. ``judges`` has each judge's answers in every cell.
+    """Compute the sums behind a metric. ``judges`` has each judge's answers in every cell.
 
-    With the board's seed and tasks, the resamples are those of the board's intervals.
+    With the board's seed and tasks, the resamples are the same as for the board's intervals.
     """
     parts = [by_cluster(metric.sums(each), each.clusters, n_tasks) for cells in judges for each in cells]
     by_task = np.stack(parts, axis=1).reshape(n_tasks, len(judges), len(judges[0]), -1)

@@ -21,7 +21,7 @@ _LONGEST_VALUE: Final = 40
 _LONGEST_NAME: Final = 120
 _DEEPEST: Final = 5
 _PRIVATE: Final = re.compile(r"api_?key|secret|password|credential|[._-]token$|url$|seed$", re.IGNORECASE)
-"""Settings that never become part of an agent's name: secrets, addresses, and seeds, which mark repeats."""
+"""Settings that never become part of an agent's name: secrets, addresses, and seeds (they vary by repeat)."""
 
 
 @dataclass(frozen=True, slots=True)

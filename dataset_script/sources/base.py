@@ -75,7 +75,7 @@ class FoundRun:
 
 
 Amount = Literal["none", "last", "all"]
-"""The steps whose trees or screenshots are read."""
+"""For which steps of a run the trees or screenshots are read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -119,7 +119,7 @@ def first_inside(places: Iterable[tuple[Path, Any]], root: Path) -> Path | None:
 
 
 def file_stamp(path: Path) -> str:
-    """Return the name, size and time of a file, which show whether it has changed."""
+    """Return a file's name, size and time of change, which show whether it has changed."""
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -171,7 +171,7 @@ class InspectSource(TrajectorySource):
         return found
 
     def own_files(self) -> Iterator[Path]:
-        """Return every log, because a log that was retried has no run of its own."""
+        """Return every log, because not every log has runs: later attempts may replace all of its samples."""
         return self.candidates(self.folder)
 
 

@@ -87,7 +87,7 @@ def state_in(summary: Mapping[str, Any]) -> str | None:
 
 
 def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
-    """Return the sums over the steps. The seconds are those of the agent and of the browser."""
+    """Return what a run used in all steps. The seconds include the agent's and the browser's time."""
     return RunUsage.of(
         input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
         output_tokens=add_up([summary.get("stats.cum_output_tokens")]),

@@ -220,7 +220,7 @@ def make_board(
 ) -> Board:
     """Make the board of scored submissions and published rows under a label version.
 
-    ``targets`` are those of the suite, by default AgentRewardBench's. Rows are ordered by the main metric of
+    ``targets`` are the suite's targets, by default AgentRewardBench's. Rows are ordered by the main metric of
     the main target, then a second metric, then date. A judge is ranked by its best submission for each label.
     Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that were
     scored under another label version are left out; those with ``keeps_version`` stay and get a ``note`` that

@@ -177,7 +177,7 @@ def _render(template: str, **values: Any) -> str:
 
 
 class FolderTaken(Exception):
-    """Raised if the folder contains files that are not an older site."""
+    """Raised if the folder contains files that do not belong to an older site."""
 
 
 def write_static_site(board: Board, folder: Path) -> int:

@@ -148,7 +148,7 @@ def _share_of(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any
 
 
 def compared_share(metric: str, value: float) -> float:
-    """Return the value of a metric without counts, or an end of its interval, on the scale of comparison."""
+    """Convert a metric's value, or an end of its interval, to the scale of comparison, without counts."""
     if metric in ("balanced_accuracy", "kappa"):
         return value
     share = value / (2 - value) if metric == "f1" else value

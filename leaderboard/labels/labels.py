@@ -293,7 +293,7 @@ def _by_trajectory(
 
 
 def _arrays(chosen: Sequence[Annotation | None], targets: Sequence[Target]) -> Mapping[str, np.ndarray]:
-    """Return one annotation's answers per item as arrays, by target."""
+    """Return the answers in ``chosen``, one annotation per item, as arrays keyed by target."""
     arrays: dict[str, np.ndarray] = {}
     for target in targets:
         answers = [each.answers.get(target.name) if each else None for each in chosen]

@@ -31,8 +31,9 @@ CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
-"""The possible values of a row's split; it is empty if not known. `INFERRED` means that the source names no
-split, but its figures fit the labels of test and not those of all trajectories."""
+"""The possible values of a row's split; empty if not known. `INFERRED` means that the source names no split,
+but its figures fit the labels of test, and not the labels of all trajectories.
+"""
 
 
 def _choice(*choices: str) -> AfterValidator:

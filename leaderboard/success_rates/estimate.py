@@ -404,7 +404,8 @@ def _without_judges(
 ) -> RateEstimate:
     """Return the estimate from labels only.
 
-    If the draw was stratified by verdicts, the interval is that of a uniform draw, which needs no judge.
+    If the draw was stratified by verdicts, the interval is computed as for a uniform draw, which needs no
+    judge.
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata, crashed)
     ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed

@@ -156,7 +156,7 @@ class FilesDraw:
 def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: int, most: int) -> FilesDraw:
     """Draw ``n_labels`` runs of each agent, but not more than ``most`` runs in total.
 
-    The same files and number always give the same draw, here and in `annotation-template --for-estimate`.
+    The same files and number always give the same draw, also in `annotation-template --for-estimate`.
     """
     runs, findings = read_runs(verdicts)
     errors = [finding for finding in findings if finding.level == "error"]

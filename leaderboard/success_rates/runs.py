@@ -42,7 +42,7 @@ ONE_AGENT: Final = "all runs"
 """The agent of runs whose ids do not name one."""
 DRAW_FORMAT: Final = "draw-2"
 MOST_AGENTS: Final = 100
-"""The maximum number of agents in the files, because each agent is estimated separately."""
+"""The maximum number of agents in the files. Each agent is estimated separately, which takes time."""
 
 
 def _names_agent(run: str) -> bool:
@@ -291,8 +291,8 @@ def read_draw(
 ) -> tuple[Draw, list[Finding]]:
     """Return the draw in a record, or an empty one and an error if the content is not such a record.
 
-    ``hashes`` are those of today's runs (see `AgentRuns`). A judge of the draw gets the name of the judge in
-    ``hashes`` that has the same verdicts.
+    ``hashes`` has the hashes of today's runs (see `AgentRuns`). A judge of the draw gets the name of the
+    judge in ``hashes`` that has the same verdicts.
     """
     try:
         return _with_names(TypeAdapter(Draw).validate_json(content), hashes or {}), []

@@ -8,7 +8,7 @@ A move is a list of words: a verb, its arguments, and the agent's reasoning.
     ["say", TEXT, why]             ["infeasible", TEXT, why]
 
 Roles and names are looked up in the accessibility tree, so an action names an existing element. A TEXT may
-contain ``{name}``, which is replaced by what the task's pattern ``name`` matched on a page the agent has seen.
+contain ``{name}``, which is replaced by what the task's pattern ``name`` matched on a page that was seen.
 """
 
 import re
