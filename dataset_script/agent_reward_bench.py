@@ -41,7 +41,7 @@ class AgentRewardBenchConfig(datasets.BuilderConfig):
 
 
 class AgentRewardBench(datasets.GeneratorBasedBuilder):
-    """A `datasets` builder of web agents' trajectories, with expert labels on dev (see the dataset card)."""
+    """A `datasets` builder for web agents' trajectories, with expert labels on dev (see the dataset card)."""
 
     VERSION = _VERSION
     BUILDER_CONFIG_CLASS = AgentRewardBenchConfig

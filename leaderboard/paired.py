@@ -167,11 +167,11 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """The numbers of errors of the ``first`` judge, of the ``second``, and of those that both make.
+    """The numbers of errors of the ``first`` and the ``second`` judge, and of the errors they share.
 
-    Both make ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance`` is the number
-    of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1 FN2 /
-    positives. ``jaccard`` is the share of shared errors among all errors, or None if there are none.
+    The shared errors are ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance``
+    is the number of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1
+    FN2 / positives. ``jaccard`` is the share of shared errors among all errors, or None if there are none.
     """
 
     first: int
@@ -253,7 +253,7 @@ def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> 
 
 
 def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
-    """Count the trajectories that 0, 1, … all of the judges get wrong."""
+    """Count the trajectories that exactly 0, 1, 2, … judges get wrong."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]
     return JointErrors(*(tuple(found.tolist()) for found in counts))

@@ -134,7 +134,7 @@ class Board:
         return order_on_board(row, self.main, self.main.main_metric)
 
     def target(self, name: str) -> Target:
-        """Return the target with a name. Raises ValueError if the board has none of this name."""
+        """Return the target called ``name``. Raises ValueError if the board has no such target."""
         known = {target.name: target for target in scored(self.targets)}
         if name not in known:
             raise ValueError(f"label: the board has none named {name!r}; use one of {', '.join(known)}")

@@ -67,7 +67,7 @@ TESTED_TOGETHER: Final = 128
 RESAMPLED_IN_FULL: Final = 40
 """Boards with more rows use fewer resamples, because the cost grows with the square of the rows."""
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
-"""With 1,000 resamples, a standard error is precise to about 2 %."""
+"""The number of resamples for larger boards. It gives a standard error that is precise to about 2 %."""
 
 _SMALLEST_SHARE: Final = 0.0005
 """Shares without counts are compared as if they were at least this far from 0 and 1."""

@@ -220,7 +220,7 @@ def published_row(row: PublishedRow) -> BoardRow:
 
 
 def with_verdict_scores(row: BoardRow, scores: Mapping[str, Score | None]) -> BoardRow:
-    """Return a published row with metrics from its verdicts; labels without verdicts stay as printed."""
+    """Return a published row with metrics from its verdicts, or as printed for labels without verdicts."""
     labels = dict(row.labels)
     for label, printed in row.labels.items():
         found = scores.get(label)

@@ -62,7 +62,7 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """Return the central 95 % of each column of ``samples`` (n_resamples, columns) as [low, high].
 
-    NaN, a figure that is undefined in a resample, is left out. A column of only NaN gives None.
+    NaN means that a figure is undefined in a resample, and is left out. A column of only NaN gives None.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]

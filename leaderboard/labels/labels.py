@@ -64,7 +64,7 @@ class LabelSet:
     targets: tuple[Target, ...] = field(default_factory=default_targets)
 
     def target(self, name: str) -> Target:
-        """Return the target with a name. Raises ValueError if judges are not scored on it."""
+        """Return the target called ``name``. Raises ValueError if judges are not scored on it."""
         known = {target.name: target for target in scored(self.targets)}
         if name not in known:
             raise ValueError(f"there is no target {name!r}; use one of {', '.join(known)}")

@@ -233,7 +233,7 @@ def _prints_f1(tp: int, predicted: int, positives: int, tenths: int) -> bool:
 
 
 def _four_digits(part: int, whole: int) -> tuple[int, ...]:
-    """Return the ratio in ten-thousandths, rounded; both neighbours if it is half way between them."""
+    """Return the ratio rounded to ten-thousandths, or both neighbours if it is half way between them."""
     if whole == 0:
         return (0,)
     floor, rest = divmod(part * 10_000, whole)

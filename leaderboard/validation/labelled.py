@@ -17,7 +17,7 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.validation.tables import Columns, NamedTable, ValidationTable, read_several
 
 EVERYTHING = "all"
-"""The benchmark and the agent of rows whose ids do not name them."""
+"""The name of the benchmark and of the agent for rows whose ids do not name any."""
 
 
 def align_tables(
