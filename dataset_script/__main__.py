@@ -268,7 +268,7 @@ def inspect_source(
 
 
 def _read_run(source: "TrajectorySource", file: "SourceFile") -> tuple[dict[str, Any], list["Finding"]]:
-    """Return a run as a JSON object, and the findings about it. An unreadable run has the goal None."""
+    """Return a run as a JSON object, and the findings about it. If it cannot be read, its goal is None."""
     recording: Recording | None = None
     try:
         recording, notes = parts.read_run(source, file)

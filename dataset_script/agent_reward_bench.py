@@ -1,4 +1,4 @@
-"""A `datasets` builder of the dataset, with one BuilderConfig per configuration of the schema.
+"""A `datasets` builder for the dataset, with one BuilderConfig per configuration of the schema.
 
 With any version of `datasets`, create ``AgentRewardBench(config_name="steps", data_dir=FOLDER)``, then call
 ``download_and_prepare()`` and ``as_dataset()``, or ``as_streaming_dataset()``. In `datasets` 2 and 3, this
@@ -35,13 +35,13 @@ _VERSION = datasets.Version("1.0.0")
 
 @dataclass
 class AgentRewardBenchConfig(datasets.BuilderConfig):
-    """A configuration. ``suite`` is a shipped suite or a folder (default: the shipped suite of the runs)."""
+    """A configuration. ``suite`` is a shipped suite or a folder, by default the shipped suite of the runs."""
 
     suite: str | None = None
 
 
 class AgentRewardBench(datasets.GeneratorBasedBuilder):
-    """A `datasets` builder of web agents' trajectories, with expert labels on dev (see the dataset card)."""
+    """A `datasets` builder for web agents' trajectories, with expert labels on dev (see the dataset card)."""
 
     VERSION = _VERSION
     BUILDER_CONFIG_CLASS = AgentRewardBenchConfig
@@ -84,7 +84,7 @@ Item = Callable[[], Iterable[Row]]
 
 
 def _questions(config: AgentRewardBenchConfig) -> tuple[Target, ...]:
-    """Return the suite's own questions if the configuration is `annotations`, which has columns for them."""
+    """Return the suite's own questions for the configuration `annotations`, and none for the others."""
     if config.name != ANNOTATIONS or config.data_dir is None:
         return ()
     folder = Path(config.data_dir)

@@ -31,7 +31,7 @@ class CardFacts:
 
     ``counts`` has the number of trajectories by split and benchmark. ``rows`` and ``sizes`` have the number
     of rows and their uncompressed bytes by configuration and split, without empty splits. ``stored`` has the
-    bytes of each configuration's files, and ``fingerprints`` a text that identifies their content.
+    size of each configuration's files in bytes, and ``fingerprints`` a string that identifies their content.
     ``about`` is the suite's text about its data, in Markdown.
     """
 
@@ -48,7 +48,7 @@ class CardFacts:
 
 
 def render_card(facts: CardFacts) -> str:
-    """Return the text of README.md. Empty splits are not listed, since datasets 5.2 refuses such a list."""
+    """Return the text of README.md without empty splits, because datasets 5.2 does not accept these."""
     official = facts.suite == OFFICIAL
     title = (facts.profile.title or default_title(facts.suite)) + (", blind" if facts.is_blind else "")
     benchmarks = {name for split in SPLITS for name in facts.counts[split]}
@@ -106,9 +106,9 @@ def render_eval_yaml(
     targets: Sequence[Target] = (),
     noun: str = "agents",
 ) -> str:
-    """Return the text of eval.yaml, with one task for each target about runs that judges are scored on.
+    """Return the text of eval.yaml, with one task for each target about runs on which judges are scored.
 
-    ``targets`` are those of the suite, by default AgentRewardBench's. ``splits`` are the splits with rows.
+    ``targets`` are the suite's targets, by default AgentRewardBench's. ``splits`` are the splits with rows.
     The tasks use test, or dev if test has no rows. Raises ValueError if neither has rows.
     """
     split = next((name for name in ("test", "dev") if name in splits), None)

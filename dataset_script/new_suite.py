@@ -62,8 +62,8 @@ def find_runs(
 ) -> tuple[list[UsableRun], BuildReport]:
     """Return the runs that `build` can use, sorted by id, and a report of what it would leave out.
 
-    If a trajectory has several files, the first usable one in the order of names counts. Raises SourceError,
-    or OSError if a worker process was killed.
+    If a trajectory has several files, the first usable one by name is used. Raises SourceError, or OSError if
+    a worker process was killed.
     """
     listing = source.list_all()
     files: dict[str, list[SourceFile]] = defaultdict(list)
@@ -96,9 +96,9 @@ def _usable_run(
 
 
 def suggested_rules(test_trajectories: int) -> SuiteRules:
-    """Return the default rules, but require fewer positive verdicts if the test split is small.
+    """Return the default rules, with a lower minimum of positive verdicts if the test split is small.
 
-    Otherwise an honest judge's submission could be held for review.
+    With the usual minimum, an honest judge's submission could be held for review.
     """
     fewest = min(SuiteRules().fewest_positives, max(1, test_trajectories // 10))
     return SuiteRules(fewest_positives=fewest)
@@ -202,7 +202,7 @@ class SourceFacts(msgspec.Struct, frozen=True):
 
     ``sha256`` is a hash of its files' names, sizes and times. ``left_out`` has one line, with the reason, for
     each file without a usable run. ``crashed`` has the ids of runs that ended before they could be judged,
-    and ``warnings`` has a line for each agent's name that runs with different settings share.
+    and ``warnings`` has a line for each agent name that is shared by runs with different settings.
     """
 
     name: str
@@ -238,8 +238,8 @@ def build_source(
 
     Both are stored in a subfolder of ``cache``, named by a hash of the source and the code. An unchanged
     source is not built again, and an interrupted build resumes. If another process is building the same
-    source, this waits for it. ``agent_from`` names the facts that agents are named after. Raises SourceError
-    (also if no run can be used), OutputError or OSError.
+    source, this waits for it. Agents are named after the facts in ``agent_from``. Raises SourceError (also if
+    no run can be used), OutputError or OSError.
     """
     runs = open_source(source, agent_from=agent_from)
     listing = runs.list_all()
@@ -267,7 +267,7 @@ def source_facts(dataset: Path) -> SourceFacts | None:
 
 
 _FEWEST_TO_SHARE: Final = 20
-"""With fewer runs, no workers are started, because that takes longer than reading the runs."""
+"""With fewer runs, no workers are started: starting them would take longer than reading the runs."""
 
 _FACTS: Final = "source.json"
 _DATASET: Final = "dataset"
@@ -287,7 +287,7 @@ def _hash_of(runs: TrajectorySource, listing: SourceListing) -> str:
 def _build_runs(
     source: Path, listing: SourceListing, suite: Path, out: Path, options: BuildOptions, progress: Progress
 ) -> dict[str, Any]:
-    """Build the dataset, write its suite, and return those fields of `SourceFacts` that a build finds."""
+    """Build the dataset and write its suite. Return the `SourceFacts` fields that a build provides."""
     ids: dict[str, str] = {}
     left_out = []
     for file in listing.files:
@@ -317,7 +317,7 @@ def _build_runs(
 
 
 _CRASHED: Final = ("crashed", "no_steps")
-"""Reasons why a run cannot be judged although the agent ran and failed."""
+"""Codes for runs that were left out, but in which the agent did run and failed."""
 
 
 _MOST_LINES: Final = 20

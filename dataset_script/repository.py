@@ -44,10 +44,10 @@ LABELS_IN_REPO: Final = "data/annotations.csv"
 MOST_FINDINGS: Final = 20
 
 MOST_FILES: Final = 25_000
-"""The most files that the Hub accepts in one commit (`HfApi.create_commit`)."""
+"""The maximum number of files that the Hub accepts in one commit (`HfApi.create_commit`)."""
 
 BLOCK: Final = 65_536
-"""The bytes to read at a time from a file on the Hub. Larger reads could include other runs' pictures."""
+"""How many bytes to read at a time from a file on the Hub. More could include other runs' pictures."""
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """The configurations (tables) of the published dataset and their columns, as declared in `schema.toml`.
 
 The Parquet files, the features of `datasets` and the dataset card follow from this declaration. Nothing else
-is published: no prompts, no annotators' names, no machine's paths, and no rewards outside ``rewards``.
+is published: no prompts, no names of annotators, no paths on a machine, and no rewards outside ``rewards``.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Configuration:
     row: str
     purpose: str
     key: tuple[str, ...]
-    """The columns that identify a row, as far as the table has them."""
+    """The columns that together identify a row. The table may lack some of them."""
     columns: tuple[Column, ...]
     splits: tuple[str, ...] = SPLITS
     groups_by_trajectory: bool = False

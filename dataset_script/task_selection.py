@@ -221,7 +221,8 @@ def draw_dev_tasks(
 def _shares(sizes: Mapping[str, int], share: float, seed: int) -> dict[str, int]:
     """Return how many members to draw from each group, so that ``share`` of all members are drawn.
 
-    The numbers are rounded down; groups that lost most by rounding get one more until the total is right.
+    The numbers are rounded down. The groups that lost the most by rounding then get one more each, until the
+    total is right.
     """
     numbers = {name: int(share * size) for name, size in sizes.items()}
     left = int(share * sum(sizes.values()) + 0.5) - sum(numbers.values())

@@ -67,7 +67,7 @@ class Calibration:
     thresholds: tuple[ThresholdFigures, ...]
 
     def best(self) -> ThresholdFigures | None:
-        """Return the lowest threshold with the highest F1, or None if F1 is undefined at all of them."""
+        """Return the figures at the lowest threshold with the highest F1, or None if F1 is never defined."""
         best: ThresholdFigures | None = None
         highest = -1.0
         for threshold in self.thresholds:  # rising
@@ -140,7 +140,7 @@ def reliability_bins(
 def sweep(
     scores: np.ndarray, labels: np.ndarray, thresholds: Sequence[float] | None = None
 ) -> tuple[ThresholdFigures, ...]:
-    """Return the judge's figures at each threshold, in rising order. The default is 0.05, 0.10, … 0.95.
+    """Return the judge's figures at each threshold, lowest first. The default is 0.05, 0.10, … 0.95.
 
     Rows whose label is -1 are left out; a row without a score is a "no" (policy ``strict``).
     """

@@ -26,7 +26,7 @@ from leaderboard.score import Cell, Score
 
 @dataclass(frozen=True)
 class Vote:
-    """A vote that says yes if at least ``needed`` of ``n_judges`` judges say yes. ``cells`` is its score."""
+    """A vote of ``n_judges`` judges that says yes if at least ``needed`` do. ``cells`` is its score."""
 
     needed: int
     n_judges: int
@@ -111,8 +111,8 @@ def compare_verdicts(
 ) -> list[JudgeDifference]:
     """Compare each pair of judges on the same resamples of tasks.
 
-    ``judges`` has verdicts in the order of the labels. ``metrics`` are by default those of
-    `paired.compared_metrics`.
+    ``judges`` has verdicts in the order of the labels. The default of ``metrics`` is what
+    `paired.compared_metrics` returns.
     """
     truth, columns = labels.primary[label], list(judges.values())
     target = labels.target(label)
@@ -148,7 +148,7 @@ def _answers(
 
 FEWEST: Final = 2
 MOST: Final = 5
-"""More than five intervals side by side are no longer readable."""
+"""The maximum number of rows to compare. More intervals side by side would not be readable."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +170,7 @@ class PairedVerdicts:
 
 @dataclass(frozen=True)
 class Pair:
-    """The difference of two entrants, overall and by group.
+    """The difference between two entrants, overall and by group.
 
     ``first`` and ``second`` are the indexes of the entrants. If one of the entrants has no verdicts,
     ``by_agent`` is empty and ``runs`` is None. ``runs`` is also None if the target is not binary.
@@ -268,8 +268,8 @@ def _check(entrants: Sequence[Entrant], labels: LabelSet | None, label: str, fig
 class _PairedCells:
     """Sums of a metric over the verdicts of entrants, on the same resamples of tasks.
 
-    ``verdicts`` is keyed by the entrant's index, and has the same order as the judges in ``resampled``.
-    ``cells`` has (group, name) for each cell, overall first.
+    ``verdicts`` is keyed by the entrant's index, in the order of the judges in ``resampled``. ``cells`` has
+    (group, name) for each cell, overall first.
     """
 
     target: Target
@@ -280,7 +280,7 @@ class _PairedCells:
     resampled: paired.Resampled
 
     def difference(self, places: tuple[int, int], cell: int) -> paired.Difference:
-        """Return the difference of two entrants in a cell."""
+        """Return the difference between two entrants in a cell."""
         voters, metric = list(self.verdicts), known_metrics(self.target)[self.figure]
         judges = voters.index(places[0]), voters.index(places[1])
         return paired.paired_difference_of(self.resampled, *judges, cell, metric)

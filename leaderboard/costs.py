@@ -12,7 +12,7 @@ from arb.core.predictions.table import Predictions
 
 
 class Cost(TypedDict):
-    """Dollars per 1,000 trajectories. Of all ``of`` trajectories, the cost is known for ``rows``."""
+    """Dollars per 1,000 trajectories. The cost of ``rows`` of the ``of`` trajectories is known."""
 
     usd_per_1000: float
     rows: int
@@ -44,7 +44,7 @@ def with_cost(report: Mapping[str, Any], cost_usd: ArrayLike | None) -> dict[str
 
 @dataclass(frozen=True, slots=True)
 class RunningCosts:
-    """Average costs of a judge. Each is over the trajectories with a known value, and None if there are none.
+    """A judge's average costs, each over the trajectories whose value is known, or None without any.
 
     ``usd_per_1000`` is the cost of 1,000 trajectories in dollars, from the ``priced`` of ``n`` trajectories
     whose cost is known. Tokens are means per trajectory. ``median_seconds`` is the median latency.

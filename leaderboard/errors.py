@@ -82,10 +82,10 @@ def error_queue(
 ) -> tuple[WrongVerdict, ...]:
     """Return a judge's errors on one label, highest priority first.
 
-    ``verdicts`` are those of the judge. The verdicts of ``others`` determine the priority. Each array is int8
-    of shape (n,) in the order of the labels, with the codes of `Target.code`. Rows without a verdict are left
-    out, since they have no reasoning to read. Raises ErrorsHidden if the labels are hidden, and ValueError if
-    an array is not as long as the labels, or if the answers are numbers.
+    ``verdicts`` are the judge's own. The verdicts of ``others``, the other judges, determine the priority.
+    Each array is int8 of shape (n,) in the order of the labels, with the codes of `Target.code`. Rows without
+    a verdict are left out, since they have no reasoning to read. Raises ErrorsHidden if the labels are
+    hidden, and ValueError if an array is not as long as the labels, or if the answers are numbers.
     """
     target = labels.target(label)
     if target.type == "score":
@@ -175,7 +175,7 @@ class ErrorTag(BaseModel):
 
     @property
     def categories(self) -> tuple[str, ...]:
-        """All categories of the error, sorted and each once."""
+        """All categories of the error, sorted and without repeats."""
         return tuple(sorted({self.category, *self.more}))
 
 
@@ -217,7 +217,7 @@ def current_tags(tags: Iterable[ErrorTag]) -> tuple[ErrorTag, ...]:
 
 @dataclass(frozen=True)
 class TagCounts:
-    """The number of errors in each category, largest first, overall and by group.
+    """The number of errors in each category, the most frequent first, overall and by group.
 
     An error that two people put into the same category counts only once in it.
     """

@@ -19,7 +19,7 @@ from leaderboard.score import Cell
 FAMILIES: Final = ("AER-C", "NNetNav", "Rule-based", "WebJudge")
 """The families that vote. A judge belongs to a family if its name begins with that of the family."""
 FEWEST_FAMILIES: Final = 3
-"""With fewer families, all others would have to be wrong about a trajectory."""
+"""The Hard subset needs this many families, so that `LEAST_WRONG` others remain for each judge."""
 LEAST_WRONG: Final = 2
 
 
@@ -38,7 +38,7 @@ def family_votes(members: Mapping[str, Sequence[np.ndarray]]) -> dict[str, np.nd
 
 
 def hard_for(family: str, votes: Mapping[str, np.ndarray], truth: np.ndarray) -> np.ndarray:
-    """Return whether each trajectory is hard for a judge of ``family`` (may be empty): bool of shape (n,).
+    """Return which trajectories are hard for a judge of ``family`` ("" for none), bool of shape (n,).
 
     A trajectory without a label is not hard.
     """

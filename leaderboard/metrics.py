@@ -125,7 +125,7 @@ def _macro_f1(sums: np.ndarray) -> np.ndarray:
 def _kappa(sums: np.ndarray) -> np.ndarray:
     """Return Cohen's kappa (1960, Educational and Psychological Measurement 20).
 
-    A missing answer is a class of its own.
+    Missing answers form a separate class.
     """
     table = _as_table(sums)
     n = table.sum(axis=(-2, -1))
@@ -152,7 +152,7 @@ def _grade_error(sums: np.ndarray) -> np.ndarray:
 
 
 def _grade_spearman(sums: np.ndarray) -> np.ndarray:
-    """Return Spearman's rank correlation; grades that are equal share their middle rank."""
+    """Return Spearman's rank correlation. Equal grades share their mean rank."""
     table = _as_table(sums)[..., :-1].astype(np.float64)
     ranks = []
     for axis in (-1, -2):
@@ -167,9 +167,10 @@ def _grade_spearman(sums: np.ndarray) -> np.ndarray:
 
 
 def _first_errors(answers: LabelledAnswers) -> np.ndarray:
-    """Return (whether the first wrong step is named correctly, 1) on the first item of each run, else zeros.
+    """Return an array of shape (n, 2) with zeros, except on the first item of each run.
 
-    For a run without a wrong step, the judge is right if it names none.
+    There, it has 1 if the judge names the run's first wrong step correctly (else 0), and 1. For a run without
+    a wrong step, the judge is right if it names none.
     """
     codes = [answers.target.code(value) for value in answers.target.errors]
     found = np.zeros((len(answers.labels), 2), dtype=np.int64)
@@ -198,9 +199,9 @@ def _distances(answers: LabelledAnswers) -> np.ndarray:
 
 
 def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
-    """Return 1, x, y, x^2, y^2 and xy of the ranks x of labels and y of answers; zeros for missing answers.
+    """Return 1, x, y, x^2, y^2, xy for each answer (x: label's rank, y: answer's rank), or zeros without one.
 
-    The ranks are those among all answered items. Resamples do not change them.
+    The ranks are computed once, among all answered items, and do not change in resamples.
     """
     known = answers.has_verdict
     found = np.zeros((len(known), 6))
@@ -210,7 +211,7 @@ def _rank_moments(answers: LabelledAnswers) -> np.ndarray:
 
 
 def _middle_ranks(values: np.ndarray) -> np.ndarray:
-    """Return the ranks of values, minus their mean. Equal values share their middle rank."""
+    """Return the ranks of values, minus their mean. Equal values share their mean rank."""
     _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
     ranks = np.cumsum(counts) - (counts - 1) / 2
     return ranks[places] - (len(values) + 1) / 2
@@ -305,7 +306,7 @@ def measure(
 
 
 def by_cluster(parts: np.ndarray, clusters: np.ndarray, n_clusters: int) -> np.ndarray:
-    """Return the sums of rows (n, k) over each cluster: (n_clusters, k)."""
+    """Return each cluster's sum of rows. ``parts`` has shape (n, k), and the result (n_clusters, k)."""
     columns = [np.bincount(clusters, column, minlength=n_clusters) for column in parts.T]
     return np.stack(columns, axis=1) if columns else np.zeros((n_clusters, 0))
 

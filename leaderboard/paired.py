@@ -36,7 +36,7 @@ Basis = Literal["paired", "approximate"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference of two judges in one metric: ``value`` = ``first`` - ``second``.
+    """The difference between two judges in one metric: ``value`` = ``first`` - ``second``.
 
     Metrics are fractions, or None if undefined. ``interval`` is the 95 % interval of ``value``. ``basis``
     says how it was computed: paired over tasks, or approximately from two separate intervals. Both are None
@@ -78,9 +78,9 @@ def resample_judges(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
 ) -> Resampled:
-    """Sum what the answers of judges add to a metric. ``judges`` has each judge's answers in every cell.
+    """Compute the sums behind a metric. ``judges`` has each judge's answers in every cell.
 
-    With the board's seed and tasks, the resamples are those of the board's intervals.
+    With the board's seed and tasks, the resamples are the same as for the board's intervals.
     """
     parts = [by_cluster(metric.sums(each), each.clusters, n_tasks) for cells in judges for each in cells]
     by_task = np.stack(parts, axis=1).reshape(n_tasks, len(judges), len(judges[0]), -1)
@@ -94,7 +94,7 @@ def resample_judges(
 def paired_difference_of(
     resampled: Resampled, first: int, second: int, cell: int, metric: TargetMetric
 ) -> Difference:
-    """Return the difference of two judges (their indexes in ``resampled``) in one cell.
+    """Return the difference between two judges, given by their indexes in ``resampled``, in one cell.
 
     It has no interval if a metric is undefined or the cell has only one task. It also has none if a judge's
     metric is the same in all resamples (a judge that was never wrong) or the difference is (two judges with
@@ -115,7 +115,7 @@ def paired_difference_of(
 
 
 def approximate_difference(first: Cell | None, second: Cell | None, figure: str = "precision") -> Difference:
-    """Return the difference of two cells in a metric, with an interval computed from their intervals.
+    """Return the difference between two cells in a metric, with an interval computed from their intervals.
 
     The interval is None if one of the cells has no interval. The board tests all pairs together, so it may
     not separate two judges that differ here. Source: Newcombe 1998, method 10 (hybrid score).
@@ -144,7 +144,8 @@ class McNemar:
 
     It tests whether both are equally accurate, which says nothing about precision or recall. ``p`` is the
     exact two-sided probability that a fair coin splits as unevenly as ``only_first`` and ``only_second``. It
-    assumes independent trajectories. Those of several agents on one task are not, so ``p`` is too small.
+    assumes independent trajectories. Trajectories of several agents on one task are not independent, so ``p``
+    is too small.
     """
 
     n: int
@@ -166,11 +167,11 @@ class VerdictAgreement:
 
 @dataclass(frozen=True, slots=True)
 class SharedErrors:
-    """The numbers of errors of the ``first`` judge, of the ``second``, and of those that both make.
+    """The numbers of errors of the ``first`` and the ``second`` judge, and of the errors they share.
 
-    Both make ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance`` is the number
-    of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1 FN2 /
-    positives. ``jaccard`` is the share of shared errors among all errors, or None if there are none.
+    The shared errors are ``false_alarms`` (false positives) and ``misses`` (false negatives). ``by_chance``
+    is the number of shared errors expected if the judges' errors were independent: FP1 FP2 / negatives + FN1
+    FN2 / positives. ``jaccard`` is the share of shared errors among all errors, or None if there are none.
     """
 
     first: int
@@ -252,17 +253,17 @@ def shared_errors(first: np.ndarray, second: np.ndarray, labels: np.ndarray) -> 
 
 
 def joint_errors(judges: Sequence[np.ndarray], labels: np.ndarray) -> JointErrors:
-    """Count the trajectories that 0, 1, … all of the judges get wrong."""
+    """Count the trajectories that exactly 0, 1, 2, … judges get wrong."""
     how_many = np.sum([is_wrong(verdicts, labels) for verdicts in judges], axis=0)
     counts = [np.bincount(how_many[labels == answer], minlength=len(judges) + 1) for answer in (0, 1)]
     return JointErrors(*(tuple(found.tolist()) for found in counts))
 
 
 def is_wrong(verdicts: np.ndarray, labels: np.ndarray, missing: MissingRule = "negative") -> np.ndarray:
-    """Return a mask (bool, (n,)) of the labelled rows that a judge gets wrong.
+    """Return which labelled rows a judge gets wrong, bool of shape (n,).
 
-    If missing verdicts are "negative", as they can be on a binary target, they count as "no"; else they are
-    wrong.
+    If ``missing`` is "negative", which only binary targets allow, missing verdicts count as "no". Otherwise
+    they are wrong.
     """
     if missing == "negative":
         verdicts = np.where(verdicts < 0, 0, verdicts)

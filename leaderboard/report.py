@@ -110,7 +110,7 @@ def _score(
 
 
 def _with_rule(column: np.ndarray, labels: np.ndarray, target: Target) -> np.ndarray:
-    """Return binary verdicts. If the target counts missing verdicts as wrong, they become wrong answers."""
+    """Return binary verdicts, with wrong answers for missing ones if the target counts these as wrong."""
     if target.missing != "wrong":
         return column
     return np.where((column == NO_ANSWER) & (labels != NO_ANSWER), 1 - labels, column).astype(np.int8)

@@ -40,13 +40,13 @@ class Blinding:
     key: bytes = field(repr=False)
 
     def trajectory_id(self, trajectory_id: str) -> str:
-        """Return the opaque id of a trajectory, which does not depend on the spelling of its id."""
+        """Return the opaque id of a trajectory. It is the same for every spelling of the real id."""
         place = TrajectoryId.parse(trajectory_id)
         digits = hmac.digest(self.key, reading_key(trajectory_id).encode(), "sha256").hex()[:_DIGITS]
         return f"{place.folder}/run-{digits}/{place.task}"
 
     def row(self, row: Mapping[str, Any], columns: tuple[Column, ...]) -> dict[str, Any]:
-        """Return a row with opaque id, shared task name and neutral hosts; private columns become None."""
+        """Return a row whose id, task name and hosts do not show the agent. Private columns become None."""
         hidden = {column.name: self._cell(row[column.name], column) for column in columns}
         if "trajectory_id" in hidden:
             hidden["trajectory_id"] = self.trajectory_id(row["trajectory_id"])
@@ -87,9 +87,9 @@ def read_key(path: Path, *, create: bool = False) -> bytes:
 
 
 def restore_ids(text: str, suite: Suite, blinding: Blinding) -> str:
-    """Return the text of a prediction file (JSON Lines or CSV) with its blind ids replaced by the suite's.
+    """Return a prediction file's text (JSON Lines or CSV) with the suite's ids in place of the blind ones.
 
-    Raises BlindError if the text has no blind id, or one that is not of the suite under this key.
+    Raises BlindError if the text has no blind id, or one that does not belong to the suite with this key.
     """
     real = {blinding.trajectory_id(t.trajectory_id): t.trajectory_id for t in suite.trajectories}
     found = {spelled: spelled.replace("\\/", "/") for spelled in _BLIND_ID.findall(text)}

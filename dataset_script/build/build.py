@@ -45,13 +45,13 @@ class BuildOptions:
     """The options of a build.
 
     Attributes:
-        strict: Write nothing if something is left out.
-        also_allowed: Classes that AgentLab's pickles may also contain (see `open_source`).
-        for_judges: Leave out the rewards and published judgments, which judges must not see.
-        allow_missing: Ids of the suite that the source may lack.
-        agent_from: Names of facts to name agents after, instead of the usual ones (see `sources.agents`).
-        append: Keep the shards of an earlier build, and write new trajectories to new shards.
-        rewards: Rewards that replace those of the source, keyed by the reading key of the run's id.
+        strict: Write no dataset if any file has to be left out.
+        also_allowed: Additional classes that AgentLab's pickles may contain (see `open_source`).
+        for_judges: Leave out rewards and published judgments, because judges must not see them.
+        allow_missing: Ids of trajectories that are in the suite but may be missing from the source.
+        agent_from: The recorded facts to name agents after, instead of the usual ones (see `sources.agents`).
+        append: Keep the shards of an earlier build, and write only the new trajectories, to new shards.
+        rewards: Rewards to use instead of those in the source, keyed by the `reading_key` of the run's id.
     """
 
     strict: bool = False
@@ -72,7 +72,7 @@ def build(
     options: BuildOptions = BuildOptions(),
     progress: Progress = no_progress,
 ) -> BuildReport:
-    """Build a dataset in ``out``, for ``suite`` or by default the shipped suite that has the source's runs.
+    """Build a dataset in ``out`` for ``suite``, by default the shipped suite that has the source's runs.
 
     Unusable files are left out and named in the report. ``out`` is replaced only at the end, and not at all
     if nothing was built, or if ``strict`` is set and something was left out (see ``report.published``). An
@@ -149,7 +149,7 @@ class _Build:
         return report
 
     def _make_parts(self, tasks: Sequence[PartTask], report: BuildReport) -> list[tuple[Trajectory, Part]]:
-        """Return the parts that have rows, sorted by published id, and add all findings to ``report``."""
+        """Make the parts and return those with rows, by published id. Add all findings to ``report``."""
         sized = sorted(
             ((task, max(file.size for file in task.files)) for task in tasks),
             key=lambda each: (-each[1], each[0].published_id),

@@ -2,8 +2,8 @@
 
 The Hub generates a Croissant file from the Parquet files, but that file does not say what a column means, how
 the labels were made or what the data must not be used for. This one does. It refers to Parquet files by
-patterns, so its size does not depend on their number. Its date is the suite's: a build reads no clock, so the
-same runs give the same files. The end of its version identifies the content.
+patterns, so its size does not depend on their number. It has the date of the suite, not of the build, so that
+the same runs always give the same file. The last part of its version identifies the content.
 
 Format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html and its RAI extension.
 """
@@ -22,10 +22,10 @@ from dataset_script.schema import CONFIGURATIONS, Column, columns_of
 CONFORMS_TO: Final = ("http://mlcommons.org/croissant/1.1", "http://mlcommons.org/croissant/RAI/1.0")
 
 _STATIC: Final = json.loads(Path(__file__).with_name("croissant.json").read_text(encoding="utf-8"))
-"""The JSON-LD context, which must equal mlcroissant's copy, and the texts that all suites share."""
+"""The JSON-LD context, which must equal mlcroissant's copy, and the descriptions that all suites share."""
 
 _TYPES: Final = {"string": "Text", "bool": "Boolean", "float64": "Float", "image": "ImageObject"}
-"""Croissant's name of each column type. Types that are not listed (classes and integers) are Integer."""
+"""Croissant's name for each column type. All other types (classes and integers) become Integer."""
 
 _OFFICIAL_TERMS: Final = "https://huggingface.co/datasets/McGill-NLP/agent-reward-bench"
 _SPLITS: Final = "splits"

@@ -115,7 +115,7 @@ class PartTask:
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The stored tables of a trajectory. ``sizes`` has each table's bytes, keyed by configuration.
+    """The stored tables of a trajectory. ``sizes`` has each table's size in bytes, keyed by configuration.
 
     A trajectory without usable files has no tables. If the build extends a dataset that already contains the
     trajectory, ``earlier`` is the number of its shard there.
@@ -174,7 +174,7 @@ Tables = dict[str, pa.Table]
 
 
 def make_tables(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
-    """Return a task's tables by configuration, the findings on files that were left out, and the notes."""
+    """Return a task's tables, keyed by configuration, the findings on files left out, and the notes."""
     return _judgments(task) if task.is_judgments else _run(task)
 
 
@@ -221,7 +221,7 @@ def first_usable(
 def _judgments(task: PartTask) -> tuple[Tables, list[Finding], list[Finding]]:
     """Return a table with one judgment per judge, findings on the files left out, and no notes.
 
-    A judgment that did not fail is preferred.
+    If a judge has several judgments, the first one that did not fail is preferred.
     """
     left_out: list[Finding] = []
     by_judge: dict[str, tuple[SourceFile, RecordedJudgment]] = {}
@@ -255,7 +255,7 @@ def guarded(read: Callable[[SourceFile], Result], file: SourceFile) -> Result:
 
 
 def read_run(source: TrajectorySource, file: SourceFile) -> tuple[Recording, Sequence[Note]]:
-    """Return a run and the notes on it. Raises UnusableFileError if its id or the file is unusable."""
+    """Return a run and the notes on it. Raises UnusableFileError if the id or the file cannot be used."""
     try:
         TrajectoryId.parse(file.trajectory_id)
     except ValueError as error:

@@ -15,7 +15,7 @@ _JPEG: Final = b"\xff\xd8\xff"
 _JPEG_END: Final = b"\xff\xd9"
 FORMATS: Final = ("PNG", "JPEG", "WEBP")
 MOST_PIXELS: Final = 100_000_000
-"""The most pixels that a picture may have, since a small file can decode to any amount of memory.
+"""The maximum number of pixels in a picture, since a small file can decode to any amount of memory.
 
 This allows a full-page screenshot of 1,280 by 78,000 pixels.
 """
@@ -54,7 +54,7 @@ def check_picture(image: bytes | Path) -> bytes:
 
 
 def _check_size(data: bytes) -> None:
-    """Raise BrokenImageError if the header cannot be read or gives too large a size. Nothing is decoded."""
+    """Raise BrokenImageError if the header cannot be read or gives too large a size. Decodes no pixels."""
     most = f"at most {MOST_PIXELS:,} can be shown"
     try:
         with _opened(data) as image:

@@ -22,10 +22,10 @@ LEFT_OUT: Final[dict[str, str]] = CODES["left_out"]
 """Reasons why something is not in the dataset, by code."""
 
 NOTES: Final[dict[str, str]] = CODES["notes"]
-"""Remarks about content of the dataset, by code."""
+"""Remarks about the content of the dataset, by code."""
 
 MOST_NAMES: Final = 20
-"""The most names to list per reason. Broken files are always all listed."""
+"""The maximum number of names to list for each reason. Broken files are listed without this limit."""
 
 LINE_CHARACTERS: Final = 400
 
@@ -39,10 +39,9 @@ def finding(code: str, file: str, detail: str = "") -> Finding:
 class BuildReport:
     """The result of a build.
 
-    ``counts`` has the number of trajectories by split and benchmark, ``rows`` that of rows by configuration
-    and split.
-    ``files`` counts the source's files, or is None if the source is a dataset. ``published`` says whether the
-    dataset was written to its folder.
+    ``counts`` has the number of trajectories by split and benchmark. ``rows`` has the number of rows by
+    configuration and split. ``files`` counts the source's files, or is None if the source is a dataset.
+    ``published`` says whether the dataset was written to its folder.
     """
 
     suite: str
@@ -60,7 +59,7 @@ class BuildReport:
         return sum(sum(self.counts[name].values()) for name in SPLITS if split in (None, name))
 
     def count_files(self, source: TrajectorySource, listing: SourceListing) -> None:
-        """Count the source's files, once everything that was left out is known."""
+        """Count the source's files. Call this after all left-out files have been added."""
         self.files = source.count_files(listing, {each.file or "" for each in self.left_out})
 
     def damaged(self) -> int:
@@ -83,7 +82,7 @@ class BuildReport:
 
 
 def listing_findings(kind: str, listing: SourceListing) -> tuple[list[Finding], list[Finding]]:
-    """Return findings on files that belong to no run of a source of this kind, and notes on the source."""
+    """Return findings on the source's files that belong to no run, and notes on the source."""
     left_out = [finding("link_out", name) for name in listing.links_out]
     left_out += [finding("misplaced", name) for name in listing.others if name.endswith(".json")]
     notes = [finding("not_json_file", name) for name in listing.others if not name.endswith(".json")]

@@ -13,7 +13,7 @@ COLUMNS: Final = ("trajectory_id", "success", "reward")
 
 
 def read_rewards(path: Path) -> dict[str, float]:
-    """Return the rewards in a CSV file, keyed by the reading key of the run's id.
+    """Return the rewards in a CSV file, keyed by the `reading_key` of the run's id.
 
     A row without a ``reward`` gets 1 or 0 from its ``success``. A row without both is skipped. Raises
     ValueError, whose message names the line of every invalid row.

@@ -33,8 +33,8 @@ from dataset_script.sources.published import MANIFEST, OBSERVED, PublishedDatase
 TEXT_SHARD_BYTES: Final = 8_000_000
 """The size limit of a text shard. It is small because streaming reads a whole shard for the first row.
 
-A text shard is a single row group: with several, a process that ended after streaming one row aborted in
-pyarrow 26.0.1 (5 of 30 times; 0 of 40 with one). `verify` allows twice this size.
+A text shard is a single row group. With several, a process that ended after streaming one row aborted in
+pyarrow 26.0.1 (5 of 30 times; with one row group, 0 of 40 times). `verify` allows twice this size.
 """
 
 IMAGE_SHARD_BYTES: Final = 200_000_000
@@ -43,13 +43,13 @@ PLANNED: Final = (*ROWS_OF_A_RUN, "judgments")
 """The configurations that are made from the trajectories' parts, not from the suite."""
 
 MOST_TRAJECTORIES: Final = 250
-"""The most trajectories in a shard of `steps`. Its footer, which readers fetch, has 4 kB per trajectory."""
+"""The maximum number of trajectories in a shard of `steps`. Readers fetch its footer: 4 kB per trajectory."""
 
 LEAST_FILLED: Final = 0.25
-"""A shard must reach this share of its size limit before the hash of an id may end it."""
+"""A new shard begins at a low hash only if the current one has reached this share of its size limit."""
 
 PAGE_BYTES: Final = {"min_chunk_size": 256 * 1024, "max_chunk_size": 1024 * 1024, "norm_level": 0}
-"""Limits of content-defined page sizes, as in `datasets`, so that the Hub stores equal pages only once.
+"""Size limits for content-defined pages, as in `datasets`, so that the Hub stores equal pages only once.
 
 Measured with hf-xet: if 10 of 1,010 rows (13 kB of text each) are new, 54 % of the bytes are uploaded again.
 Without these settings it is 81 %, and with smaller pages 62 to 67 %.
@@ -84,7 +84,7 @@ class ShardTask:
 def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Part]) -> list[ShardTask]:
     """Distribute the parts over shards, in order. Parts of an earlier build come first, in the same shards.
 
-    A shard compresses better than its parts, so the sum of their stored sizes is an upper bound of its size.
+    A shard compresses better than its parts, so the sum of their stored sizes is an upper bound on its size.
     Only a shard with a single part may exceed the limit.
     """
     limit = IMAGE_SHARD_BYTES if CONFIGURATIONS[configuration].has_images else TEXT_SHARD_BYTES
@@ -118,8 +118,8 @@ def plan_shards(folder: Path, configuration: str, split: str, parts: Iterable[Pa
 def _begins_shard(part: Part, share: float) -> bool:
     """Return whether the hash of a part's id begins a new shard.
 
-    ``share`` is the part's size as a share of the limit. The probability is such that a shard, once it may
-    end, grows by 0.4 of the limit on average.
+    ``share`` is the part's size as a share of the limit. The probability of a new shard is chosen so that a
+    shard that may end grows by 0.4 of the limit on average.
     """
     drawn = int.from_bytes(hashlib.blake2b(part.trajectory_id.encode(), digest_size=8).digest())
     return drawn / 2**64 < share / 0.4

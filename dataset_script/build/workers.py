@@ -17,10 +17,12 @@ Result = TypeVar("Result")
 Task = TypeVar("Task")
 
 BYTES_AT_ONCE: Final = 400_000_000
-"""The most bytes of files that all processes together read at the same time."""
+"""The maximum number of bytes that all processes together read from files at the same time."""
 
 MOST_WORKERS: Final = 4
-"""The most processes by default. Each uses 75 MB before it reads anything; the total should be below 1 GB."""
+"""The default limit on processes. Each uses 75 MB before it reads anything; together, they should use
+less than 1 GB.
+"""
 
 
 class WorkerError(ChildProcessError):
@@ -56,7 +58,7 @@ class Workers:
     def run_each(
         self, function: Callable[[Task], Result], tasks: Iterable[tuple[Task, int]]
     ) -> Iterator[tuple[Task, Result]]:
-        """Yield (task, result) pairs as tasks finish. ``tasks`` has (task, bytes that it reads) pairs.
+        """Yield (task, result) pairs as tasks finish. ``tasks`` has pairs of a task and the bytes it reads.
 
         The running tasks together read at most `BYTES_AT_ONCE`, except that one task may always run. An
         exception in a task is raised here. Raises WorkerError if the system killed a process.
@@ -97,7 +99,7 @@ class Workers:
 
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
-    """Block Ctrl-C, so that processes that start here leave it to their parent, even while they import."""
+    """Block Ctrl-C, so that processes started here leave it to their parent, even while they import."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     try:
         yield

@@ -18,9 +18,9 @@ def open_source(
 
     The built-in kinds are tried in the order of `arb/core/plugins.toml`. Those of installed packages follow;
     a package names a subclass of `TrajectorySource` in an entry point of the group ``arb.sources``. A
-    published dataset is not searched for other formats. ``also_allowed`` are classes, each ``module.class``,
-    that AgentLab's pickles may contain. ``agent_from`` names the facts to name agents after. Raises
-    SourceError if no kind recognises the folder.
+    published dataset is not searched for other formats. ``also_allowed`` are further classes, each as
+    ``module.class``, that AgentLab's pickles may contain. Agents are named after the facts in ``agent_from``.
+    Raises SourceError if no kind recognises the folder.
     """
     if not folder.exists():
         raise SourceError(f"{folder}: this path does not exist; check its spelling")

@@ -5,9 +5,9 @@
 
 A folder with exp_args.pkl is a run. If its name begins with ``_`` or ``.``, AgentLab moved it aside when it
 repeated the run, so it is not listed as a run. A run without summary_info.json was cut off. The goal is a
-list of texts and images in the form of chat messages. If there are several runs of an agent on a task, the
-first by seed and time has the id ``benchmark/agent/task`` and the others ``…~2``, ``…~3`` and so on. Runs
-that were cut off come last.
+list of text and image parts, as in chat messages. If there are several runs of an agent on a task, the first
+by seed and time has the id ``benchmark/agent/task`` and the others ``…~2``, ``…~3`` and so on. Runs that were
+cut off come last.
 """
 
 import json
@@ -69,7 +69,7 @@ _STEP_FILE: Final = re.compile(r"step_(\d{1,6})\.pkl\.gz")
 
 @dataclass(frozen=True, slots=True)
 class AgentLabSource(TrajectorySource):
-    """The runs under a folder. ``also_allowed`` are classes of your own agents, each as ``module.class``."""
+    """The runs under a folder. ``also_allowed`` names classes (``module.class``) that pickles may contain."""
 
     also_allowed: tuple[str, ...] = ()
     kind: ClassVar[str] = "agentlab"
@@ -205,7 +205,7 @@ def _summary(run: Path) -> Mapping[str, Any]:
 
 
 def _trees(seen: Any, properties: Any, path: Path) -> tuple[str | None, str | None]:
-    """Return the full and the pruned tree as text, or None. A full tree recorded as text is preferred."""
+    """Return the full and the pruned tree as text, each None if missing. A recorded text is preferred."""
     full, tree = valid_text(field(seen, "axtree_txt")), field(seen, "axtree_object")
     if tree is None or not isinstance(properties, dict):
         return full, None

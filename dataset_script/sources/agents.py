@@ -1,7 +1,7 @@
 """Name the agents of runs so that runs under different settings are different agents.
 
-An agent is named after its model and solver, followed by the settings in which its evaluations differ, in the
-order of their names. If all evaluations have the same settings, the name has no such ending.
+An agent's name consists of its model and solver, and of the settings in which its evaluations differ, sorted
+by name. If all evaluations have the same settings, the name contains none.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ _LONGEST_VALUE: Final = 40
 _LONGEST_NAME: Final = 120
 _DEEPEST: Final = 5
 _PRIVATE: Final = re.compile(r"api_?key|secret|password|credential|[._-]token$|url$|seed$", re.IGNORECASE)
-"""Settings that never become part of an agent's name: secrets, addresses, and seeds, which mark repeats."""
+"""Settings that never become part of an agent's name: secrets, addresses, and seeds (they vary by repeat)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AgentFacts:
 def settings_in(value: Any, prefix: str = "", depth: int = 0) -> Iterator[tuple[str, str]]:
     """Yield (name, value) for each setting in a JSON object or pickled object. Nested names have dots.
 
-    Values that are null are left out, and so are lists of objects, secrets, addresses and seeds. Long texts
+    Values that are null are left out, and so are lists of objects, secrets, addresses and seeds. Long values
     are replaced by a hash.
     """
     items = value.fields | value.items if isinstance(value, PickledObject) else value
@@ -85,7 +85,7 @@ def _short_hash(text: str) -> str:
 def name_agents(
     evaluations: Sequence[tuple[str, AgentFacts]], agent_from: Sequence[str] = ()
 ) -> tuple[list[str], tuple[Note, ...]]:
-    """Return each evaluation's agent name, and a note for each name that different settings share.
+    """Return each evaluation's agent name, and a note for each name whose runs differ in settings.
 
     Args:
         evaluations: The task and the facts of each evaluation.
@@ -120,7 +120,7 @@ def name_agents(
 
 
 def _differing(evaluations: Sequence[tuple[str, AgentFacts]]) -> dict[str, tuple[str, ...]]:
-    """Return the settings in which evaluations differ, each with its values."""
+    """Return the values of each setting in which evaluations differ, keyed by the setting's name."""
     by_task: dict[str, dict[frozenset[tuple[str, str]], AgentFacts]] = defaultdict(dict)
     for task, facts in evaluations:
         if facts.settings is not None:

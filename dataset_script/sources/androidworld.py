@@ -3,9 +3,9 @@
     {"task_name", "goal", "save_dir", "task_success", "trajectory": [{"step", "screenshot_path", "thought",
      "action", "tool_call"}, …]}
 
-The agent is named after the first folder of ``save_dir``, or else after the file. A picture is the screen
-before its action. Its path is relative to the file's folder or to a folder above it. ``action`` is a summary
-in words if there is a ``tool_call``. ``answer`` and ``terminate`` end a run and are not actions.
+The agent is named after the first folder of ``save_dir``, or else after the file. A step's picture shows the
+screen before the action. Its path is relative to the file's folder or to a folder above it. ``action`` is a
+summary in words if there is a ``tool_call``. ``answer`` and ``terminate`` end a run and are not actions.
 ``task_success`` is the run's reward, which judges do not see.
 """
 
@@ -98,7 +98,7 @@ class AndroidWorldSource(TrajectorySource):
         return Step(num, action=action, reasoning="\n\n".join(thoughts) or None, screenshot=picture)
 
     def _picture(self, name: Any, path: Path) -> Path | None:
-        """Return a picture in the file's folder or in a folder above it, or None."""
+        """Return the path of a picture in the file's folder or in a folder above it, or None."""
         above = (folder for folder in path.parents if folder.is_relative_to(self.root))
         return first_inside(((folder, name) for folder in above), self.root)
 

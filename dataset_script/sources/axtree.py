@@ -25,7 +25,7 @@ _LEFT_OUT_PROPERTIES: Final = frozenset(
     {"editable", "readonly", "level", "settable", "multiline", "invalid", "focusable"}
 )
 _FLAGS: Final = frozenset({"required", "focused", "atomic"})
-"""Properties that are written as their bare name, if they are true."""
+"""Properties that are written as a bare name, and only if they are true."""
 
 VISIBLE_SHARE: Final = 0.5
 """The share of an element that must be visible for BrowserGym to call it visible."""

@@ -36,8 +36,8 @@ from dataset_script.sources.values import finite, id_part
 class SourceFile:
     """A run of a source: its path, its name inside the source, and its id.
 
-    ``place`` is the run's place in a file that has several. If the run cannot be read, ``problem`` is the
-    code and the detail of the reason. ``details`` hold what else the source needs to read it.
+    ``place`` is the run's place in a file that has several. If the run cannot be read, ``problem`` has the
+    code and the detail of the reason. ``details`` has whatever else the source needs to read the run.
     """
 
     path: Path
@@ -64,7 +64,7 @@ class SourceFile:
 class FoundRun:
     """A run before it has an id: its file, and the parts of the id. ``order`` sorts the repeats of an id.
 
-    ``agent`` is the agent's name, or the facts by which the agents of a source are told apart.
+    ``agent`` is the agent's name, or the facts that distinguish the agents of a source.
     """
 
     file: SourceFile
@@ -75,7 +75,7 @@ class FoundRun:
 
 
 Amount = Literal["none", "last", "all"]
-"""The steps whose trees or screenshots are read."""
+"""For which steps of a run the trees or screenshots are read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +98,8 @@ class SourceListing:
     """The runs of a source, sorted by name, and the names of other files found where runs are expected.
 
     ``files`` may be a collection that lists the runs again on each iteration, so that a million runs need no
-    memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of it,
-    which are not followed. ``facts`` are the names that `--agent-from` accepts for this source.
+    memory. ``notes`` are about the source as a whole. ``links_out`` names the links that lead out of the
+    source, which are not followed. ``facts`` are the names that `--agent-from` accepts for this source.
     """
 
     files: Collection[SourceFile]
@@ -111,7 +111,7 @@ class SourceListing:
 
 @dataclass(frozen=True, slots=True)
 class FileCounts:
-    """How many files a source has, and how many could be read. Commands name the others."""
+    """How many files a source has, and how many could be read. Commands list the names of the rest."""
 
     found: int
     read: int
@@ -157,7 +157,7 @@ class TrajectorySource:
 
     ``folder`` is a folder, or a file if the runs are in one log. ``kind`` is one word for the manifest, such
     as ``released``. Subclasses implement `candidates`, `holds_runs` and `runs_in`, or else `recognises` and
-    `list_runs`. They implement `read`, and the methods for judgments if the format has any.
+    `list_runs`. All implement `read`, and if the format has judgments, also the methods for these.
     """
 
     folder: Path
@@ -168,7 +168,7 @@ class TrajectorySource:
 
     @classmethod
     def recognises(cls, folder: Path) -> bool:
-        """Return whether a folder or log file holds runs of this kind. This must be cheap."""
+        """Return whether a folder or log file holds runs of this kind. This must be fast."""
         return any(map(cls.holds_runs, cls.candidates(folder)))
 
     @classmethod
@@ -187,7 +187,7 @@ class TrajectorySource:
         raise NotImplementedError
 
     def runs_in(self, path: Path) -> Iterable[FoundRun]:
-        """Return the runs in a file. Any value that is not a run is returned as an unusable run."""
+        """Return the runs in a file. A value that is not a run is also returned, as an unusable run."""
         raise NotImplementedError
 
     def list_runs(self) -> SourceListing:
@@ -207,21 +207,21 @@ class TrajectorySource:
         raise NotImplementedError
 
     def kind_of(self, file: SourceFile) -> str:
-        """Return the kind of a run. It depends on the run only in a folder with several formats."""
+        """Return the kind of a run. All runs have the same kind, unless the folder has several formats."""
         return self.kind
 
     def files_of(self, file: SourceFile) -> Iterable[Path]:
-        """Return the files that belong to a run: by default, its file, or all files of its folder."""
+        """Return the files that belong to a run. By default, that is its file, or all files of its folder."""
         return files_in(file.path)
 
     def own_files(self) -> Iterable[Path]:
-        """Return the files that are read or meant to be there, although they belong to no run."""
+        """Return the files that belong to no run, but are read or expected in such a source."""
         return ()
 
     def list_all(self) -> SourceListing:
         """List the runs as `list_runs` does, and every file that belongs to none of them.
 
-        Raises SourceError if there is no run, or if no run has one of the facts in ``agent_from``.
+        Raises SourceError if there is no run, or if a fact in ``agent_from`` was recorded for no run.
         """
         listing = self.list_runs()
         self.check_agent_from(listing.facts)
@@ -273,7 +273,7 @@ class TrajectorySource:
         return {} if reward is None else {"reward": reward}
 
     def observed(self) -> Mapping[str, Observed]:
-        """Return each run's kinds of observations, keyed by id; empty if the runs must be read for this."""
+        """Return each run's kinds of observations, keyed by id. Empty if that requires reading the runs."""
         return {}
 
     def data_hash(self, files: Iterable[SourceFile]) -> str:
@@ -284,7 +284,10 @@ class TrajectorySource:
         return digest.hexdigest()
 
     def identity(self, file: SourceFile) -> str:
-        """Return a string that changes if the run may have changed. It must be cheap: names, sizes, times."""
+        """Return a string that changes if the run may have changed.
+
+        It must be fast to compute, so use only the files' names, sizes and times.
+        """
         return "\n".join(map(file_stamp, self.files_of(file)))
 
     def list_judgments(self) -> SourceListing:
@@ -308,7 +311,7 @@ class TrajectorySource:
         return path.relative_to(self.root).as_posix()
 
     def file(self, path: Path, member: str = "", **more: Any) -> SourceFile:
-        """Return a run as a file without an id; ``member`` says which of several runs in ``path`` it is."""
+        """Return a run that has no id yet. ``member`` tells apart several runs in the file ``path``."""
         return SourceFile(path, self.name_of(path) + member, "", **more)
 
     def listing(

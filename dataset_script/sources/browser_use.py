@@ -128,10 +128,10 @@ class BrowserUseSource(TrajectorySource):
         yield from filter(None, (self._find_picture(file.path, name) for name in names))
 
     def _steps(self, path: Path, items: Sequence[Mapping[str, Any]], notes: list[Note]) -> tuple[Step, ...]:
-        """Return a step for each state that the agent saw, and one for the results of its last actions.
+        """Return a step for each state that the agent saw, and a final one after its last actions.
 
-        This last step repeats the page of the step before: if a run was cut off, only text is recorded about
-        the result of its last actions.
+        The final step is added only if the last item has actions other than ``done``. It repeats the page of
+        the step before, because only text is recorded about the results of these actions.
         """
         seen = list(items)
         while len(seen) > 1 and _is_empty(seen[-1]):  # such an item only says that no steps were left
@@ -252,7 +252,7 @@ def _errors(item: Mapping[str, Any]) -> str | None:
 
 
 def _actions(item: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield (name, arguments) for each call of a step, except names whose value is null."""
+    """Yield (name, arguments) for each call in a step. Names whose value is null are skipped."""
     for action in sequence(mapping(item.get("model_output")).get("action")):
         yield from (call for call in mapping(action).items() if call[1] is not None)
 
@@ -282,7 +282,7 @@ def _element(element: Any) -> str | None:
 
 
 def _answer(item: Mapping[str, Any]) -> str | None:
-    """Return the run's answer, or None: the result of ``done`` with the files it showed, or its argument."""
+    """Return the run's answer: the result of ``done`` with any files it showed, else its argument or None."""
     for result in reversed(_result_list(item)):
         if result.get("is_done") is True and (text := valid_text(result.get("extracted_content"))):
             return text
@@ -305,9 +305,9 @@ def _is_empty(item: Mapping[str, Any]) -> bool:
 
 
 def _goal(items: Sequence[Mapping[str, Any]]) -> str:
-    """Return the first task that the model was shown, or the last if follow-up requests were added to it.
+    """Return the first task that the model was shown, or the last one if it has follow-up requests.
 
-    The last one counts only if it contains the first, since a page may say ``<user_request>`` too.
+    The last one is used only if it contains the first, since a page may also say ``<user_request>``.
     """
     requests = [text for text in (_request(item.get("state_message")) for item in items) if text]
     if not requests:
@@ -326,14 +326,14 @@ def _request(message: Any) -> str | None:
 
 
 def _between(message: Any, start: str, end: str) -> str | None:
-    """Return the text between the first mark ``start`` and the next mark ``end``, or None."""
+    """Return the text between the first ``start`` in a message and the ``end`` after it, or None."""
     _, begins, rest = message.partition(start) if isinstance(message, str) else ("", "", "")
     text, ends, _ = rest.partition(end)
     return valid_text(text.strip()) or None if begins and ends else None
 
 
 def goals_file(history: Path, root: Path) -> Path:
-    """Return the tasks.json in the nearest folder above a history, or where it would be in the source."""
+    """Return the path of the nearest tasks.json above a history, or where the source would have it."""
     above = [folder / TASKS for folder in history.parents if folder.is_relative_to(root)]
     return next((path for path in above if path.is_file()), root / TASKS)
 

@@ -14,7 +14,7 @@ from dataset_script.sources.problems import SourceError, UnusableFileError
 from dataset_script.sources.values import text_of_literal
 
 MOST_JSON_BYTES: Final = 1_000_000_000
-"""The largest JSON file that is read. It is limited because the whole file is read into memory."""
+"""The size limit of JSON files. It is needed because the whole file is read into memory."""
 
 LINES: Final = frozenset({".jsonl", ".ndjson"})
 """The file name endings of JSON Lines files."""
@@ -41,7 +41,7 @@ def json_files(folder: Path) -> Iterator[Path]:
 
 
 def released_folders(place: Path, source: Path) -> frozenset[str]:
-    """Return the folders of the released layout in a place, which only its own reader searches."""
+    """Return the released layout's folders in ``place``. No other format's reader searches them."""
     is_released = place in (source, source / "trajectories") and (place / "cleaned").is_dir()
     return frozenset({"cleaned", "judgments", "screenshots"} if is_released else ())
 
@@ -119,7 +119,7 @@ def first_inside(places: Iterable[tuple[Path, Any]], root: Path) -> Path | None:
 
 
 def file_stamp(path: Path) -> str:
-    """Return the name, size and time of a file, which show whether it has changed."""
+    """Return a file's name, size and time of change, which show whether it has changed."""
     try:
         found = path.stat()
     except (OSError, ValueError):

@@ -59,7 +59,7 @@ _STOPPED_BY: Final = ("max_tokens", "model_length", "content_filter")
 
 @dataclass(frozen=True, slots=True)
 class _Evaluation:
-    """The fields of a log that hold for all samples. Logs of a retried evaluation share a ``task_id``."""
+    """The fields of a log that apply to all its samples. Logs of a retried evaluation share a ``task_id``."""
 
     task_id: str
     task: str
@@ -77,7 +77,10 @@ class _Evaluation:
 
 @dataclass(slots=True)
 class _Log:
-    """A log with the places of its samples, keyed by (id, epoch), or its problem; both if it is cut off."""
+    """A log. ``samples`` has the places of its samples, keyed by (id, epoch).
+
+    If the log cannot be read, ``problem`` says why. A log that was cut off may have both.
+    """
 
     path: Path
     name: str
@@ -95,7 +98,7 @@ class InspectSource(TrajectorySource):
 
     @staticmethod
     def candidates(folder: Path) -> Iterator[Path]:
-        """Yield the logs: `.eval`, and `.json` that begins like a log."""
+        """Yield the `.eval` files, and the `.json` files that begin like a log."""
         for each in files_in(folder):
             if each.suffix not in (".eval", ".json") or each.name.startswith(".") or not each.is_file():
                 continue
@@ -168,7 +171,7 @@ class InspectSource(TrajectorySource):
         return found
 
     def own_files(self) -> Iterator[Path]:
-        """Return every log, because a log that was retried has no run of its own."""
+        """Return every log, because not every log has runs: later attempts may replace all of its samples."""
         return self.candidates(self.folder)
 
 
@@ -183,7 +186,7 @@ def _read_log(path: Path, name: str) -> _Log:
 
 
 def _read_directory(log: _Log) -> None:
-    """Add the places of an `.eval`'s samples from the zip's directory. The last of equal names counts."""
+    """Add the places of an `.eval`'s samples from the zip's directory. Of equal names, the last counts."""
     try:
         with ZipFile(log.path) as archive:
             members = {
@@ -226,7 +229,7 @@ def _id_and_epoch(sample: Any, path: Path, place: JsonPlace) -> tuple[str, int]:
 
 
 def _evaluation(header: Any, name: str) -> _Evaluation:
-    """Return the facts in a log's header, except results. Raises UnusableFileError if it names no task."""
+    """Return what a log's header says, except results. Raises UnusableFileError if it names no task."""
     spec = field(header, "eval")
     task, model, solver = (valid_text(field(spec, key)) for key in ("task", "model", "solver"))
     if not task:
@@ -438,7 +441,7 @@ class _Conversation:
         return valid_text("\n\n".join(filter(None, paragraphs))) or "", tuple(images)
 
     def _parts(self, content: Any, where: str) -> tuple[list[str], list[bytes]]:
-        """Return a content's texts and pictures. Add a note for each picture that is not in the log."""
+        """Return the texts and pictures in ``content``. Add a note for each picture missing from the log."""
         texts, images = [], []
         for part in _parts(content):
             kind = part.get("type")
@@ -468,7 +471,7 @@ class _Conversation:
 
 
 def _usage(sample: Mapping[str, Any]) -> RunUsage | None:
-    """Return the sum over the sample's models. Tokens that were read from or written to a cache count."""
+    """Return the sum over the sample's models, including tokens read from or written to a cache."""
     models = objects([*mapping(sample.get("model_usage")).values()])
     read = ("input_tokens", "input_tokens_cache_read", "input_tokens_cache_write")
     return RunUsage.of(

@@ -17,8 +17,9 @@ from dataset_script.sources.files import LINES, check_size, content_of, json_pro
 class JsonPlace:
     """The place of a JSON text in a file: ``stored`` bytes from ``start`` on.
 
-    In a zip file it starts at the member's header, ``method`` is the compression (0: none, 8: Deflate, 93:
-    Zstandard), and ``size`` and ``crc`` are those of the unpacked text. In other files ``method`` is None.
+    In a zip file, the place starts at the member's header, and ``method`` is the compression (0: none, 8:
+    Deflate, 93: Zstandard). ``size`` and ``crc`` describe the unpacked text. In other files, ``method`` is
+    None.
     """
 
     start: int
@@ -69,7 +70,7 @@ _SPACE_AND_COMMAS: Final = re.compile(r"[\s,]*")
 
 
 def json_values(path: Path) -> Iterator[tuple[Any, JsonPlace]]:
-    """Yield each JSON value of a file with its place: the elements of a single array, else value by value.
+    """Yield each JSON value in a file, or each element if the file is one array, with its place.
 
     Texts are decoded as Latin-1, so that text offsets are file offsets (see `as_utf8`). In place of a value
     that cannot be read, yields the ValueError or RecursionError that says why. Reading continues after that
@@ -124,7 +125,7 @@ def json_parts(path: Path, array: str) -> Iterator[tuple[str, Any, JsonPlace]]:
 
 
 def _after(text: str, at: int, mark: str) -> int:
-    """Return the place after a mark and spaces. Raises ValueError if the mark is missing."""
+    """Return the place after a mark and the spaces around it. Raises ValueError if the mark is missing."""
     at = _skip(text, at)
     if not text.startswith(mark, at):
         raise ValueError(f"byte {at}: {mark!r} is missing")

@@ -14,7 +14,7 @@ from dataset_script.sources.problems import Note, SourceError
 class MixedSource(TrajectorySource):
     """The runs of several formats in a folder. ``parts`` has one source per format.
 
-    A run's ``details`` are its format, and the run as the source of that format listed it.
+    A run's ``details`` are the kind of its format, and the run as the source of that format listed it.
     """
 
     parts: tuple[TrajectorySource, ...] = ()
@@ -115,7 +115,7 @@ class MixedSource(TrajectorySource):
 
 
 def _free(trajectory_id: str, taken: set[str]) -> str:
-    """Return the id; if it is taken, with the next free number of a repeat."""
+    """Return the id. If it is taken, give it the next free repeat number, such as ``~2``."""
     task, _, number = trajectory_id.partition("~")
     times = int(number) if number.isdecimal() else 1
     while trajectory_id in taken:

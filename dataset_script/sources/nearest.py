@@ -18,7 +18,7 @@ _TEXTS: Final = (".json", ".jsonl", ".ndjson", ".log", ".txt", ".traj")
 
 
 def nearest_format(path: Path) -> tuple[str, bool]:
-    """Return a sentence on the first file that may hold runs ("" if none), and whether its form is known."""
+    """Return a sentence on the first file that may hold runs (else ""), and whether its form is known."""
     fallback = ""
     for file in islice(files_in(path), _MOST_FILES):
         name, head = printable(file.relative_to(path).as_posix() if path.is_dir() else file.name), b""

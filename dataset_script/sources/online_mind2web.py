@@ -177,7 +177,7 @@ def _steps(written: Iterator[Step], notes: list[Note]) -> tuple[tuple[Step, ...]
 
 
 def _placed(pictures: Sequence[Path], actions: int) -> dict[int, Path]:
-    """Return each action's picture, by the numbers in the names (from 0 or 1) if all fit, else in order."""
+    """Return each action's picture, by the numbers in the names if all of them fit, else by position."""
     numbers = [number for number in map(_number, pictures) if number is not None]
     if len(set(numbers)) == len(pictures):
         first = min(numbers[0], 1)

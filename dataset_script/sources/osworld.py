@@ -8,7 +8,7 @@
 
 The goal is the ``instruction`` of a line, else the one in runtime.log, else that of ``tasks.json`` in the
 source's folder (an object of task ids and goals). The score is the run's reward, which judges do not see.
-``DONE`` and ``FAIL`` end a run and are not actions. A line ``{"Error": …}`` says why a run broke off.
+``DONE`` and ``FAIL`` end a run and are not actions. A line ``{"Error": …}`` says why a run was cut off.
 """
 
 import ast
@@ -126,7 +126,7 @@ def _literal(value: Any) -> Any:
 
 
 def _action(line: Mapping[str, Any]) -> str | None:
-    """Return a line's action: code as it is, and a tool call of Anthropic with its arguments."""
+    """Return a line's action. Code is not changed; a tool call becomes its name with the arguments."""
     action = _literal(line["action"])
     if not isinstance(action, dict):
         return valid_text(action)
@@ -140,7 +140,7 @@ def _action(line: Mapping[str, Any]) -> str | None:
 
 
 def _reasoning(line: Mapping[str, Any], before: Mapping[str, Any]) -> str | None:
-    """Return what the model wrote for a line's action. Only the first action of a response has it."""
+    """Return what the model wrote with a line's action; None if the line before has the same response."""
     if line.get("response") == before.get("response") and line.get("step_num") == before.get("step_num"):
         return None
     response = _literal(line.get("response"))

@@ -51,7 +51,7 @@ _PLAIN_DTYPES: Final = {
 """numpy's short names of number types, with their format letters in `struct`."""
 
 MAX_DIMENSIONS: Final = 8
-"""The most dimensions of an array; a screenshot has three."""
+"""The maximum number of dimensions of an array. A screenshot has three."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ class PlainArray:
 
 
 def make(name: str, arguments: tuple[Any, ...]) -> Any:
-    """Return a stand-in for the result of calling one of `VALUE_MAKERS`. Raises RefusedPickle."""
+    """Return a stand-in for what one of `VALUE_MAKERS` returns. Raises RefusedPickle for other calls."""
     if name in _PATHS and all(isinstance(part, str) for part in arguments):
         return PickledObject(name, {"parts": arguments})
     if name == _DATETIME and len(arguments) == 1 and isinstance(arguments[0], bytes):

@@ -9,7 +9,7 @@ and does not count opcodes.
 This reader cannot import or call anything. An object of any class becomes a `PickledObject`. A class or
 function that is named for another purpose, such as a call, is refused unless it is on a list. Opcodes of
 protocols 0 and 1, extension codes, persistent ids and out-of-band buffers are refused. The numbers of
-opcodes, open values and memo entries are limited. A key is a text or a number, so no hash is slow.
+opcodes, open values and memo entries are limited. Keys must be strings or numbers, so no hash is slow.
 """
 
 import encodings.raw_unicode_escape  # noqa: F401 - `pickletools` would import it when it meets a text
@@ -167,7 +167,7 @@ class Machine:
             raise RefusedPickle(f"it has the opcode {opcode}")
 
     def _named(self, module: Any, name: Any, after: int) -> Named:
-        """Return the name if it is allowed, or if only an object is made of it. Else raises RefusedPickle."""
+        """Return the name if it is allowed or used only to make an object. Otherwise raise RefusedPickle."""
         if not isinstance(module, str) or not isinstance(name, str):
             raise RefusedPickle("it names a class by something other than a string")
         full = f"{module}.{name}"
@@ -176,7 +176,7 @@ class Machine:
         return Named(full)
 
     def _makes_object(self, at: int) -> bool:
-        """Return whether the next opcodes, apart from frames and memo, make an object without arguments."""
+        """Return whether the next opcodes make an object without arguments, ignoring frames and the memo."""
         while self._data[at] in _BEFORE_OBJECT:
             at += _BEFORE_OBJECT[self._data[at]]
         return self._data[at : at + 2] == b")\x81"  # EMPTY_TUPLE, NEWOBJ

@@ -89,7 +89,7 @@ OBSERVED: Final = ("url", "axtree", "screenshot.bytes", "text")
 
 
 class PublishedDataset:
-    """A folder that `build` wrote. Its manifest is read at once, with the exceptions of `read_manifest`."""
+    """A folder that `build` wrote. The constructor reads its manifest (see `read_manifest` for errors)."""
 
     def __init__(self, folder: Path):
         self.folder = folder

@@ -123,7 +123,7 @@ class ReleasedSource(TrajectorySource):
         return file.path, *files_in(_folder_of(self.root / "screenshots", place))
 
     def own_files(self) -> Iterable[Path]:
-        """Return the judgments, which are listed apart, and what `fetch` recorded."""
+        """Return the judgments, which `list_judgments` lists, and the file that `fetch` wrote."""
         return self.folder / "fetched.json", *files_in(self.root / "judgments", whole=True)
 
     def origin(self) -> dict[str, str]:
@@ -185,7 +185,7 @@ def _folder_of(screenshots: Path, place: TrajectoryId) -> Path:
 
 
 def _screenshot(step: CleanedStep, source: Path, screenshots: Path, folder: Path) -> Path | None:
-    """Return the picture's path inside the source: in ``folder``, or else where the file says, or None."""
+    """Return the picture's path in ``folder``, or else the recorded one, or None if neither exists."""
     if step.screenshot_path is None or step.screenshot_path in NO_SCREENSHOT:
         return None
     parts = PurePosixPath(step.screenshot_path).parts

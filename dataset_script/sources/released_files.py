@@ -67,7 +67,7 @@ class _Element(msgspec.Struct):
 
 
 def reward_in(summary: Mapping[str, Any]) -> float | None:
-    """Return the reward by the benchmark's rules. Raises UnusableFileError if it is not a number."""
+    """Return the reward of the benchmark's rules, or None. Raises UnusableFileError if it is not a number."""
     reward = summary.get("cum_reward")
     if reward is not None and finite(reward) is None:
         raise UnusableFileError("not_a_trajectory", "summary_info.cum_reward is not a number")
@@ -87,7 +87,7 @@ def state_in(summary: Mapping[str, Any]) -> str | None:
 
 
 def usage_in(summary: Mapping[str, Any]) -> RunUsage | None:
-    """Return the sums over the steps. The seconds are those of the agent and of the browser."""
+    """Return what a run used in all steps. The seconds include the agent's and the browser's time."""
     return RunUsage.of(
         input_tokens=add_up([summary.get("stats.cum_input_tokens")]),
         output_tokens=add_up([summary.get("stats.cum_output_tokens")]),
@@ -138,7 +138,7 @@ def _decode(data: bytes, kind: type[Typed]) -> tuple[Typed, bool]:
 
 
 RULE_BASED: Final = "functional"
-"""The folder of the rule-based judge, whose verdict is the run's reward, without a reply."""
+"""The folder of the rule-based judge. Its verdicts follow from the rewards, so it has no replies."""
 
 SUCCESS_ABOVE: Final = 0.5
 """A reward above this is a success (paper, section 4)."""

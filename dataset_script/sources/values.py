@@ -1,4 +1,4 @@
-"""Read the values of logs, which any program may have written: each may be absent or of another type."""
+"""Read values from logs. Any program may have written them, so a value may be absent or of another type."""
 
 import base64
 import binascii
@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 MOST_IMAGE_BYTES: Final = 50_000_000
-"""The largest picture in a log that is read."""
+"""The size of the largest picture that is read from a log."""
 
 _DATA_IMAGE: Final = re.compile(r"data:image/[^,]{0,80};base64,")
 
@@ -17,7 +17,7 @@ _NOT_IN_IDS: Final = re.compile(r"[/\s\x00-\x1f\x7f]+")
 
 
 def valid_text(value: Any) -> str | None:
-    """Return a text that UTF-8 can encode (with U+FFFD for lone surrogates), or None if it is not a text."""
+    """Return a string that UTF-8 can encode, with U+FFFD for lone surrogates. Other values give None."""
     if not isinstance(value, str):
         return None
     return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
@@ -39,7 +39,7 @@ def objects(value: Any) -> list[Mapping[str, Any]]:
 
 
 def finite(value: Any) -> float | None:
-    """Return a JSON number or boolean as a float, or None if it is anything else, infinite or too large."""
+    """Return a finite JSON number or a boolean as a float, or None for any other value."""
     try:
         number = float(value) if isinstance(value, int | float) else math.nan
     except OverflowError:
@@ -79,7 +79,7 @@ def _json_text(value: Any) -> str:
 
 
 def text_of_literal(literal: bytes) -> str:
-    """Return the text of a JSON string literal, or an empty text if it is anything else."""
+    """Return the text of a JSON string literal, or an empty string if it is anything else."""
     try:
         value = json.loads(literal)
     except ValueError:

@@ -99,10 +99,10 @@ def verify(
     Args:
         folder: The folder.
         suite: The expected suite; by default the shipped suite that the manifest names.
-        canaries: Texts that were planted in private data and must not appear.
+        canaries: Strings that were planted in private data and must not appear.
         accept: Warnings that a person has reviewed, each as ``CODE:TRAJECTORY_ID``.
         allow_missing: Ids of the suite that the folder may lack.
-        progress: Called with the number of checked shards, of all shards, and the last shard's name.
+        progress: Called with the numbers of checked and of all shards, and the name of the last one.
         workers: The number of processes.
     """
     canaries, findings = check_canaries(canaries), Findings()

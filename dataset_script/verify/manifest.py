@@ -32,7 +32,7 @@ NAMES_KEPT: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifyReport:
-    """The result of `verify`: the number of data files, the rows by configuration and split, the findings.
+    """The result of `verify`: how many data files and rows there are, and the findings.
 
     ``accepted`` has the names of the accepted warnings, each as ``CODE:TRAJECTORY_ID``.
     """
@@ -62,7 +62,7 @@ class VerifyReport:
 
 
 def check_acceptances(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the names without duplicates. Raises ValueError for a name that is not of a code in `WORDS`."""
+    """Return the names without duplicates. Raises ValueError for a name whose code is not in `WORDS`."""
     for name in names:
         code, _, trajectory_id = name.partition(":")
         if code not in WORDS or not trajectory_id:
@@ -94,7 +94,7 @@ class Findings:
             self.add(code, file, *names, count=other.counts[code, file])
 
     def accept(self, names: Collection[str]) -> tuple[str, ...]:
-        """Return the names that match a warning in `WORDS`, and add a finding for each name that does not."""
+        """Return the names that match a warning in `WORDS`. Add a finding for each name without a match."""
         found = {f"{code}:{file}" for code, file in self.counts if code in WORDS}
         for name in names:
             if name not in found:

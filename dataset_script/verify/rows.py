@@ -59,7 +59,7 @@ _NODE: Final = re.compile(rb"""^[ \t]*(?:\[[^\]\n]*\] )?[A-Za-z]\w* ['"].*$""", 
 
 TREES: Final = frozenset({"axtree", "axtree_pruned", "final_axtree", "final_axtree_pruned"})
 PAGE_OR_MODEL_TEXT: Final = TREES | {"url", "goal", "action", "reasoning", "reply", "text", "answer"}
-"""Columns with text of a page or a model. A file path in them is not of the recording machine."""
+"""Columns with text of a page or a model. File paths in them need not be of the recording machine."""
 
 BROWSER_ERROR: Final = "last_action_error"
 """The column of browser errors, which may quote the page or contain a program's traceback."""
@@ -73,7 +73,7 @@ OWN_REWARDS: Final = frozenset({REPLY, "text"})
 class Forbidden:
     """A search for content that must not be published.
 
-    ``canaries`` are texts that were planted in private data. ``questions`` are those of the suite, whose
+    ``canaries`` are strings that were planted in private data. ``questions`` are the suite's questions, whose
     answers are labels.
     """
 
@@ -353,7 +353,7 @@ def _columns_in(fields: Iterable[pa.Field], prefix: str = "") -> Iterator[tuple[
 
 
 def _cells(batch: pa.RecordBatch, name: str) -> Iterator[tuple[int, int | None, str]]:
-    """Yield (row, step number or None, text) for every text in a column that is not empty."""
+    """Yield (row, step number or None, text) for every text in a column, except empty ones."""
     top, _, inner = name.partition(".")
     numbers = batch.column("num").to_pylist() if "num" in batch.schema.names else [None] * len(batch)
     for row, value in enumerate(batch.column(top).to_pylist()):

@@ -126,7 +126,7 @@ def _disagreements(run: Ends) -> list[str]:
 
 
 def _check_duplicates(shards: Sequence[ShardFacts], findings: Findings) -> None:
-    """Add a finding for each row that is twice in its configuration, even if the ids' spellings differ."""
+    """Add a finding for each row that occurs twice in a configuration, even with ids spelled differently."""
     seen: dict[str, set[str]] = defaultdict(set)
     for facts in shards:
         of_configuration = seen[facts.shard.configuration]

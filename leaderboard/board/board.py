@@ -134,16 +134,17 @@ class Board:
         return order_on_board(row, self.main, self.main.main_metric)
 
     def target(self, name: str) -> Target:
-        """Return the target with a name. Raises ValueError if the board has none of this name."""
+        """Return the target called ``name``. Raises ValueError if the board has no such target."""
         known = {target.name: target for target in scored(self.targets)}
         if name not in known:
             raise ValueError(f"label: the board has none named {name!r}; use one of {', '.join(known)}")
         return known[name]
 
     def ranking(self, label: str, metric: str | None = None) -> list[BoardRow]:
-        """Return the rows with a score on a target, best first, by default by the target's main metric.
+        """Return the rows with a score on a target, best first by a metric (default: the main one).
 
-        Rows that cannot be compared follow, then references. In each group, rows without the metric are last.
+        Comparable rows come first, then other rows, then references. In each group, rows without the metric
+        are last.
         """
         target = self.target(label)
         chosen = metric or target.main_metric
@@ -219,7 +220,7 @@ def make_board(
 ) -> Board:
     """Make the board of scored submissions and published rows under a label version.
 
-    ``targets`` are those of the suite, by default AgentRewardBench's. Rows are ordered by the main metric of
+    ``targets`` are the suite's targets, by default AgentRewardBench's. Rows are ordered by the main metric of
     the main target, then a second metric, then date. A judge is ranked by its best submission for each label.
     Its other rows, self-reported rows without verdicts, and references have no rank. Submissions that were
     scored under another label version are left out; those with ``keeps_version`` stay and get a ``note`` that

@@ -108,7 +108,7 @@ PROVENANCE_TITLES: Final = {
     "reference": "a reference, not a judge",
 }
 FEW_POSITIVES: Final = 20
-"""A figure based on fewer positive labels is marked, because one trajectory changes it by several points."""
+"""Figures on fewer positive labels than this are marked, as one trajectory shifts them by several points."""
 
 
 def site_files(board: Board) -> dict[str, bytes]:
@@ -140,7 +140,7 @@ def site_metrics(target: Target) -> dict[str, TargetMetric]:
 
 
 def figure(metric: TargetMetric, value: float | None) -> str:
-    """Return a metric as text, in percent if it is a share."""
+    """Return a metric's value as text, in percent if the metric is a share."""
     return percent(value) if metric.is_share else coefficient(value)
 
 
@@ -152,7 +152,7 @@ def ends(metric: TargetMetric, bounds: Sequence[float] | None) -> str:
 def benchmarks_in(rows: Iterable[BoardRow], label: str) -> list[str]:
     """Return the benchmarks on which any row has a score: first the paper's, then others by name.
 
-    The only benchmark of a suite is left out, as it has the same figures as the whole suite.
+    The result is empty if there is only one, because the whole suite has the same figures.
     """
     found = {name for row in rows for name in row.score(label)["by_benchmark"]}
     if len(found) < 2:
@@ -177,7 +177,7 @@ def _render(template: str, **values: Any) -> str:
 
 
 class FolderTaken(Exception):
-    """Raised if the folder contains files that are not an older site."""
+    """Raised if the folder contains files that do not belong to an older site."""
 
 
 def write_static_site(board: Board, folder: Path) -> int:

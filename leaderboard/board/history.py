@@ -1,7 +1,7 @@
 """Rank history: each judge's place by precision on each day, computed from today's board.
 
-Places follow the order of the board: precision, then recall, then date. The history has no ranges of places
-that judges may share.
+Places follow the order of the board: precision, then recall, then date. Unlike the board, the history does
+not have the ranges of places that the data allow.
 """
 
 from collections.abc import Iterable

@@ -14,9 +14,9 @@ are tested again with their own, smaller critical value. Unlike Bonferroni's and
 into account that differences with the same judge, or on the same tasks, are correlated.
 
 Metrics that are shares of counts are compared as the logarithm of their odds, with half a count added to both
-sides (Haldane 1956, Annals of Human Genetics 20; Anscombe 1956, Biometrika 43). Their errors are closer to
-normal, also for a judge that rarely says yes. On the scale of precision, some pair of 13 equally good judges
-with a recall from .05 to .90 was separated on 10 to 12.5 % of boards.
+sides (Haldane 1956, Annals of Human Genetics 20; Anscombe 1956, Biometrika 43). On this scale, errors are
+closer to normal, even for a judge that rarely says yes. On the scale of precision itself, some pair of 13
+equally good judges with a recall from .05 to .90 was separated on 10 to 12.5 % of boards.
 
 Rows without verdicts (published counts, noisy figures of private suites, judges that were never wrong) are
 part of the same family of tests. Instead of resamples they have independent normal draws with the width of
@@ -67,7 +67,7 @@ TESTED_TOGETHER: Final = 128
 RESAMPLED_IN_FULL: Final = 40
 """Boards with more rows use fewer resamples, because the cost grows with the square of the rows."""
 RESAMPLES_OF_LARGE_BOARDS: Final = 1_000
-"""With 1,000 resamples, a standard error is precise to about 2 %."""
+"""The number of resamples for larger boards. It gives a standard error that is precise to about 2 %."""
 
 _SMALLEST_SHARE: Final = 0.0005
 """Shares without counts are compared as if they were at least this far from 0 and 1."""
@@ -78,11 +78,12 @@ _ONE = 2.0**20
 
 @dataclass(frozen=True)
 class Contender:
-    """A row to be ranked: its value (higher is better) and the 95 % interval of the value, None if unknown.
+    """A row to be ranked, with its value (higher is better) and the value's 95 % interval (None if unknown).
 
-    If the row has verdicts, ``samples`` has the value on each resample, (n_resamples,), NaN if undefined. All
-    contenders have the same resamples. Value, interval and samples are on the scale of `compared_value`.
-    ``metric`` is the metric itself, by which the rows are ordered. If it is None, ``value`` orders them.
+    If the row has verdicts, ``samples`` has the value on each resample, of shape (n_resamples,), NaN if
+    undefined. All contenders have the same resamples. Value, interval and samples are on the scale of
+    `compared_value`. ``metric`` is the metric itself, by which the rows are ordered. If it is None, ``value``
+    orders them.
     """
 
     value: float
@@ -120,7 +121,7 @@ class Rank:
 
 
 def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarray:
-    """Return a metric on the scale on which rows are compared, for counts of any shape; NaN if undefined.
+    """Return a metric on the scale for comparing rows, NaN if undefined. Counts may have any shape.
 
     A share k / (k + m) becomes log((k + 1/2) / (m + 1/2)). F1 = 2 J / (1 + J) is compared by the share J =
     TP / (TP + FP + FN). Balanced accuracy and kappa stay as they are.
@@ -134,7 +135,7 @@ def compared_value(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> np.ndarra
 
 
 def _share_of(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any] | None:
-    """Return the hits and misses of a metric that is a share of counts (for F1, those of J), else None."""
+    """Return a metric's hits and misses (for F1, those of J), or None if it is not a share of counts."""
     return {
         "precision": (tp, fp),
         "recall": (tp, fn),
@@ -147,7 +148,7 @@ def _share_of(metric: str, tp: Any, fp: Any, fn: Any, tn: Any) -> tuple[Any, Any
 
 
 def compared_share(metric: str, value: float) -> float:
-    """Return the value of a metric without counts, or an end of its interval, on the scale of comparison."""
+    """Convert a metric's value, or an end of its interval, to the scale of comparison, without counts."""
     if metric in ("balanced_accuracy", "kappa"):
         return value
     share = value / (2 - value) if metric == "f1" else value
@@ -158,7 +159,7 @@ def compared_share(metric: str, value: float) -> float:
 def metric_samples(
     judges: Sequence[np.ndarray], metric: str = "precision", n_resamples: int = N_RESAMPLES
 ) -> list[np.ndarray]:
-    """Return each judge's `compared_value` on resamples of tasks, (n_resamples,); NaN if undefined.
+    """Return each judge's `compared_value` on resamples of tasks, (n_resamples,), NaN if undefined.
 
     ``judges`` has each judge's counts on the same tasks: (tasks, 4) with TP, FP, FN, TN, or (tasks, 2) with
     TP, FP, which is enough for precision. Drawing the resamples takes most of the time, so 50 judges take
@@ -222,7 +223,7 @@ def _kappa_interval(table: np.ndarray) -> list[float] | None:
 
 
 def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
-    """Return whether row ``i`` is better than row ``j`` and separated from it: bool of shape (n, n).
+    """Return a bool array of shape (n, n): whether row ``i`` is better than ``j`` and separated from it.
 
     Two rows whose resamples vary are compared on the same resamples. All other pairs are compared by the
     facing ends of their intervals, with the errors added in quadrature (Newcombe 1998, method 10). A row with
@@ -251,13 +252,13 @@ def separated_pairs(contenders: Sequence[Contender]) -> np.ndarray:
 
 
 def _values_and_order(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the compared values and the metrics, both (n,). If counts are small, their orders may differ."""
+    """Return the compared values, and the metrics that order the rows: two arrays of shape (n,)."""
     values = np.array([contender.value for contender in contenders], dtype=np.float64)
     return values, np.array([contender.order for contender in contenders], dtype=np.float64)
 
 
 def _varies(samples: np.ndarray | None) -> bool:
-    """Return whether resamples vary. Those of a judge that is never wrong do not, so they show no error."""
+    """Return whether resamples vary. If a judge is never wrong, they do not, and so they show no error."""
     if samples is None:
         return False
     defined = samples[~np.isnan(samples)]
@@ -265,7 +266,7 @@ def _varies(samples: np.ndarray | None) -> bool:
 
 
 def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np.ndarray) -> np.ndarray:
-    """Return resamples minus estimates, or normal draws for rows without resamples: (n, n_resamples)."""
+    """Return resamples minus estimates, or normal draws without resamples, of shape (n, n_resamples)."""
     paired: list[tuple[int, np.ndarray]] = []
     drawing: list[tuple[float, float, float, int]] = []
     for place, contender in enumerate(contenders):
@@ -286,7 +287,7 @@ def _errors(contenders: Sequence[Contender], values: np.ndarray, has_samples: np
 
 
 def _standard_errors(errors: np.ndarray) -> np.ndarray:
-    """Return the standard error of each difference, (n, n), or 0 if no resample has values of both rows."""
+    """Return each difference's standard error, of shape (n, n); 0 if no resample has values of both rows."""
     defined = (~np.isnan(errors)).astype(np.float64)
     filled = np.nan_to_num(errors, nan=0.0)
     squares = filled**2 @ defined.T
@@ -328,7 +329,7 @@ def _step_down(
 
 
 def _maxima(errors: np.ndarray, scale: np.ndarray, pairs: np.ndarray) -> np.ndarray:
-    """Return the largest difference of any pair on each resample, in standard errors: (n_resamples,).
+    """Return each resample's largest difference of any pair, in standard errors, of shape (n_resamples,).
 
     A row that is undefined on a resample has error 0 there. This may be too small, but such a row has a large
     standard error.
@@ -406,8 +407,8 @@ def count_separated(contenders: Sequence[Contender]) -> tuple[np.ndarray, np.nda
 def rank_contenders(contenders: Sequence[Contender], ids: Sequence[str] | None = None) -> list[Rank]:
     """Return the rank of each contender; ``contenders`` are in the order of the board, best first.
 
-    A row's range begins after the rows that are separated above it, and ends before those separated below
-    it. ``ids`` are listed in ``separated_from``, which is None if ``ids`` is None or the board is large.
+    A row's range begins after the rows that are separated above it, and ends before those separated below it.
+    ``separated_from`` lists the rows by their ``ids``. It is None if ``ids`` is None or the board is large.
     """
     n = len(contenders)
     pairs = separated_pairs(contenders) if n <= TESTED_TOGETHER else None
@@ -441,7 +442,7 @@ class RankingData:
     hidden: Mapping[str, Mapping[str, Cell]] = field(default_factory=dict)
 
     def all_counts(self, row_id: str, target: str) -> np.ndarray | None:
-        """Return a row's TP, FP, FN and TN of every task, (tasks, 4), or None if they are not known."""
+        """Return a row's TP, FP, FN and TN on every task, of shape (tasks, 4), or None if not known."""
         found = self.counts_by_task.get(row_id, {}).get(target)
         labelled = self._labels.get(target)
         if found is None or labelled is None:
@@ -452,12 +453,12 @@ class RankingData:
 
     @cached_property
     def _labels(self) -> dict[str, np.ndarray]:
-        """The labels as arrays, (tasks, 2), since every row needs them."""
+        """``labels_by_task`` as arrays of shape (tasks, 2), cached because every row needs them."""
         return {target: np.array(found) for target, found in self.labels_by_task.items() if len(found)}
 
 
 def rank_cells(cells: Mapping[str, Cell], target: Target, metric: str, data: RankingData) -> dict[str, Rank]:
-    """Return ranks, keyed by row id. ``cells`` has each row's cell, best first; all must define the metric.
+    """Return ranks, keyed by row id. ``cells`` are best first, and each must define the metric.
 
     If the target is not ranked by counts, rows are resampled only for its main metric. If rows are ranked by
     a hidden half of the tasks, the ranks do not list which rows are separated, because such a list would
@@ -516,7 +517,7 @@ def _contender(cell: Cell, metric: str, by_task: np.ndarray | None, samples: np.
 
 
 def _counts_of(cell: Cell) -> tuple[int, int, int, int] | None:
-    """Return TP, FP, FN and TN, or None if they are unknown or noisy; an interval would ignore the noise."""
+    """Return TP, FP, FN and TN, or None if they are unknown or noisy, as intervals would ignore the noise."""
     tp, fp, fn, tn = cell.get("tp"), cell.get("fp"), cell.get("fn"), cell.get("tn")
     if "noise" in cell or tp is None or fp is None or fn is None or tn is None:
         return None

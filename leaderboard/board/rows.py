@@ -39,9 +39,9 @@ class ScoredRecord:
     is_verified: bool = False
     is_label_exposed: bool = False
     ranking: Mapping[str, Cell] | None = field(default=None, repr=False)
-    """Overall cells on the hidden half of the tasks, keyed by label; None if it does not rank the row."""
+    """Overall cells on the hidden half of the tasks, keyed by label. None if they do not rank the row."""
     keeps_version: bool = False
-    """Whether the row stays on boards of later label versions with its old report (if labels are private)."""
+    """Whether the row keeps its old report on boards of later label versions (only with private labels)."""
 
     @property
     def label_version(self) -> str:
@@ -100,7 +100,7 @@ class BoardRow(JudgeInfo):
         return found
 
     def with_ranks(self, ranks: Mapping[str, Mapping[str, Rank | None]]) -> "BoardRow":
-        """Return a copy of the row with its ranks. ``ranks`` maps a label and a row id to a rank.
+        """Return a copy of the row with its ranks. ``ranks`` has ranks, keyed by label and then by row id.
 
         Only the best row of each judge has an entry, which is None if the metric is undefined.
         """
@@ -151,7 +151,7 @@ class BoardRow(JudgeInfo):
 
 
 def _described(rank: Rank | None) -> dict[str, Any]:
-    """Return the fields of a `Score` in which a rank is stored, for `rank_in` to read."""
+    """Return the fields of a `Score` that store a rank. `rank_in` reads them."""
     if rank is None:
         return {"rank": None, "n_separated": None, "separated_from": None}
     places = {"place": rank.place, "low": rank.low, "high": rank.high}
@@ -169,7 +169,7 @@ def rank_in(score: Score) -> Rank | None:
 
 
 def on_board(score: Score) -> Score:
-    """Return a score from verdicts with the fields that only scores on a board have. It has no rank yet."""
+    """Return a score with the additional fields that scores on a board have. It has no rank yet."""
     return {**score, "rank": None, "best": False, "intervals": "tasks", "note": ""}
 
 
@@ -220,7 +220,7 @@ def published_row(row: PublishedRow) -> BoardRow:
 
 
 def with_verdict_scores(row: BoardRow, scores: Mapping[str, Score | None]) -> BoardRow:
-    """Return a published row with metrics from its verdicts; labels without verdicts stay as printed."""
+    """Return a published row with metrics from its verdicts, or as printed for labels without verdicts."""
     labels = dict(row.labels)
     for label, printed in row.labels.items():
         found = scores.get(label)

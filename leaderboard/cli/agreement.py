@@ -148,7 +148,7 @@ def _answer_codes(target: Target) -> list[tuple[str, int]]:
 
 
 def _published_judges(suite: Suite) -> dict[str, Score | None]:
-    """Return the official suite's published scores on the main target, keyed by row id; else nothing."""
+    """Return published scores on the main target, keyed by row id. Only the official suite has any."""
     rows = published.load_published_rows() if suite.name == suites.OFFICIAL else ()
     return {
         row.row_id: published.published_label(row.labels[suite.main_target.name])

@@ -134,7 +134,7 @@ def estimate(  # noqa: PLR0913 - a command's options
 
 
 def _print_crashed(ended: Sequence[str], choice: str) -> None:
-    """Print how many runs crashed, how they count, and which they are, on stderr."""
+    """Print on stderr how many runs crashed, how they count, and which runs they are."""
     if not ended:
         return
     if choice == "failures":

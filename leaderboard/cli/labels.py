@@ -183,7 +183,7 @@ def _template_for_estimate(
     space: str,
     suite: str | None,
 ) -> None:
-    """Draw runs to label; ``kind`` is the seed, and whether the draw is stratified."""
+    """Draw runs to label. ``kind`` has the seed, and whether the draw is stratified."""
     seed, stratified = kind
     if not space.startswith(("http://", "https://")):
         stop(f"--space {space} is not the address of a Space; write https://…")

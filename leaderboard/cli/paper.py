@@ -152,7 +152,7 @@ def audit_summary(rows: Iterable[PublishedRow]) -> Mapping[str, Mapping[str, Map
 
 
 def audit_findings(rows: Iterable[PublishedRow]) -> list[str]:
-    """Return a sentence for each row whose figures contradict each other or fit no whole numbers."""
+    """Return a sentence for each row whose figures contradict each other or fit no integer counts."""
     return [
         f"{row.row_id}, {published_files.LABEL_TITLES[label].lower()}: {finding}"
         for row in rows

@@ -1,8 +1,9 @@
 """Fill in the text templates in this folder, for the output of the commands.
 
 A table is a block ``{% call table() %}``. Its first line has the headings, with ``|`` between them. Headings
-of numeric columns begin with ``>``. With ``no_wrap=true``, only the column after ``~`` shrinks in a
-narrow terminal. The line ``---`` begins a section. Text from users must pass through the filter ``cell``.
+of numeric columns begin with ``>``. With ``no_wrap=true``, only the column whose heading begins with ``~``
+shrinks in a narrow terminal. The line ``---`` begins a section. Text from users must pass through the filter
+``cell``.
 """
 
 from __future__ import annotations

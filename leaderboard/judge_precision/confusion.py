@@ -87,7 +87,7 @@ def _refuse(name: str, wrong: np.ndarray, values: np.ndarray) -> NoReturn:
 def confusion_counts(
     verdicts: np.ndarray, labels: np.ndarray, groups: np.ndarray, n_groups: int, policy: str = "strict"
 ) -> np.ndarray:
-    """Return the counts of each group: int64 of shape (n_groups, 5), columns TP, FP, FN, TN, no verdict.
+    """Return each group's TP, FP, FN, TN and missing verdicts, as int64 of shape (n_groups, 5).
 
     ``verdicts`` and ``labels`` are int8 of shape (n,): 1, 0, -1; ``groups`` has the number of each row's
     group. Rows whose label is -1 (unsure) are left out. Under ``strict`` a missing verdict counts as "no": FN
@@ -133,7 +133,7 @@ FORMULAS: Final[Mapping[str, Callable[..., np.ndarray]]] = MappingProxyType(
         "kappa": _kappa,
     }
 )
-"""The metrics, as functions of float64 arrays of counts; NaN for 0 / 0."""
+"""The metrics, as functions of float64 arrays of counts. They give NaN for 0 / 0."""
 
 
 def metric_values(metric: str, tp: np.ndarray, fp: np.ndarray, fn: np.ndarray, tn: np.ndarray) -> np.ndarray:

@@ -51,7 +51,7 @@ def _draw_blocks(n_clusters: int, n_resamples: int, seed: int) -> Iterator[np.nd
 
 
 def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) -> np.ndarray:
-    """Return the sums of counts (clusters, columns) over each resample: (n_resamples, columns)."""
+    """Return each resample's sums of counts (clusters, columns), of shape (n_resamples, columns)."""
     # float32 is exact for whole numbers up to 2**24. Weights rarely exceed 12, so 2**20 is a safe limit.
     exact = np.float32 if cluster_counts.sum() < 2**20 else np.float64
     columns = cluster_counts.astype(exact)
@@ -62,7 +62,7 @@ def resampled_counts(cluster_counts: np.ndarray, n_resamples: int, seed: int) ->
 def percentile_intervals(samples: np.ndarray) -> list[list[float] | None]:
     """Return the central 95 % of each column of ``samples`` (n_resamples, columns) as [low, high].
 
-    NaN, a figure that is undefined in a resample, is left out. A column of only NaN gives None.
+    NaN means that a figure is undefined in a resample, and is left out. A column of only NaN gives None.
     Source: percentile bootstrap, Efron 1979; linear interpolation between order statistics.
     """
     ends = [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2]
@@ -82,8 +82,8 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
     ``cluster_counts`` is (clusters, cells, 3) with TP, FP, FN. The result has for each cell
     ``{"precision_ci": [low, high], "recall_ci": …, "f1_ci": …}``. The interval of a figure is None if it is
     undefined on the whole cell or rests on a single cluster. If a figure is exactly 0 or 1, it is the same in
-    every resample and the bootstrap would claim certainty. In this case the interval is Wilson's, with the
-    number of clusters that the figure rests on as the sample size.
+    every resample and the bootstrap would claim certainty. In this case, the result is the Wilson interval,
+    with the number of clusters that the figure rests on as the sample size.
     """
     n_clusters, n_cells, _ = cluster_counts.shape
     if n_clusters < 2 or not n_resamples:
@@ -101,7 +101,7 @@ def cluster_intervals(cluster_counts: np.ndarray, n_resamples: int, seed: int) -
 
 
 def _without_false_certainty(interval: list[float] | None, support: int) -> list[float] | None:
-    """Return the interval, or Wilson's for ``support`` clusters if it is only the point 0 or 1."""
+    """Return the interval, or the Wilson interval for ``support`` clusters if it is only the point 0 or 1."""
     if interval == [1.0, 1.0]:
         return approximate_interval(support, support, 1.0)
     if interval == [0.0, 0.0]:
@@ -110,7 +110,7 @@ def _without_false_certainty(interval: list[float] | None, support: int) -> list
 
 
 def approximate_interval(hits: int, total: int, design_effect: float) -> list[float] | None:
-    """Return Wilson's 95 % interval of hits / total, or None if total is 0.
+    """Return the 95 % Wilson interval of hits / total, or None if total is 0.
 
     Use it for published rows, for which only counts are known. The sample size is divided by the design
     effect of clustering: the variance over tasks relative to that of as many independent rows (Kish 1965).
@@ -119,7 +119,7 @@ def approximate_interval(hits: int, total: int, design_effect: float) -> list[fl
 
 
 def wilson(share: float, n: float) -> list[float]:
-    """Return Wilson's 95 % interval of a share of ``n`` independent rows, which need not be whole."""
+    """Return the 95 % Wilson interval of a share of ``n`` independent rows. ``n`` need not be an integer."""
     z2 = NORMAL_QUANTILE**2
     centre = (share + z2 / (2 * n)) / (1 + z2 / n)
     half = NORMAL_QUANTILE * np.sqrt(share * (1 - share) / n + z2 / (4 * n * n)) / (1 + z2 / n)

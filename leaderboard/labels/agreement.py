@@ -94,7 +94,7 @@ def _by_name(questions: Sequence[Target]) -> dict[str, Target]:
 def find_doubles(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> Doubles:
     """Return all pairs of annotations of one item by two people, sorted by the later annotation.
 
-    ``questions`` are those of the suite, by default those of the paper.
+    ``questions`` are the suite's questions, by default the paper's.
     """
     counted = first_of_each_person(annotations)
     numbers: dict[tuple[str, str | None, str | None], int] = {}
@@ -189,9 +189,9 @@ def agreement_of(
 
 
 BATCH: Final = 20
-"""Doubles per period if annotations have no time. Smaller batches would be too uncertain."""
+"""The number of doubles in a period if annotations have no time. Smaller batches would be too uncertain."""
 GROUP_RESAMPLES: Final = 2_000
-"""Resamples per group of doubles. They are fewer than overall, because a page waits for many groups."""
+"""The number of resamples for a group of doubles. It is low, because a page waits for many groups."""
 FEWEST_DOUBLES: Final = 10
 """An annotator is compared with the others only if both sides have at least this many doubles."""
 
@@ -280,7 +280,7 @@ class OpenItem:
 class AgreementReport:
     """Agreement on every question, with the numbers of annotations, items, annotators and doubles.
 
-    ``trajectories`` is the number of all items, ``doubled`` that of items with at least two annotations.
+    ``trajectories`` is the number of all items. ``doubled`` is the number with at least two annotations.
     """
 
     annotations: int
@@ -292,10 +292,10 @@ class AgreementReport:
 
 
 def agreement_report(annotations: Sequence[Annotation], questions: Sequence[Target] = ()) -> AgreementReport:
-    """Return the agreement report of the annotations of a split or suite, which are in file order.
+    """Return the agreement report of a split's or suite's annotations, which must be in file order.
 
-    ``questions`` are those of the suite, by default those of the paper. Agreement over time is by week if
-    every double has a time, else by batches of ``BATCH`` doubles.
+    ``questions`` are the suite's questions, by default the paper's. Agreement over time is by week if every
+    double has a time, else by batches of ``BATCH`` doubles.
     """
     annotations = answered(annotations)
     asked = [question for question in _by_name(questions).values() if question.type != "score"]

@@ -141,8 +141,8 @@ def _answer_in(cell: str, words: Mapping[str, str], question: Target) -> str | N
 def _answers_by_word(question: Target) -> dict[str, str]:
     """Return the answers, keyed by the words (in lower case) that stand for them in a file.
 
-    The words are the values of answers, such as yes, and those of the released format or, if the suite adds
-    the question, the titles of its choices.
+    An answer is written as its value, such as yes, or as its word in the released format. If the suite added
+    the question, the title of the choice takes the place of that word.
     """
     if not question.is_own:
         words = {word.lower(): answer for answer, word in RELEASED_WORDS[question.name].items()}

@@ -19,7 +19,7 @@ HALF_WIDTH: Final = 0.1
 
 
 def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) -> np.ndarray:
-    """Count pairs of answers: int64 of shape (n_categories, n_categories), with one row per first answer.
+    """Count pairs of answers, as int64 of shape (n_categories, n_categories) with a row per first answer.
 
     ``first`` and ``second`` are integers of shape (n,). Pairs with a missing answer are left out.
     """
@@ -29,7 +29,7 @@ def confusion_table(first: np.ndarray, second: np.ndarray, n_categories: int) ->
 
 
 def rating_counts(units: np.ndarray, values: np.ndarray, n_units: int, n_categories: int) -> np.ndarray:
-    """Count how many annotators gave each unit each value: int64 of shape (n_units, n_categories).
+    """Count the annotators by unit and value, as int64 of shape (n_units, n_categories).
 
     ``units`` (0 to n_units - 1) and ``values`` are integers of shape (annotations,). Missing values are left
     out.
@@ -90,13 +90,13 @@ def doubles_wanted(pairs: int, interval: Sequence[float] | None) -> int | None:
 def difference_of_shares(
     is_equal: np.ndarray, is_theirs: np.ndarray, is_rest: np.ndarray, tasks: np.ndarray, error: float
 ) -> tuple[float, float]:
-    """Return a confidence interval of a difference: the share of equal answers in one group minus the rest's.
+    """Return a confidence interval of the share of equal answers in one group minus that in the rest.
 
-    ``is_theirs`` and ``is_rest`` say which rows are in the group and in the rest. One equal and one unequal
-    row, each in a new task, are added to each of the two, so that a few equal rows do not look certain
-    (Agresti and Caffo 2000, The American Statistician 54). The variance is linearized and clustered by
-    ``tasks`` (integers from 0; Kish and Frankel 1974). ``error`` is the probability that the interval is
-    wrong: 0.05 divided by the number of comparisons.
+    ``is_theirs`` and ``is_rest`` say which rows are in the group and in the rest. To both, one equal and one
+    unequal row are added, each in a new task, so that a few equal rows do not look certain (Agresti and Caffo
+    2000, The American Statistician 54). The variance is linearized and clustered by ``tasks`` (integers from
+    0; Kish and Frankel 1974). ``error`` is the probability that the interval is wrong: 0.05 divided by the
+    number of comparisons.
     """
     is_equal = np.concatenate([is_equal, [True, False, True, False]])
     is_theirs = np.concatenate([is_theirs, [True, True, False, False]])
@@ -131,7 +131,7 @@ def coincidence_matrices(counts: np.ndarray, tasks: np.ndarray, n_tasks: int) ->
 
 
 def _kappas(tables: np.ndarray) -> np.ndarray:
-    """Return Cohen's unweighted kappa of each of the tables, (resamples, c, c): (p_o - p_e) / (1 - p_e).
+    """Return Cohen's unweighted kappa, (p_o - p_e) / (1 - p_e), of tables of shape (resamples, c, c).
 
     It is NaN if a table is empty, or if all answers are the same, so that p_e is 1. Source: Cohen 1960.
     """
@@ -142,7 +142,7 @@ def _kappas(tables: np.ndarray) -> np.ndarray:
 
 
 def _ac1s(tables: np.ndarray) -> np.ndarray:
-    """Return Gwet's AC1 of each of the tables, (resamples, c, c); NaN if undefined.
+    """Return Gwet's AC1 of each table, NaN if undefined. ``tables`` has shape (resamples, c, c).
 
     AC1 is (p_o - p_e) / (1 - p_e) with p_e = sum(q (1 - q)) / (categories - 1), where ``q`` is a category's
     share of both annotators' answers. If nearly all answers are the same, kappa is close to 0 no matter how
@@ -157,7 +157,7 @@ def _ac1s(tables: np.ndarray) -> np.ndarray:
 
 
 def _alphas(coincidences: np.ndarray, level: Level) -> np.ndarray:
-    """Return Krippendorff's alpha of each matrix, (resamples, c, c): 1 is full agreement, 0 is chance level.
+    """Return Krippendorff's alpha of matrices (resamples, c, c): 1 is full agreement, 0 chance level.
 
     The ordinal distance of two categories is the number of values between them, plus half of their own.
     Alpha is NaN if all values are equal, since chance cannot disagree then. Source: Krippendorff 2011, C, E.

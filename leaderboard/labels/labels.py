@@ -34,7 +34,7 @@ from leaderboard.labels.source import ANNOTATIONS_IN_WHEEL, LabelsUnavailable, l
 
 PARQUET: Final = ".parquet"
 WORKBOOK: Final = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
-"""The first bytes of Excel workbooks, newer and older ones."""
+"""The first bytes of Excel workbooks, in the newer and in the older format."""
 
 
 class LabelsInvalid(Exception):
@@ -64,7 +64,7 @@ class LabelSet:
     targets: tuple[Target, ...] = field(default_factory=default_targets)
 
     def target(self, name: str) -> Target:
-        """Return the target with a name. Raises ValueError if judges are not scored on it."""
+        """Return the target called ``name``. Raises ValueError if judges are not scored on it."""
         known = {target.name: target for target in scored(self.targets)}
         if name not in known:
             raise ValueError(f"there is no target {name!r}; use one of {', '.join(known)}")
@@ -293,7 +293,7 @@ def _by_trajectory(
 
 
 def _arrays(chosen: Sequence[Annotation | None], targets: Sequence[Target]) -> Mapping[str, np.ndarray]:
-    """Return one annotation's answers per item as arrays, by target."""
+    """Return the answers in ``chosen``, one annotation per item, as arrays keyed by target."""
     arrays: dict[str, np.ndarray] = {}
     for target in targets:
         answers = [each.answers.get(target.name) if each else None for each in chosen]

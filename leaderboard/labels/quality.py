@@ -91,7 +91,7 @@ def ceiling_row(
 def summarise(labels: LabelSet) -> dict[str, Any]:
     """Return the numbers of trajectories, tasks and labels, and the annotators' agreement.
 
-    Labels of a binary target are counted with the positive ones among them.
+    For a binary target, the number of positive labels is included.
     """
     benchmarks = np.array([t.benchmark for t in labels.trajectories])
     everything = np.ones(len(benchmarks), dtype=bool)

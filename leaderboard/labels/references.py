@@ -56,7 +56,7 @@ def _most_frequent(labels: LabelSet, target: Target) -> np.ndarray | None:
 
 
 def _step_at(place: int, labels: LabelSet, target: Target) -> np.ndarray | None:
-    """Return verdicts that call the step at ``place`` of each run wrong; None for targets without errors."""
+    """Return verdicts that call each run's step at ``place`` wrong, or None if no answer means wrong."""
     if target.level != "step" or not target.errors:
         return None
     codes = labels.primary[target.name]

@@ -164,8 +164,8 @@ def _from_hub(place: str, settings: Settings, fetch: bool) -> Path:
 def _folder_for(token: str, repo: str, settings: Settings) -> Path:
     """Return the folder for files that were downloaded with this token.
 
-    If the Hub rejects a token, its client returns a copy on disk. If all tokens had one folder, people who
-    may not read the labels could get them from there.
+    If the Hub rejects a token, the Hub's client returns a copy on disk. If all tokens had one folder, people
+    who may not read the labels could get them from there.
     """
     cache = private_folder(settings.cache_dir)
     reader = hashlib.sha256(token.encode()).hexdigest()[:12]

@@ -35,7 +35,7 @@ class Counts(NamedTuple):
 
     @property
     def positives(self) -> int:
-        """Trajectories whose label is true."""
+        """The number of trajectories whose label is true."""
         return self.tp + self.fn
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ Status = Literal["unique", "narrowed", "several", "none", "not printed"]
 narrows down to one; several; none. In a cell that is "not printed" there is no figure to fit."""
 
 MOST_MISSING: Final = 3
-"""The most missing judgments to assume. If the figures still do not fit, they are considered wrong."""
+"""The maximum number of missing judgments to assume. If nothing fits, the figures are considered wrong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ def _prints_f1(tp: int, predicted: int, positives: int, tenths: int) -> bool:
 
 
 def _four_digits(part: int, whole: int) -> tuple[int, ...]:
-    """Return the ratio in ten-thousandths, rounded; both neighbours if it is half way between them."""
+    """Return the ratio rounded to ten-thousandths, or both neighbours if it is half way between them."""
     if whole == 0:
         return (0,)
     floor, rest = divmod(part * 10_000, whole)
@@ -330,7 +330,7 @@ def _audit(figures: Figures, marginal: Marginal, missing: int | None) -> AuditRe
 
 
 def _narrow(cells: Mapping[str, AuditResult], overall: AuditResult) -> list[AuditResult] | None:
-    """Return the results of all cells without counts that cannot add up, or None if no counts add up.
+    """Remove counts that cannot add up. Return all cells' results, or None if no counts add up.
 
     The overall cell is last. A set of sums is stored as one integer: bit i is set if sum i occurs, so that a
     shift adds a candidate to every sum of the set.

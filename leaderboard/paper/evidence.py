@@ -91,7 +91,7 @@ def gather(labels: LabelSet | None, verdicts: Mapping[str, Predictions] | None =
 
 
 def row_named(name: str, rows: Sequence[PublishedRow]) -> PublishedRow | None:
-    """Return the row whose id, alias or judge is called ``name``, or None unless exactly one is.
+    """Return the row with this id or alias, or else the only row of this judge, or None.
 
     Case, spaces and punctuation are ignored.
     """

@@ -130,7 +130,7 @@ def _cells(records: Records, row: PublishedRow, label: str, cell: str) -> tuple[
 
 
 def _compare(evidence: CellEvidence, printed: Sequence[float | None], n: int | None) -> tuple[PaperCell, ...]:
-    """Return a cell for precision, recall and F1, as printed and as computed from the counts."""
+    """Return one cell each for precision, recall and F1, as printed and as computed from the counts."""
     if evidence.counts is None:
         note = evidence.note or (NO_FILE if any(value is not None for value in printed) else "")
         return tuple(PaperCell(value, None, "", note, n) for value in printed)

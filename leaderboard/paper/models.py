@@ -101,7 +101,7 @@ def read_costs(path: Path = PUBLISHED / "costs.csv") -> Mapping[str, PublishedCo
 
 
 def model_fields(name: str) -> dict[str, Any]:
-    """Return the fields of a `BoardRow` that describe its model; empty if ``models.csv`` lacks the model."""
+    """Return the `BoardRow` fields that describe a model, or an empty dict if ``models.csv`` lacks it."""
     model = read_models().get(name.strip().lower())
     if model is None:
         return {}

@@ -109,9 +109,9 @@ def _audited_label(audit: LabelAudit, reading: Reading | None) -> PublishedLabel
 
 
 def _read_cell(result: AuditResult, reading: Reading) -> PublishedCell:
-    """Return an audited cell with the counts of a reading of the released judgments.
+    """Return an audited cell with the counts that somebody read from the released judgments.
 
-    No printed figure involves TN, so only a reading can reveal missing verdicts on negatives.
+    No printed figure involves TN, so only such a `Reading` can reveal missing verdicts on negatives.
     """
     counts = reading.counts
     found = replace(_audited_cell(result), counts=counts, fits=1, bounds=(counts, counts))

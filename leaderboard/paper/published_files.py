@@ -31,8 +31,9 @@ CELLS: Final = (OVERALL, *BENCHMARKS)
 PROVENANCES: Final = ("published", "self-reported", "reference")
 INFERRED: Final = "test (inferred)"
 ROW_SPLITS: Final = ("test", INFERRED, "dev and test", "")
-"""The possible values of a row's split; it is empty if not known. `INFERRED` means that the source names no
-split, but its figures fit the labels of test and not those of all trajectories."""
+"""The possible values of a row's split; empty if not known. `INFERRED` means that the source names no split,
+but its figures fit the labels of test, and not the labels of all trajectories.
+"""
 
 
 def _choice(*choices: str) -> AfterValidator:
@@ -95,7 +96,7 @@ class PublishedLabel:
 
 @dataclass(frozen=True, slots=True)
 class PublishedRow:
-    """A line of ``judges.csv`` and its figures, keyed by label; None if the judge does not answer the label.
+    """A judge's line in ``judges.csv``. ``labels`` has its figures, None if it does not answer a label.
 
     ``group`` is the paper's group (Existing or Simplified). ``protocol`` says how the figures were made,
     ``split`` is one of `ROW_SPLITS`, and ``n`` is the number of trajectories that the judge was evaluated on.
@@ -126,7 +127,7 @@ class PublishedRow:
 
     @property
     def is_derivable(self) -> bool:
-        """Whether counts may be derived from the figures: evaluated on test, by a known protocol."""
+        """Whether counts may be derived from the figures, which needs a known protocol and the split test."""
         return bool(self.protocol) and self.split in ("test", INFERRED)
 
     @property
@@ -144,7 +145,7 @@ class PublishedRow:
 
 @dataclass(frozen=True)
 class Reading:
-    """Counts of a judge's verdicts on test, which somebody determined from the released judgments."""
+    """A judge's confusion counts on test, as somebody read them from the released judgments."""
 
     row_id: str
     label: Label
@@ -162,7 +163,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class PublishedFiles:
-    """The content of the five CSV files. The judges have no ``labels`` until the audit."""
+    """The content of the five CSV files. The judges have no ``labels`` before the audit."""
 
     judges: tuple[PublishedRow, ...]
     figures: Mapping[str, Mapping[str, Mapping[str, Figures]]]

@@ -28,7 +28,7 @@ NO_TRAJECTORIES: Final = "this agent has no trajectories on this benchmark; the 
 
 @dataclass(frozen=True, slots=True)
 class PrintedRates:
-    """A line of Table 6: success rates by experts, by GPT-4o with the tree, and by the benchmark's rules."""
+    """A line of Table 6: success rates according to experts, GPT-4o with the tree, and benchmark rules."""
 
     benchmark: str
     agent: str

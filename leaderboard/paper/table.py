@@ -13,7 +13,7 @@ DERIVED: Final = (
     "that the metrics are consistent; only verdicts can show that they are right."
 )
 TOLERANCE: Final = 1e-9
-"""Added to half a unit, since a value half way between two tenths may be rounded either way."""
+"""A tolerance in comparisons, since a value half way between two tenths may be rounded either way."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,15 @@
 """How often an agent succeeds, estimated from judges' verdicts on all of its runs and labels of some of them.
 
-The rate according to a judge is wrong by up to twenty points, and the error differs between agents. So the
-label is regressed on the verdicts over the labelled runs, and the fitted values are averaged over all runs,
-which cancels errors that the judge makes everywhere. With one judge, this is PPI++ with its weight tuned on
-the data, and post-stratification by verdict. Without judges, it is the share of labelled runs that succeeded.
+The rate according to a judge is wrong by up to twenty percentage points, and the error differs between
+agents. So the label is regressed on the verdicts over the labelled runs, and the fitted values are averaged
+over all runs, which cancels errors that the judge makes everywhere. With one judge, this is PPI++ with its
+weight tuned on the data, and post-stratification by verdict. Without judges, it is the share of labelled runs
+that succeeded.
 
-Two questions have two intervals. How many of *these runs* succeeded? If most of them are labelled, little is
-uncertain. How often does the agent succeed on *tasks like these*? The runs are then a sample of tasks, and
-even labels of all runs leave an error. The second interval is the one to compare agents with.
+There are two questions, and an interval for each. How many of *these runs* succeeded? If most of them are
+labelled, little is uncertain. How often does the agent succeed on *tasks like these*? The runs are then a
+sample of tasks, and even labels of all runs leave an error. The second interval is the one to compare agents
+with.
 
 Sources: Angelopoulos et al. 2023, Prediction-powered inference (Science 382); PPI++, arXiv 2311.01453;
 Särndal, Swensson and Wretman 1992, chapter 6 (regression estimator); MacKinnon and White 1985 (HC2).
@@ -29,9 +31,10 @@ LEAST_LABELS: Final = 10
 LEAST_DEGREES: Final = 4
 """With fewer labels of an agent, or fewer degrees of freedom, the error is too uncertain for an estimate."""
 NORMAL_FROM: Final = 50
-"""With at least this many degrees of freedom, Wilson's interval uses the normal quantile, because a t
+"""With at least this many degrees of freedom, the Wilson interval uses the normal quantile, because a t
 quantile would cover too much (``bench.estimate``). With fewer, it uses a t quantile, because few labels make
-the coefficients uncertain."""
+the coefficients uncertain.
+"""
 UNLIKE: Final = 0.01
 """A p-value below this gives a warning that verdicts on labelled runs differ from those on other runs."""
 _EXACT: Final = 1e-9
@@ -41,8 +44,8 @@ _EXACT: Final = 1e-9
 class RateEstimate:
     """An agent's rate as a fraction with two 95 % intervals; all are None if there are too few labels.
 
-    ``ci`` is the interval of the rate over these runs, ``ci_on_tasks`` that of the agent's rate on tasks like
-    these.
+    ``ci`` is the interval of the rate over these runs. ``ci_on_tasks`` is the interval of the agent's rate on
+    tasks like these.
     """
 
     rate: float | None = None
@@ -86,7 +89,7 @@ class _Regression:
 
     @property
     def rate(self) -> float:
-        """The estimated rate over all runs, of which crashed ones are failures."""
+        """The estimated rate over all runs, counting crashed runs as failures."""
         return self.value * self.share
 
     @property
@@ -94,7 +97,7 @@ class _Regression:
         return len(np.unique(self.tasks[self.known]))
 
     def unseen_error(self, share: float = 1.0) -> float:
-        """Return the largest error rate that labelled tasks may fail to show, times ``share``."""
+        """Return the largest error rate consistent with no error on the labelled tasks, times ``share``."""
         return float((1 - ((1 - CONFIDENCE) / 2) ** (1 / self.labelled_tasks)) * share)
 
     def interval_of_runs(self, known_ends: tuple[float, float]) -> tuple[float, float]:
@@ -146,8 +149,8 @@ def estimate_rate(
 ) -> RateEstimate:
     """Estimate the rate over all runs of an agent, by regression of labels on judges' verdicts.
 
-    The interval is Wilson's for the number of labels that would give the same variance, with a t quantile if
-    there are few labels.
+    The result has the Wilson interval for the number of labels that would give the same variance, with a t
+    quantile if there are few labels.
 
     Args:
         verdicts: From 0 to 1, of shape (n, judges); there may be no judges.
@@ -184,7 +187,7 @@ def _regress(
     strata: np.ndarray | None,
     crashed: np.ndarray | None = None,
 ) -> _Regression | None:
-    """Return the regression of labels on verdicts of runs that did not crash, or None with too few labels."""
+    """Regress labels on verdicts over the runs that did not crash. Return None with too few labels."""
     tasks = np.unique(tasks, return_inverse=True)[1]
     ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
     share = float(ran.mean()) if len(ran) else 1.0
@@ -225,7 +228,7 @@ def _regress(
 
 
 def _wilson(value: float, variance: float, least: float, degrees: int) -> tuple[float, float]:
-    """Return Wilson's interval for the number of labels (at least ``least``) that gives ``variance``."""
+    """Return the Wilson interval for the number of labels (at least ``least``) that gives ``variance``."""
     n = max(value * (1 - value) / variance, least) if variance else least
     square = (t_quantile(degrees) if degrees < NORMAL_FROM else NORMAL_QUANTILE) ** 2
     middle = (value + square / (2 * n)) / (1 + square / n)
@@ -251,7 +254,7 @@ def t_quantile(degrees: int) -> float:
 def _pooled(strata: np.ndarray, known: np.ndarray) -> np.ndarray:
     """Return the strata numbered from 0, with those that have fewer than two labels merged into one.
 
-    If the merged stratum has fewer than two labels as well, it joins the other one with the fewest labels.
+    If the result still has fewer than two labels, it is merged with the stratum that has the fewest.
     """
     _, codes = np.unique(strata, return_inverse=True)
     labels_in = np.bincount(codes[known], minlength=codes.max(initial=0) + 1)
@@ -283,7 +286,7 @@ class JudgeRate:
 
 @dataclass(frozen=True)
 class AgentEstimate:
-    """One agent's rates: by each judge on its own, from labels only, and assisted by the judges.
+    """One agent's rates: according to each judge alone, from labels only, and assisted by the judges.
 
     ``labelled`` of its ``n`` runs have labels that count. ``saved`` is the share of labels saved at the same
     width: 1 - (assisted width / labels-only width)^2.
@@ -339,7 +342,7 @@ def estimate_agents(
 
 @dataclass(frozen=True, slots=True)
 class AgentDifference:
-    """The difference of two agents' rates on the tasks that both tried: ``first`` - ``second``.
+    """The difference between two agents' rates on the tasks that both tried: ``first`` - ``second``.
 
     Rates are fractions. ``ci`` is the 95 % interval of the difference over these runs, and ``ci_on_tasks``
     that on tasks like these. All are None if there are too few labels.
@@ -401,7 +404,8 @@ def _without_judges(
 ) -> RateEstimate:
     """Return the estimate from labels only.
 
-    If the draw was stratified by verdicts, the interval is that of a uniform draw, which needs no judge.
+    If the draw was stratified by verdicts, the interval is computed as for a uniform draw, which needs no
+    judge.
     """
     found = estimate_rate(np.zeros((len(labels), 0)), labels, tasks, strata, crashed)
     ran = np.ones(len(labels), dtype=bool) if crashed is None else ~crashed
@@ -418,7 +422,7 @@ def _without_judges(
 
 
 def _strata_of(runs: AgentRuns, rows: np.ndarray, agent: str, draw: Draw) -> np.ndarray:
-    """Return the number of each run's stratum. Runs in no stratum of the draw get an extra number."""
+    """Return each run's stratum as a number. Runs in no stratum of the draw get a number of their own."""
     own = [stratum for stratum in draw.strata if stratum.agent == agent]
     numbers = []
     for row in rows:

@@ -33,8 +33,8 @@ CountAs = Literal["failures", "apart"]
 class CrashedRuns:
     """Runs that ended before a judge could see them, and how they count.
 
-    ``not_counted`` is the number of other crashed runs, of agents of which only some runs were judged. It is
-    not known whether these crashed runs belong to the judged runs.
+    ``not_counted`` is the number of other crashed runs. They belong to agents only some of whose runs were
+    judged, so it is not known whether they are part of that selection.
     """
 
     runs: tuple[str, ...]
@@ -84,8 +84,8 @@ def estimate_files(
     ``verdicts`` are triples of a file's name, its judge's name and what `read_predictions` returned for it;
     ``labels`` are pairs without the judge's name. The labels of several files are combined, and so are
     ``draws``, the names and contents of records of draws. ``crashed`` is None if it is not known which runs
-    crashed. ``names``, if given, is called with the runs' ids. It returns their new ids, keyed by reading
-    key, or nothing if the ids are right.
+    crashed. ``names``, if given, is called with the runs' ids. It returns their new ids, keyed by
+    `reading_key`, or nothing if the ids are right.
     """
     runs, findings = read_runs(verdicts)
     read = [(name, *read_labels(name, answer, runs)) for name, answer in labels]
@@ -156,7 +156,7 @@ class FilesDraw:
 def draw_from_files(verdicts: Iterable[tuple[str, str, ReadResult]], n_labels: int, most: int) -> FilesDraw:
     """Draw ``n_labels`` runs of each agent, but not more than ``most`` runs in total.
 
-    The same files and number always give the same draw, also with `annotation-template --for-estimate`.
+    The same files and number always give the same draw, also in `annotation-template --for-estimate`.
     """
     runs, findings = read_runs(verdicts)
     errors = [finding for finding in findings if finding.level == "error"]

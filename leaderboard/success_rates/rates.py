@@ -1,4 +1,4 @@
-"""How often agents succeed by different evaluators: experts, a judge, or a benchmark's own rules.
+"""How often agents succeed according to experts, a judge, or a benchmark's own rules.
 
 The evaluator changes not only the rates but also the ranking of the agents (paper, section 5).
 """
@@ -23,7 +23,7 @@ OVERALL: Final = "overall"
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How often an agent succeeds: ``successes`` of ``n``, as a fraction with Wilson's 95 % interval.
+    """How often an agent succeeds: ``successes`` of ``n``, as a fraction with its 95 % Wilson interval.
 
     ``value`` and ``interval`` are None if ``n`` is 0. ``successes`` is None if only a rate was printed.
     """
@@ -84,7 +84,7 @@ def ranking(evaluator: Evaluator, benchmark: str) -> tuple[str, ...]:
 def estimate_by_draw(
     verdicts: Mapping[str, np.ndarray], labels: LabelSet, n_labels: int, seed: int
 ) -> tuple[tuple[AgentEstimate, ...], Mapping[str, float], tuple[str, ...]]:
-    """Return estimates from ``n_labels`` drawn labels per agent, agents' rates by all labels, and warnings.
+    """Return estimates from ``n_labels`` drawn labels per agent, the rates by all labels, and warnings.
 
     ``verdicts`` are int8 of shape (n,) in the order of the labels: 1, 0, -1 (not successful). Use it only
     with public labels. Raises ValueError if the labels have no outcome (see `outcome_target`).
@@ -105,7 +105,7 @@ def estimate_by_draw(
 def swapped_pairs(reference: Evaluator, other: Evaluator, benchmark: str) -> list[tuple[str, str]]:
     """Return the pairs of agents that ``other`` ranks differently; a tie does not contradict the reference.
 
-    The first agent of a pair is the better one by the reference.
+    The first agent of a pair is the better one according to the reference.
     """
     ours, theirs = _values(reference, benchmark), _values(other, benchmark)
     both = [agent for agent in ranking(reference, benchmark) if agent in theirs]

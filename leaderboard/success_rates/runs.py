@@ -35,13 +35,14 @@ from leaderboard.validation.tables import LABEL_NAMES, VERDICT_NAMES, NamedTable
 
 LEAST_IN_STRATUM: Final = 2
 LABELS_A_STRATUM: Final = 5
-"""The fewest labels per stratum on average. With fewer, intervals cover 80 to 88 % (20 labels in 8 strata,
-`bench.estimate`)."""
+"""The minimum average number of labels per stratum. With fewer, intervals cover only 80 to 88 % (20 labels in
+8 strata, `bench.estimate`).
+"""
 ONE_AGENT: Final = "all runs"
 """The agent of runs whose ids do not name one."""
 DRAW_FORMAT: Final = "draw-2"
 MOST_AGENTS: Final = 100
-"""The maximum number of agents in the files, because each agent is estimated separately."""
+"""The maximum number of agents in the files. Each agent is estimated separately, which takes time."""
 
 
 def _names_agent(run: str) -> bool:
@@ -71,7 +72,7 @@ class AgentRuns:
     def of(
         cls, verdicts: Mapping[str, Mapping[str, int]], hashes: Mapping[str, str] | None = None
     ) -> "AgentRuns":
-        """Make the runs from each judge's verdicts by trajectory id, with all runs that any judge has."""
+        """Make the runs from each judge's verdicts, keyed by trajectory id. Include every judge's runs."""
         ids = tuple(dict.fromkeys(run for found in verdicts.values() for run in found))
         columns = {
             judge: np.array([found.get(run, NO_VERDICT) for run in ids], dtype=np.int8)
@@ -80,7 +81,7 @@ class AgentRuns:
         return cls(ids, columns, hashes or {})
 
     def with_failures(self, crashed: Iterable[str]) -> "AgentRuns":
-        """Return these runs and the crashed ones, except those that have a verdict."""
+        """Return these runs and, as failures, the ``crashed`` runs that have no verdict."""
         known = set(map(reading_key, self.ids))
         more = tuple(run for run in dict.fromkeys(crashed) if reading_key(run) not in known)
         nothing = np.zeros(len(more), dtype=np.int8)
@@ -88,7 +89,7 @@ class AgentRuns:
         return replace(self, ids=(*self.ids, *more), verdicts=verdicts, failures=self.failures | {*more})
 
     def renamed(self, names: Mapping[str, str]) -> "AgentRuns":
-        """Return the runs under new ids. ``names`` maps the reading key of an id to its new id."""
+        """Return the runs under new ids. ``names`` maps the `reading_key` of an id to its new id."""
         return replace(self, ids=tuple(names.get(reading_key(run), run) for run in self.ids))
 
     @property
@@ -98,7 +99,7 @@ class AgentRuns:
 
     @cached_property
     def parts(self) -> tuple[TrajectoryId, ...]:
-        """Each run's id, split into its parts. Ids without parts are tasks of the agent `ONE_AGENT`."""
+        """The parts of each run's id. If the ids name no agents, each is a task of the agent `ONE_AGENT`."""
         if not self.name_agents:
             return tuple(TrajectoryId("", ONE_AGENT, run) for run in self.ids)
         return tuple(map(TrajectoryId.parse, self.ids))
@@ -131,7 +132,7 @@ class AgentRuns:
 
     @property
     def matrix(self) -> np.ndarray:
-        """The verdicts, (n, judges). A missing verdict becomes the judge's rate of "yes" for that agent."""
+        """The verdicts, (n, judges). A missing one becomes the judge's share of "yes" for that agent."""
         found = np.column_stack([np.zeros((len(self.ids), 0)), *self.verdicts.values()])
         for column in found.T:
             for rows in self.rows_of.values():
@@ -222,7 +223,7 @@ def read_labels(
 def _answers_of(
     table: Predictions | None, findings: Sequence[Finding], name_agents: bool
 ) -> tuple[dict[str, tuple[str, int]], list[Finding]]:
-    """Return (id as written, code 1, 0 or -1), keyed by the id's reading key, and the errors in the file.
+    """Return (id as written, code 1, 0 or -1), keyed by the id's `reading_key`, and the errors.
 
     The codes are those of the table's first target. ``name_agents`` says whether ids must be of the form
     benchmark/agent/task.
@@ -237,7 +238,7 @@ def _answers_of(
 
 @dataclass(frozen=True, slots=True)
 class Stratum:
-    """The ``n`` runs of an agent with the same ``verdicts`` by the judges, and the runs ``drawn`` to label.
+    """The ``n`` runs of an agent with the same judges' ``verdicts``, and those ``drawn`` to be labelled.
 
     ``verdicts`` may be None in an agent's last stratum, which has all runs that are in no other stratum.
     """
@@ -257,7 +258,7 @@ class Stratum:
 class Draw:
     """Runs that were drawn to be labelled.
 
-    ``judges`` has the SHA-256 of each judge's verdicts, by which a renamed file is recognised.
+    ``judges`` has the SHA-256 of each judge's verdicts, so that a renamed file is recognised.
     """
 
     format: Literal["draw-2"] = DRAW_FORMAT
@@ -272,12 +273,12 @@ class Draw:
 
     @property
     def stratified_by(self) -> set[str]:
-        """The judges by whose verdicts the strata were made."""
+        """The judges whose verdicts define the strata."""
         return {judge for stratum in self.strata for judge in stratum.verdicts or ()}
 
     @property
     def key(self) -> str:
-        """A short hash of the drawn ids, by which two draws can be compared."""
+        """A short hash of the drawn ids, for comparing two draws."""
         return hashlib.sha256("\n".join(self.drawn).encode()).hexdigest()[:16]
 
     def to_json(self) -> str:
@@ -290,8 +291,8 @@ def read_draw(
 ) -> tuple[Draw, list[Finding]]:
     """Return the draw in a record, or an empty one and an error if the content is not such a record.
 
-    ``hashes`` are those of today's runs (see `AgentRuns`). A judge of the draw gets the name of the judge in
-    ``hashes`` that has the same verdicts.
+    ``hashes`` has the hashes of today's runs (see `AgentRuns`). A judge of the draw gets the name of the
+    judge in ``hashes`` that has the same verdicts.
     """
     try:
         return _with_names(TypeAdapter(Draw).validate_json(content), hashes or {}), []

@@ -21,7 +21,7 @@ with lazy_imports():
 LONGEST_TEXT: Final = 4_000
 """The maximum length of a goal or an answer in a cell, in characters."""
 _FORMULA: Final = ("=", "+", "-", "@")
-"""The signs at the beginning of a cell that make a spreadsheet read it as a formula."""
+"""The signs that make a spreadsheet read a cell as a formula if the cell begins with them."""
 
 
 def read_sheet(name: str, text: str) -> list[dict[str, str]]:
@@ -46,7 +46,7 @@ def write_sheet(
         drawn: The ids of all drawn runs.
         question: The column for the answers.
         earlier: The rows of the file that is extended.
-        texts: Goals and answers, keyed by reading key. If given, the file has them and a link for each run.
+        texts: Goals and answers, keyed by `reading_key`. If given, the file has them and a link for each run.
         space: The address of the Space that shows the runs.
     """
     known = {reading_key(row["trajectory_id"]) for row in earlier}
@@ -69,7 +69,7 @@ def _cell(text: str) -> str:
 
 
 def texts_of(source: Path, drawn: Sequence[str]) -> dict[str, RunTexts]:
-    """Return the goals and answers of drawn runs in their source, keyed by reading key.
+    """Return the goals and answers of drawn runs in their source, keyed by `reading_key`.
 
     Raises SourceError if the source cannot be read, or has none of the runs.
     """

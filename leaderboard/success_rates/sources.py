@@ -68,9 +68,9 @@ def _is_chosen(run: TrajectoryId, chosen: Mapping[str, Any]) -> bool:
 
 
 def other_names(source: Path, agent_from: tuple[str, ...], judged: Iterable[str]) -> Mapping[str, str]:
-    """Return the ids that runs have with ``agent_from``, keyed by the reading key of their ids without it.
+    """Return the runs' ids with ``agent_from``, keyed by the `reading_key` of their ids without it.
 
-    The mapping is empty if all ``judged`` ids are ids with ``agent_from`` already. Raises SourceError.
+    The result is empty if all ``judged`` ids were made with ``agent_from`` already. Raises SourceError.
     """
     usual, named = (
         sources.open_source(source, agent_from=facts).list_all().files for facts in ((), agent_from)

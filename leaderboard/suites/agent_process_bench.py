@@ -17,7 +17,7 @@ from leaderboard.suites.imported import ImportedSuite, ImportProblem, json_lines
 
 SUITE_TOML: Final = Path(__file__).with_suffix(".toml").read_text(encoding="utf-8")
 AGENT: Final = "unnamed"
-"""The repository does not say which agents made the runs."""
+"""The agent in all ids, since the repository does not say which agents made the runs."""
 VALUES: Final = ("1", "0", "-1")
 _FAILED: Final = "llm_annotate_failed:"
 

@@ -198,7 +198,7 @@ def _column_of(suite: SuiteBoard, metric: str) -> SuiteColumn:
 
 
 def _interval(cell: Cell, metric: str, drawn: Ends) -> Ends:
-    """Return the interval on the board, else ``drawn`` (from resampled tasks), else one from counts."""
+    """Return the board's interval, or else ``drawn`` (from resampled tasks), or else one from counts."""
     if (known := interval_of(cell, metric)) is not None:
         return known
     if drawn is not None and drawn[0] < drawn[1]:  # resamples of a judge that is never wrong do not vary
@@ -210,7 +210,7 @@ def _interval(cell: Cell, metric: str, drawn: Ends) -> Ends:
 
 
 def _pooled(cell: Cell) -> np.ndarray | None:
-    """Return TP, FP, FN and TN of a cell, or the nearest ones to its printed recall and TNR, or None."""
+    """Return the TP, FP, FN and TN nearest to a cell's recall and TNR, or None if unknown or noisy."""
     n, positives, recall, tnr = cell.get("n"), cell.get("positives"), cell.get("recall"), cell.get("tnr")
     if "noise" in cell or n is None or positives is None or recall is None or tnr is None:
         return None
@@ -290,7 +290,7 @@ def _key(row: BoardRow) -> str:
 
 
 def _is_twin(row: BoardRow, suite: str, line: Line) -> bool:
-    """Return whether the line has a judge of the row's name on other suites only."""
+    """Return whether the line has a judge of the row's name, but no row on this suite yet."""
     return suite not in line and any(other.judge == row.judge for other, _ in line.values())
 
 
@@ -308,7 +308,7 @@ def _agreement(a: SuiteColumn, b: SuiteColumn, lines: Sequence[Line]) -> OrderAg
 def _compared(
     a: SuiteColumn, b: SuiteColumn, ids_of_a: tuple[str, ...], ids_of_b: tuple[str, ...]
 ) -> OrderAgreement:
-    """Return how far two suites agree on the order of judges, who are given by their row ids."""
+    """Return how far two suites agree on the order of the judges, which are given by their row ids."""
     sides = (a, ids_of_a), (b, ids_of_b)
     values = [np.array([column.cells[row_id].value for row_id in ids]) for column, ids in sides]
     tau = float(kendall_tau(*values))
@@ -329,7 +329,7 @@ def _compared(
 
 
 def _metric(metric: str, counts: np.ndarray) -> np.ndarray:
-    """Return a metric of counts (..., 4)."""
+    """Return a metric for an array of counts of shape (..., 4)."""
     return metric_values(metric, *np.moveaxis(np.asarray(counts, dtype=np.float64), -1, 0))
 
 
@@ -340,14 +340,17 @@ def _seed(column: SuiteColumn) -> int:
 
 @lru_cache(maxsize=32)
 def _resampled_tasks(column: SuiteColumn) -> dict[str, np.ndarray]:
-    """Return the metric of each judge with verdicts on resamples of tasks, (resamples,), keyed by row id."""
+    """Return the metric on each resample of the tasks, keyed by row id.
+
+    Only judges with verdicts are included. Each array has shape (resamples,).
+    """
     by_task = np.concatenate([*column.counts.values()], axis=1)
     drawn = resampled_counts(by_task, RESAMPLES_OF_LARGE_BOARDS, _seed(column))
     return dict(zip(column.counts, _metric(column.metric, drawn.reshape(len(drawn), -1, 4)).T, strict=True))
 
 
 def _resampled(column: SuiteColumn, ids: Sequence[str]) -> np.ndarray | None:
-    """Return the metric on resamples: (resamples, judges); None if the counts of a judge are not known."""
+    """Return resamples of the metric, of shape (resamples, judges); None if a judge's counts are unknown."""
     generator = np.random.default_rng(_seed(column))
     of_tasks = _resampled_tasks(column) if column.counts else {}
     found = []

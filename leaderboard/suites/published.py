@@ -103,7 +103,7 @@ def read_published_metrics(path: Path) -> Mapping[str, tuple[PrintedMetrics, ...
 def counts_together(lines: Sequence[PrintedMetrics]) -> list[Counts] | None:
     """Return a judge's counts on each of its lines, or None unless exactly one set of counts fits each line.
 
-    None of a subset's counts may be larger than the same count on all runs.
+    The result is also None if a count on a subset is larger than the same count on all runs.
     """
     possible = [line.possible_counts() for line in lines]
     if any(len(counts) != 1 for counts in possible):
@@ -133,7 +133,7 @@ def summarise_fits(path: Path) -> FitSummary:
 
 @lru_cache(maxsize=16)
 def chance_of_fit(n: int, positives: int) -> float:
-    """Return the probability that random rates, once rounded, can be those of ``n`` runs."""
+    """Return the probability that random rates, rounded as printed, fit integer counts of ``n`` runs."""
     negatives = n - positives
     recall, tnr = np.random.default_rng(0).random((2, N_DRAWS))
     tp, tn = np.rint(recall * positives), np.rint(tnr * negatives)

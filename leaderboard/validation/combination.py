@@ -16,7 +16,7 @@ from leaderboard.validation.tables import JudgeAnswers, ValidationTable
 
 FOLDS: Final = 5
 MOST_JUDGES: Final = 12
-"""With more judges, only single judges and the majority of all are candidates."""
+"""With more judges than this, only single judges and the majority of all judges are candidates."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Combination:
 
 @dataclass(frozen=True, slots=True)
 class BestCombination:
-    """The combination with the highest F1. ``f1`` is on the same rows, ``held_out_f1`` on held-out groups."""
+    """The combination with the highest F1. ``f1`` is on all rows, ``held_out_f1`` on held-out groups."""
 
     title: str
     candidates: int
@@ -67,7 +67,7 @@ class BestCombination:
 
     @property
     def price(self) -> float | None:
-        """How much of F1 is due to choosing the best candidate on the same rows; None if unknown."""
+        """How much of F1 comes only from choosing the candidate on the same rows; None if unknown."""
         return None if self.held_out_f1 is None else self.f1 - self.held_out_f1
 
 
@@ -117,9 +117,10 @@ class CrossFit(NamedTuple):
 
 
 def cross_fit(candidates: Sequence[np.ndarray], table: ValidationTable) -> CrossFit | None:
-    """Find the candidate (verdicts, int8 of shape (n,)) with the highest F1; None if F1 is undefined for all.
+    """Find the candidate with the highest F1. Return None if F1 is undefined for all candidates.
 
-    For the F1 on held-out rows, each fold uses the candidate that is best on the other folds.
+    Each candidate is an array of verdicts, int8 of shape (n,). For the F1 on held-out rows, each fold uses
+    the candidate that is best on the other folds.
     """
 
     def f1(verdicts: np.ndarray, rows: np.ndarray) -> float | None:
@@ -158,7 +159,7 @@ class FittedThreshold:
 
 
 def fit_threshold(judge: JudgeAnswers, table: ValidationTable) -> FittedThreshold | None:
-    """Return the best threshold on a judge's scores, or None without scores or if F1 is undefined."""
+    """Return the best threshold on a judge's scores, or None if there are no scores or no defined F1."""
     if judge.scores is None:
         return None
     scores = np.where(np.isnan(judge.scores), -1.0, judge.scores)  # below every threshold

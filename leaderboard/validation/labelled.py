@@ -17,7 +17,7 @@ from leaderboard.labels.labels import LabelSet
 from leaderboard.validation.tables import Columns, NamedTable, ValidationTable, read_several
 
 EVERYTHING = "all"
-"""The benchmark and the agent of rows whose ids do not name them."""
+"""The name of the benchmark and of the agent for rows whose ids do not name any."""
 
 
 def align_tables(
@@ -25,7 +25,7 @@ def align_tables(
 ) -> tuple[LabelSet, dict[str, Predictions], tuple[str, ...]]:
     """Return the labels of a table, and each judge's verdicts in the order of the labels.
 
-    The labels count as those of AgentRewardBench's main target. If the ids are of the form
+    The labels are treated as labels of AgentRewardBench's main target. If the ids are of the form
     benchmark/agent/task, they give each row's benchmark, agent and task. Otherwise every row is a task of its
     own, unless a column of groups is named. Raises TableError if a table cannot be used.
 

@@ -1,10 +1,10 @@
 """Metrics of one judge from a table, with 95 % intervals over groups, also for weighted rows or few rows.
 
 The error of a metric comes from its linearization: the derivative of the metric by the four (weighted)
-counts, applied to the counts of each group (Särndal, Swensson and Wretman 1992, section 5.5). A share has
-Wilson's interval for the number of independent rows that would have this error, its effective sample size,
-with a t quantile for few groups (Korn and Graubard 1998, Survey Methodology 24). A bootstrap over 25 groups
-of 4 covers only 91 %.
+counts, applied to the counts of each group (Särndal, Swensson and Wretman 1992, section 5.5). The interval of
+a share is the Wilson interval for the number of independent rows that would have this error, its effective
+sample size, with a t quantile for few groups (Korn and Graubard 1998, Survey Methodology 24). A bootstrap
+over 25 groups of 4 covers only 91 %.
 """
 
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ _RESTS_ON: Final = MappingProxyType({"precision": [0, 1], "recall": [0, 2], "f1"
 def counts_by_group(
     verdicts: np.ndarray, labels: np.ndarray, groups: np.ndarray, weights: np.ndarray
 ) -> np.ndarray:
-    """Return the weighted counts TP, FP, FN, TN of each group: (groups, 4).
+    """Return the weighted counts TP, FP, FN, TN of each group, of shape (groups, 4).
 
     A missing verdict (-1) counts as "no". Labels are 1 or 0, or -1 for rows to leave out.
     """
@@ -112,7 +112,7 @@ def measure(metric: str, by_group: np.ndarray, rows: np.ndarray) -> Metric:
 
 
 def difference(metric: str, first: np.ndarray, second: np.ndarray) -> Metric:
-    """Return the paired difference first - second of two judges, who are given by counts (groups, 4)."""
+    """Return the paired difference first - second. Each judge's counts have shape (groups, 4)."""
     one, other = (value_of(metric, counts.sum(axis=0)) for counts in (first, second))
     if one is None or other is None:
         return Metric(None)

@@ -1,6 +1,6 @@
 """Read tables from files: CSV with any separator, JSONL, a JSON array of objects, YAML or Parquet.
 
-Files of other formats become such tables: annotations, and the validation sets and results of Inspect Scout.
+Annotations, and the validation sets and results of Inspect Scout, are turned into such tables.
 """
 
 import csv
@@ -34,7 +34,7 @@ from leaderboard.validation.scout import cases_of, is_scan, read_scan, scan_colu
 from leaderboard.validation.tables import MOST_PROBLEMS, ROW, NamedTable, TableError
 
 _MAIN_QUESTION: Final = (main_target(default_targets()),)
-"""Of released annotations, only the main question is read."""
+"""The only question that is read from released annotations."""
 _QUOTED: Final = re.compile(r'"[^"]*"')
 
 

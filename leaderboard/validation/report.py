@@ -141,7 +141,7 @@ def validate_table(table: ValidationTable, half_width: float = 0.05) -> Validati
 
     Args:
         table: The labelled rows.
-        half_width: Half the width of an interval, as a fraction, for which the labels needed are reported.
+        half_width: The report says how many labels are needed for an interval of ± this fraction.
     """
     counts = [
         counts_by_group(judge.verdicts, table.truth, table.groups, table.weights) for judge in table.judges

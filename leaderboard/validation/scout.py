@@ -74,7 +74,7 @@ def _is_positive(result: Mapping[str, Any]) -> bool:
 
 
 def cases_of(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return rows of JSON with the nested parts of validation sets as columns; other rows stay as they are.
+    """Turn the nested parts of validation sets into columns. Return other rows of JSON unchanged.
 
     ``{"split": "dev", "cases": […]}`` becomes a row per case, and ``{"labels": {"loop": true}}`` the column
     ``label_loop``. An ``id`` of several parts is joined by commas, as in CSV.
@@ -145,7 +145,7 @@ def _scanner_names(judges: Sequence[str]) -> list[str]:
 
 
 def _results(table: ValidationTable, judge: JudgeAnswers, name: str, scan_id: str) -> pa.Table:
-    """Return a judge's verdicts, or scores, with the columns of Scout's results, whose values are strings."""
+    """Return a judge's scores, or else verdicts, as a table of Scout's results, whose values are strings."""
     rows = []
     for place, run in enumerate(table.ids):
         verdict, label = int(judge.verdicts[place]), bool(table.truth[place])

@@ -75,7 +75,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class JudgeAnswers:
-    """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 missing. ``scores`` is None if it has none."""
+    """A judge's verdicts, int8 of shape (n,): 1 yes, 0 no, -1 missing. ``scores`` is None without scores."""
 
     name: str
     verdicts: np.ndarray
@@ -84,7 +84,7 @@ class JudgeAnswers:
 
 @dataclass(frozen=True)
 class ValidationTable:
-    """The labelled rows of the tables, n in number.
+    """The ``n`` labelled rows of the tables.
 
     Attributes:
         ids: The id of each row, or its number from 1 if the table has no ids.

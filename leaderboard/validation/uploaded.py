@@ -25,13 +25,13 @@ from leaderboard.validation.tables import (
 MOST_ROWS: Final = 10_000
 MOST_JUDGES: Final = 12
 MOST_VALUES: Final = 50
-"""The maximum number of values in a column to report by."""
+"""The maximum number of different values in a column by which figures are reported."""
 READER: Final = f"{__name__}:validate_upload"
 
 
 @dataclass(frozen=True)
 class UploadedTable:
-    """A table as it was sent, with its name in the report."""
+    """An uploaded table: its name in the report, and the content of the file, which is not parsed yet."""
 
     name: str
     content: bytes

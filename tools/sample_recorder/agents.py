@@ -8,7 +8,7 @@ A move is a list of words: a verb, its arguments, and the agent's reasoning.
     ["say", TEXT, why]             ["infeasible", TEXT, why]
 
 Roles and names are looked up in the accessibility tree, so an action names an existing element. A TEXT may
-contain ``{name}``, which is replaced by what the task's pattern ``name`` found on a page the agent has seen.
+contain ``{name}``, which is replaced by what the task's pattern ``name`` matched on a page that was seen.
 """
 
 import re
@@ -37,7 +37,10 @@ class ScriptError(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Character:
-    """An agent's name and habits: how often it repeats a click without effect, and its reasoning then."""
+    """An agent's name, a sentence on its habits, and how it reacts if a click has no effect.
+
+    It repeats the click up to ``repeats`` times, each time with the next reasoning in ``again``.
+    """
 
     name: str
     sentence: str
@@ -74,7 +77,7 @@ CHARACTERS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An action in BrowserGym's words, and the agent's reasoning."""
+    """An action in BrowserGym's syntax, and the agent's reasoning."""
 
     action: str
     reasoning: str
@@ -89,7 +92,7 @@ def find_element(tree: str, role: str, name: str) -> str | None:
 
 
 class ScriptedAgent:
-    """One agent on one task. ``reads`` has patterns by name; ``goto`` paths are relative to ``site_url``."""
+    """One agent on one task. ``reads`` has named patterns; ``goto`` paths are relative to ``site_url``."""
 
     def __init__(
         self, character: Character, moves: Sequence[Move], reads: Mapping[str, str], site_url: str

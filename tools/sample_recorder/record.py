@@ -32,7 +32,7 @@ from tools.sample_recorder.sites import PLACES
 from tools.sample_recorder.sites.base import Stage, serve_sites
 
 MOST_STEPS: Final = 20
-"""The most steps of a run; a longer one has a mistake in its script."""
+"""The maximum number of steps in a run. A longer run has a mistake in its script."""
 
 
 ATTEMPTS: Final = 5
@@ -122,7 +122,7 @@ def _record_one(run: Run, stage: Stage, out: Path) -> None:
 
 @dataclass
 class _Wanted:
-    """A slot for the agent's next action; after the last action it has the reward instead."""
+    """A slot for the agent's next action. After the last action, it has the reward instead."""
 
     is_wanted: bool = True
     text: str = ""

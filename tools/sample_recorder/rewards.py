@@ -1,7 +1,8 @@
 """The rule-based reward of each task, from the site's own state and the agent's last message.
 
-Like the rules of real benchmarks, they have faults: some are stricter than a person would be (a number in
-words does not count), some are laxer (a digit anywhere in the answer counts, side effects are not checked).
+Like the rules of real benchmarks, these rules have faults. Some are stricter than a person would be (a number
+in words does not count), and some are laxer (a digit anywhere in the answer counts, and side effects are not
+checked).
 """
 
 from collections.abc import Callable, Mapping
@@ -25,7 +26,7 @@ class LastMessage:
 
 
 def _buy_two_mugs(shop: Shop, said: LastMessage) -> bool:
-    """Require exactly this order, without the mailing list, and the order's number in digits."""
+    """Require the two mugs and nothing else, no mailing list, and the order's number in digits."""
     address = {"name": "Ada Lovelace", "street": "12 Mill Lane", "town": "Bath"}
     wanted = {"goods": {"blue-mug": 2}, "total": 1800, **address}
     return shop.orders == [wanted] and "1001" in said.text

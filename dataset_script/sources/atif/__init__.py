@@ -11,8 +11,8 @@ The format is described in Harbor's RFC 0001 and its models (``harbor.models.tra
 source (system, user, agent), a message and, if the agent acted, tool calls with their results. A long run
 continues in the file of ``continued_trajectory_ref``; steps that were copied there for context are left out.
 A subagent is in ``subagent_trajectories`` (found by ``trajectory_id``, as several may share their
-``session_id``) or in a ``trajectory_path``. Its actions become steps of the run that called it, marked
-with the subagent's name, and it is not listed as a run.
+``session_id``) or in a ``trajectory_path``. It is not listed as a run of its own: its actions become steps of
+the run that called it, marked with the subagent's name.
 """
 
 from dataset_script.sources.atif.source import AtifSource

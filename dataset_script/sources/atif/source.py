@@ -27,7 +27,7 @@ from dataset_script.sources.problems import Note, UnusableFileError
 from dataset_script.sources.values import add_up, finite, mapping, objects, valid_text
 
 _HEAD_BYTES: Final = 1 << 18
-"""The part of a file that is read to recognise it. The version and the agent usually come first."""
+"""The number of bytes read to recognise a file. The version and the agent usually come first."""
 _VERSION: Final = re.compile(r'"schema_version"\s*:\s*"ATIF-v')
 _LATE_VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
 _BEGINNING: Final = re.compile(
@@ -75,7 +75,7 @@ class AtifSource(TrajectorySource):
 
     @staticmethod
     def candidates(folder: Path) -> Iterator[Path]:
-        """Yield the paths of trials' trajectories, even of missing ones, and other JSON files."""
+        """Yield the path of each trial's trajectory, even if it is missing, and all other JSON files."""
         if folder.is_file():
             yield folder
         for top, folders, names in os.walk(folder):
@@ -152,7 +152,10 @@ class AtifSource(TrajectorySource):
         return recording, run.notes
 
     def scores(self, file: SourceFile) -> Mapping[str, float]:
-        """Return the rewards of a trial's verifier, keyed by name. For a run that is a step, its own."""
+        """Return the rewards that a trial's verifier gave, keyed by name.
+
+        If the run is one step of a trial, they are the rewards of that step.
+        """
         folder = _trial_folder(file.path)
         if self._trial(file.path, must_be_whole=True) is None:
             return {}
@@ -170,7 +173,7 @@ class AtifSource(TrajectorySource):
         yield from self._named_files(file)
 
     def own_files(self) -> Iterator[Path]:
-        """Return the files of trials that grade an earlier run again, and those that Harbor writes."""
+        """Return all files of trials, even those that only regrade an earlier run, and Harbor's job files."""
         for path in self.candidates(self.folder):
             if self._trial(path):
                 folder = _trial_folder(path)
@@ -193,7 +196,7 @@ class AtifSource(TrajectorySource):
         yield from (path for path in found if is_inside(path, self.root))
 
     def _trial(self, path: Path, *, must_be_whole: bool = False) -> _Trial | None:
-        """Return the facts in result.json about a file's trial, or None if it belongs to no trial.
+        """Return what result.json says about a file's trial, or None if the file belongs to no trial.
 
         With ``must_be_whole``, raises UnusableFileError if result.json cannot be read.
         """
@@ -274,7 +277,7 @@ def _agent_facts(
 
 
 def _task_of(path: Path) -> str:
-    """Return the task of a file outside trials: the file's name, or its folder's for trajectory.json."""
+    """Return the task of a file outside trials: its name, or for trajectory.json the folder's name."""
     above = path.absolute().parent
     above = above.parent if above.name == "agent" else above
     return path.stem if path.name != "trajectory.json" else above.name
@@ -326,7 +329,7 @@ def _usage(result: Mapping[str, Any]) -> RunUsage | None:
 
 
 def _state(result: Mapping[str, Any], step: str | None) -> str | None:
-    """Return how a trial, or its step ``step``, ended, or None if it did not end."""
+    """Return how a trial ended, or its step if ``step`` is given; None if it did not end."""
     steps = objects(result.get("step_results"))
     own = next((each for each in steps if step and each.get("step_name") == step), {})
     for ended in (own, result):

@@ -18,7 +18,7 @@ VERSIONS: Final = frozenset(f"ATIF-v1.{minor}" for minor in range(9))
 _AGENT_FOLDER: Final = "/logs/agent/"
 """The path of a trial's ``agent`` folder in its container. Some programs record paths below it."""
 _MOST_NESTED: Final = 8
-"""The most levels of subagents that are read."""
+"""The maximum number of levels of subagents that are read."""
 FINAL_CALLS: Final = frozenset(
     {"attempt_completion", "complete_task", "done", "final_answer", "finish", "mark_task_complete", "submit"}
     | {"task_complete", "task_done"}
@@ -38,7 +38,7 @@ def read_document(path: Path) -> Mapping[str, Any]:
 
 
 def malformed_parts(document: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the places of members that do not match the format. Such members are not read."""
+    """Yield the place of each part that does not match the format. Such parts are not read."""
     steps = document.get("steps")
     if not isinstance(steps, list):
         yield "steps is not a list"
@@ -121,7 +121,7 @@ def _calls_text(calls: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _beside(texts: Iterable[str]) -> str:
-    """Join the texts written with an action. A text is left out if one of the next three contains it."""
+    """Join the texts written with an action, leaving out any that one of the next three contains."""
     parts = [text.strip() for text in texts if text.strip()]
     kept = []
     for number, part in enumerate(parts):
@@ -131,7 +131,7 @@ def _beside(texts: Iterable[str]) -> str:
 
 
 def answer_in(arguments: Any) -> str | None:
-    """Return the answer in a final call's arguments, under a usual name or as the only string, or None."""
+    """Return the answer in a final call: the argument with a usual name, or the only string, or None."""
     found = {key: valid_text(value) for key, value in mapping(arguments).items()}
     texts = {key: text for key, text in found.items() if text}
     named = next((texts[key] for key in _ANSWERS if key in texts), None)
@@ -174,14 +174,14 @@ class RunReader:
     """The run's trajectory and its continuations."""
     opened: set[Path] = field(default_factory=set)
     delegated: dict[int, Mapping[str, Any]] = field(default_factory=dict)
-    """The embedded subagents that were read, by Python's ``id()``. Keeping them here keeps the ids unique."""
+    """The embedded subagents that were read, keyed by ``id()``. Keeping them here keeps these ids unique."""
     missing: dict[str, list[str]] = field(default_factory=dict)
     """The reasons why files that the run names cannot be read, keyed by the code of the note on them."""
 
     def add(
         self, document: Mapping[str, Any], path: Path, agent: _Agent, around: Sequence[Mapping[str, Any]] = ()
     ) -> None:
-        """Read a trajectory and its continuations. ``around`` are the calling ones, outermost first."""
+        """Read a trajectory and its continuations. ``around`` has those that called it, outermost first."""
         self.opened.add(path.resolve())
         following: tuple[Mapping[str, Any], Path] | None = (document, path)
         while following is not None:
@@ -263,7 +263,7 @@ class RunReader:
         self._add(agent, _calls_text(calls) or message or None, beside)
 
     def _answered(self, agent: _Agent) -> None:
-        """If the agent wrote messages since its last action, add a step for them: they were answered."""
+        """If the agent wrote messages since its last action, add a step for them, since they got a reply."""
         if agent.messages:
             self.last = (-1, (), ()) if agent is self.main else self.last
             self._add(agent, None, [*agent.thoughts, *agent.messages])

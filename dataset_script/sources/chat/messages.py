@@ -30,7 +30,7 @@ _AGENT: Final = frozenset({"assistant", "model"})
 _CALL: Final = ("request", "response")
 """The keys of a logged API call. The object under either of them may name the model."""
 _CALL_FIELDS: Final = ("action", "queries", "code", "operation", "prompt")
-"""The keys for arguments of the provider's own tools, in items of the Responses API."""
+"""The keys that hold the arguments in calls of the provider's own tools (Responses API)."""
 _TEXT_FIELDS: Final = ("text", "content", "output", "logs", "stdout", "stderr")
 _RESULT_FIELDS: Final = ("output", "outputs", "results", "result", "error", "content")
 
@@ -51,7 +51,7 @@ def has_messages(record: Any) -> bool:
 
 
 def messages_of(record: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the messages of a run, then the response next to them unless it repeats the last message."""
+    """Yield a run's messages, and then the ``response`` in its record unless this repeats the last one."""
     asked = mapping(record.get("request")) or mapping(record.get("body")) or record
     found: list[Mapping[str, Any]] = []
     for key in _LISTS:
@@ -103,7 +103,7 @@ def read_run(
 
 @dataclass(slots=True)
 class _Turn:
-    """An observation, and the agent's thoughts, texts and calls after it, which may be empty."""
+    """An observation, and what the agent thought, said and called after it; each may be empty."""
 
     texts: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -148,7 +148,7 @@ class Conversation:
             self._add_call(kind, message)
 
     def finish(self) -> tuple[list[Step], str | None]:
-        """Return the steps, none if the agent did nothing, and the agent's answer."""
+        """Return the steps and the agent's answer. If the agent did nothing, there are no steps."""
         place = max((n for n, turn in enumerate(self._turns) if turn.has_acted), default=-1)
         if place < 0:
             return [], None
@@ -192,7 +192,7 @@ class Conversation:
             self._see([part])
 
     def _add_call(self, kind: str, item: Mapping[str, Any]) -> None:
-        """Read a call among the items of the Responses API. Calls of the provider's tools include results."""
+        """Read an item of the Responses API that is a call. A call of a provider's tool has its results."""
         arguments = next((item[key] for key in ("arguments", "input") if key in item), None)
         if arguments is None:
             arguments = {key: item[key] for key in _CALL_FIELDS if item.get(key)}
@@ -220,7 +220,7 @@ class Conversation:
         self._turns[-1].calls.append((valid_text(name) or "unknown", arguments))
 
     def _see(self, content: Any, *, is_error: bool = False) -> None:
-        """Record what a tool or a user answered: a text, or parts with texts and pictures."""
+        """Record the answer of a tool or user, which is a string or a list of text and picture parts."""
         if self._turns[-1].has_acted:
             self._turns.append(_Turn())
         turn, is_goal = self._turns[-1], len(self._turns) == 1
@@ -270,7 +270,7 @@ class Conversation:
 
 
 def _text_of(part: Any) -> str:
-    """Return the text of a part. Other kinds, such as documents, are described or given as JSON."""
+    """Return a part as text. Parts of other kinds, such as documents, are described or given as JSON."""
     if isinstance(part, dict):
         texts = [part[key] for key in _TEXT_FIELDS if isinstance(part.get(key), str)]
         kind = part.get("type")

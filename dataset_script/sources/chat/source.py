@@ -85,7 +85,7 @@ class ChatSource(TrajectorySource):
 
 
 def _named(record: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    """Return the first name among these fields of a record, or None. A response's ``id`` is not one."""
+    """Return the first of these fields that has a name, or None. A response's ``id`` is not a name."""
     for key in keys:
         value = record.get(key)
         if key == "id" and "object" in record:

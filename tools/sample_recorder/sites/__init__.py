@@ -23,4 +23,4 @@ PLACES: Final = {
     "sample-office": Place(Office, 8774),
     "sample-market": Place(Market, 8775),
 }
-"""The sites by the benchmark folder of their tasks."""
+"""The sites, keyed by the benchmark folder of their tasks."""

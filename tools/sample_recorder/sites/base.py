@@ -46,7 +46,7 @@ class Stage:
 
 @contextmanager
 def serve_sites(places: Mapping[str, Place]) -> Iterator[dict[str, Stage]]:
-    """Serve the sites until the block ends. Yield their stages by benchmark folder.
+    """Serve the sites until the block ends. Yield their stages, keyed by benchmark folder.
 
     Raises ServingError if a port is taken or a server does not start.
     """
@@ -135,7 +135,7 @@ def not_found(style: str) -> HTMLResponse:
 
 
 def picture(kind: str, colour: str, pattern: str) -> str:
-    """Return an SVG image of an article, 240 by 160 units. Raises KeyError for an unknown kind."""
+    """Return an SVG image of an item for sale, 240 by 160 units. Raises KeyError for an unknown kind."""
     return (
         '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 240 160" shape-rendering="crispEdges"><rect '
         'width="240" height="160" fill="#eef0ec"/>'

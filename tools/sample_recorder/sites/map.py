@@ -21,7 +21,7 @@ PLACES = {
     "Old Mill": (210, 90),
     "Town Hall": (400, 180),
 }
-"""The position of each place on the drawn map, in pixels of ten metres."""
+"""The position of each place on the drawn map, in pixels. A pixel is ten metres."""
 RIVER = "M 0 400 C 200 380, 300 180, 480 215 S 800 330, 900 240"
 METRES_A_MINUTE = {"Car": 800, "Bus": 500, "Bicycle": 350, "On foot": 80}
 TUNNEL_DETOUR = 1.4
@@ -35,13 +35,13 @@ form { margin: 0 0 12px; } select { width: 100%; }
 
 
 def metres(start: str, end: str) -> int:
-    """Return the metres between two places, along streets that meet at right angles."""
+    """Return the distance in metres between two places, along streets that meet at right angles."""
     (x1, y1), (x2, y2) = PLACES[start], PLACES[end]
     return 10 * (abs(x1 - x2) + abs(y1 - y2))
 
 
 def minutes(start: str, end: str, means: str, avoids_tunnel: bool = False) -> int:
-    """Return the minutes that a route takes; a bus or car that avoids the tunnel makes a detour."""
+    """Return how many minutes a route takes. A bus or car that avoids the tunnel makes a detour."""
     detour = TUNNEL_DETOUR if avoids_tunnel and means in ("Car", "Bus") else 1
     return max(1, round(metres(start, end) * detour / METRES_A_MINUTE[means]))
 

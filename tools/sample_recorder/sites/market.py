@@ -1,4 +1,4 @@
-"""Second Spring, a market of used things: titles say little, so one has to look at the pictures."""
+"""Second Spring, a market for used things. Titles say little, so buyers have to look at the pictures."""
 
 from dataclasses import dataclass, field
 from html import escape

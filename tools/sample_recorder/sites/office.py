@@ -49,7 +49,7 @@ class Office:
     orders: list[tuple[str, str]] = field(default_factory=list)
 
     def app(self) -> Starlette:
-        """Return the site: for each part an outer page, and the part itself in a frame of that page."""
+        """Return the site. Each of its parts has an outer page, which shows the part in a frame."""
         return Starlette(
             routes=[
                 Route("/", self._outer),
