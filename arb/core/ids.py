@@ -2,7 +2,7 @@
 
 The released data names VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
 ``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. The release's
-split file leaves both words out. All spellings name the same trajectory.
+split file leaves out ``resized`` and ``improved``. All spellings name the same trajectory.
 """
 
 import re
@@ -43,7 +43,7 @@ class TrajectoryId:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name in reports. There, WorkArena tasks that end in ``-l2`` are WorkArena++."""
+        """The benchmark's name in reports. WorkArena tasks that end in ``-l2`` are listed as WorkArena++."""
         is_second_level = self.folder == "workarena" and self.task_id.endswith("-l2")
         return "workarena++" if is_second_level else self.folder
 

@@ -75,7 +75,7 @@ def _target_column(target: Target, is_required: bool) -> PredictionColumn:
 
 
 def column_of(name: str, columns: Mapping[str, PredictionColumn]) -> str:
-    """Return the column that a name in a file refers to. Some targets also accept other names."""
+    """Return the column's name for a name in a file. Some targets' columns also accept other names."""
     for column, found in columns.items():
         if found.target is not None and name in found.target.aliases:
             return column
