@@ -124,7 +124,7 @@ _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands that uses one line to report an unusable file or a missing extra `space`."""
+    """A command group. It reports an unusable file, or a missing extra `space`, in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -139,7 +139,7 @@ class CommandGroup(TyperGroup):
 
 
 def _describe_file_error(problem: OSError) -> str:
-    """Return a line that names the file. Raise the error again if it is not about a file."""
+    """Return a line that names the file. Errors that are not about a file are raised again."""
     if problem.errno is None and problem.args:  # of a library, with a message of its own
         return str(problem)
     if problem.filename is None and problem.errno not in (errno.EIO, *_DISK_FULL):
@@ -216,7 +216,7 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """Print an error message on stderr and exit with a code of `EXIT_CODES`.
+    """Print an error message on stderr and exit with one of the `EXIT_CODES`.
 
     Control characters are replaced, since the message may quote untrusted files.
     """

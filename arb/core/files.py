@@ -15,7 +15,7 @@ PROJECT = "agent-reward-bench-space"
 """The distribution's name. `agent-reward-bench` on PyPI belongs to the authors of the benchmark."""
 
 PART_PREFIX = ".part-"
-"""Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
+"""The prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
 """The error numbers that operating systems and file systems return if they cannot flush a folder."""

@@ -1,4 +1,4 @@
-"""Read the options of commands from a TOML file. The file has the arguments of typer.Option for each one.
+"""Read the options of commands from a TOML file, which has typer.Option's arguments for each option.
 
 Options that commands share are grouped by their heading in the help; the others are grouped by command. An
 option is named after its parameter, unless ``flag`` gives another name. ``path`` says what a path

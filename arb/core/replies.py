@@ -468,7 +468,7 @@ def _last_answer(
 def _places_of(
     form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
 ) -> Iterator[tuple[bool, list[Candidate]]]:
-    """Yield groups of candidates, likeliest first, and for each whether the prompt asked for that form.
+    """Yield groups of candidates, likeliest first, and whether the prompt asked for the form of each.
 
     Within a group, candidates are in the order of the text. Prose is not searched if the reply was cut off.
     """

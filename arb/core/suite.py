@@ -127,7 +127,7 @@ class Suite:
     dev_labels_path: Path
     tasks_path: Path
     test_labels_path: Path | None = None
-    """The test labels that are part of a suite with public labels, or None."""
+    """The file with the test labels, in a suite with public labels, or None."""
     about: str = ""
     """A text about the data in Markdown (``about.md``), for the dataset's card."""
     labels_are_public: bool = False

@@ -70,7 +70,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Say success if the reward is above 0.5. The state is ``error`` if no reward was recorded."""
+        """Return whether the reward is above 0.5. If no reward was recorded, the state is ``error``."""
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)

@@ -72,7 +72,7 @@ Content = str | tuple[str | Image, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call. ``parameters`` is the JSON schema of the object of arguments."""
+    """A function that a model may call. ``parameters`` is a JSON schema for the object with its arguments."""
 
     name: str
     description: str
@@ -368,7 +368,7 @@ class RewardJudge(_Listed, Protocol):
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return the answer for a reward. If it is None, the answer's state should be ``error``."""
+        """Return the answer for a reward. For None, the answer's state should be ``error``."""
 
 
 AnyJudge = Judge | RewardJudge

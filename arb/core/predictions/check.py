@@ -70,7 +70,10 @@ def _id_error(
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
     **words: str,
 ) -> list[Finding]:
-    """Return [] or the finding ``name`` about the ids in ``rows``, with ``hint(i, id)`` after each id."""
+    """Return a list with the finding ``name`` about the ids in ``rows``, or [] if there are no rows.
+
+    In the message, ``hint(i, id)`` follows each id.
+    """
     if not rows:
         return []
 

@@ -30,8 +30,8 @@ _NEWER_LIMITS: Final = {
     for name, value in {"schema_depth_limit": 16, "arrow_extensions_enabled": False}.items()
     if name in signature(pq.ParquetFile.__init__).parameters
 }
-"""Limits that only newer versions of pyarrow support (from 26 and 21 on). The Space requires 26, since it
-reads strangers' files."""
+"""Limits that only newer versions of pyarrow support: the first from 26 on, the second from 21 on. The Space
+requires 26, since it reads strangers' files."""
 _MAX_FIXED_WIDTH: Final = 32
 """The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 

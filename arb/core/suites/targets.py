@@ -1,8 +1,8 @@
 """The targets of a suite: what annotators are asked about a run, a step or another part of a run.
 
 They are tables ``[[targets]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example.
-Judges answer a target in a column of its name, and are scored on it by its metrics. The first target is the
-main one. Annotators may answer every target with Unsure.
+Judges answer a target in the column with its name, and are scored on it by its metrics. The first target is
+the main one. Annotators may answer every target with Unsure.
 """
 
 import hashlib
@@ -454,7 +454,7 @@ _SHIPPED: Final = Path(__file__).parent
 
 
 def main_target(targets: Sequence[Target]) -> Target:
-    """Return the target that judges are ranked by first: success, or else the first one that is scored."""
+    """Return the target by which judges are ranked first: success, or else the first that is scored."""
     found = scored(targets) or targets
     return next((target for target in found if target.name == SUCCESS), found[0])
 

@@ -32,7 +32,7 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""The name of the prompt's kind, keyed by whether it shows the last page's (tree, screenshot)."""
+"""The kind of prompt, keyed by (shows the last page's tree, shows its screenshot)."""
 
 
 @dataclass(frozen=True)

@@ -96,7 +96,7 @@ def combine(
 
 
 def read_runs(typed: Sequence[str]) -> list[_DevRun]:
-    """Return the runs in folders, on one suite. Raises OptionsError with the problems of all folders."""
+    """Return the runs in folders, all on the same suite. Raises OptionsError with the problems of all."""
     found, problems = [], []
     if not frozen.FEWEST <= len(typed) <= frozen.MOST:
         problems.append(f"name {frozen.FEWEST} to {frozen.MOST} runs, not {len(typed)}")

@@ -87,7 +87,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Remove the key and the user's headers, which an endpoint may quote, from a failure, and return it."""
+    """Remove the key and the user's headers from a failure, since endpoints may quote them. Return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")
@@ -97,7 +97,7 @@ def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """Convert any exception that a request raised to a CallFailed."""
+    """Return a CallFailed for any exception that a request raised."""
     if isinstance(problem, CallFailed):
         return problem
     never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)

@@ -135,7 +135,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
     """Mark the parts of the messages up to which Anthropic should cache the prompt.
 
-    These are the system message, which all trajectories share, and if ``what`` is ``prompt``, also the last
+    These are the system message, which all trajectories share, and, if ``what`` is ``prompt``, also the last
     message, which all samples of one trajectory share.
     """
     ends = [each for each in messages if each["role"] == "system"]

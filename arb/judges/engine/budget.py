@@ -32,7 +32,8 @@ KNOWN_REPLIES: Final = 3
 SHORTENED_TO: Final = 2
 LEAST_WITH_EFFORT: Final = 2_048
 """After `KNOWN_REPLIES` replies, a model's output limit may be lowered to `SHORTENED_TO` times its longest
-reply, but with a reasoning effort not below `LEAST_WITH_EFFORT`, since Anthropic rejects lower limits."""
+reply. With a reasoning effort, the limit is at least `LEAST_WITH_EFFORT`, since Anthropic rejects lower
+limits."""
 
 
 class BudgetReached(NoMoreCallsError):
@@ -179,7 +180,7 @@ class Budget:
     def _learn_length(self, reservation: Reservation, usage: Usage) -> None:
         """Record a reply's length, and the factor by which it exceeds the output limit.
 
-        It can exceed the limit at endpoints that do not count hidden reasoning.
+        A reply can exceed the limit at endpoints that do not count hidden reasoning.
         """
         place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1

@@ -59,7 +59,7 @@ MAX_QUOTA_WAIT_S: Final = 60.0
 """The longest wait for a quota that the endpoint's headers report. The headers may be wrong."""
 
 _NOTHING_S: Final = 1e-9
-"""Shorter waits are treated as rounding errors."""
+"""Waits shorter than this are treated as rounding errors."""
 
 _NAP_S: Final = 1.0
 """The interval at which a waiting call checks whether the limit has been closed."""

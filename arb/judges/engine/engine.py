@@ -253,8 +253,7 @@ class CallExecutor:
     ) -> Reply:
         """Make one request for ``wanted`` answers.
 
-        It waits for the limit before the budget, so that no money is reserved for calls that are still
-        waiting.
+        It waits first for the limit and then for the budget, so that no money is reserved for waiting calls.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)

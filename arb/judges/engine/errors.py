@@ -240,7 +240,7 @@ class _ErrorBody:
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, has words of the table ``sign``."""
+        """Return whether the message, or its first ``within`` characters, has words in the table ``sign``."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 

@@ -67,7 +67,8 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
     """Return 1 token per 28-pixel square.
 
-    The picture is first scaled down to at most ``long_side`` pixels and at most ``most`` tokens.
+    First the picture is scaled down until it is at most ``long_side`` pixels long and has at most ``most``
+    tokens.
     """
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
@@ -224,9 +225,10 @@ def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
 def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
     """Return a closer upper bound on a call's input tokens than `token_ceiling` does, but more slowly.
 
-    Words have tokens of several letters in every tokenizer in use. Therefore, every two letters of a word
-    count as one token, and a single space before the word does not count. Everything else (digits, symbols,
-    indentation, other scripts, base64, words of two letters or without a vowel) counts as one token per byte.
+    In every tokenizer in use, words consist of tokens of several letters. Therefore, every two letters of a
+    word count as one token, and a single space before the word does not count. Everything else (digits,
+    symbols, indentation, other scripts, base64, words of two letters or without a vowel) counts as one token
+    per byte.
     """
     texts, _ = _parts(messages)
     words = (found.span() for text in texts for found in _WORD.finditer(text))

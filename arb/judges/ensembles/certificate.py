@@ -115,7 +115,7 @@ def make_certificate(
         threshold: The threshold chosen on these runs, or the reason why none was chosen. It is ignored if the
             runs already used a threshold.
         judge_facts: The judge's inputs, calls and source in words.
-        ahead: Earlier runs that made calls for ``runs``, whose costs are included.
+        ahead: Earlier runs that made calls for ``runs``. Their costs are included.
     """
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]

@@ -204,9 +204,9 @@ def report_probe(
     """Compare the judgments of a run without a probe, a run with it, and repeats of the run without it.
 
     Returns:
-        A JSON object. ``changed`` counts the trajectories whose prompts changed. The figures below are about
-        these. ``flipped`` is the share whose verdict changed, of those with a verdict before and after, and
-        ``to_yes`` and ``to_no`` count the changes. ``lost`` counts verdicts that existed only before.
+        A JSON object. ``changed`` counts the trajectories whose prompts changed. The following figures are
+        about these. ``flipped`` is the share whose verdict changed, of those with a verdict before and after,
+        and ``to_yes`` and ``to_no`` count the changes. ``lost`` counts verdicts that existed only before.
         ``said_yes`` is the share of verdicts after the change that are yes. ``flipped_again`` is the share of
         verdicts that change if the unchanged question is asked again, or None without repeats.
     """

@@ -128,7 +128,7 @@ def _together(calls: Sequence[Call]) -> list[Call]:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """Run a session for sample ``number`` of ``n``, and give its calls for the verdict own sample numbers."""
+    """Run a session for sample ``number`` of ``n``, with new sample numbers in its calls for the verdict."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

@@ -110,7 +110,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job's trajectories with workers on the cluster. `partial` makes it an `Engine`."""
+    """Judge a job's trajectories with workers on the cluster. With ``workers`` fixed, it is an `Engine`."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))

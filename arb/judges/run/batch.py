@@ -194,7 +194,7 @@ class _BatchRounds:
             entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
-        """Submit the files. Each batch is logged before it is created, and can be found after a crash."""
+        """Submit the files. Log each batch before creating it, so that it can be found after a crash."""
         log = self.collector.log
         for entry in files.entries:
             if self.stop.is_set():

@@ -135,7 +135,7 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """Return the line for a call in an input file. Lone surrogates, which let batches fail, are replaced."""
+    """Return the line for a call in an input file. Lone surrogates, which make batches fail, are replaced."""
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
     return msgspec.json.encode(line) + b"\n"
 
@@ -202,7 +202,7 @@ _TRANSIENT: Final = ("transient", "rate_limit")
 class BatchCollector:
     """Puts the replies of open batches into the cache, and decides which failed calls to give up.
 
-    ``failed`` has the error reply of each call that was given up, keyed by the call. ``refused`` has the
+    ``failed`` has the error reply of each call that was given up, by the call's key. ``refused`` has the
     reasons why the endpoint rejected batches, ``cancelled`` the ids of batches that were cancelled at the
     endpoint, and ``account`` the endpoint's message if it refused the account.
     """

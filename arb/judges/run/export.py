@@ -24,7 +24,7 @@ from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 @dataclass(slots=True)
 class ExportSummary:
-    """The result of an export: the name of the judge's folder, how many files it has, and ids left out.
+    """The result of an export: the name of the judge's folder, the number of files, and ids left out.
 
     ``errors`` is the number of files that contain an error instead of a judgment.
     """
@@ -38,9 +38,8 @@ class ExportSummary:
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
     """Write every judgment of a run into ``out``, with ``judge`` as the name of the judge's folder.
 
-    By default, this is the name of the released folder for a judge of the paper, and a name made from the
-    full name for any other judge. A failed judgment becomes ``<task_id>_error.json``. Existing files are
-    replaced.
+    By default, a judge of the paper has the name of its released folder. Any other judge has a name made from
+    its full name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
 
     Raises RunFolderError, OptionsError, and PromptStoreError if a prompt is damaged.
     """

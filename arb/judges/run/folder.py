@@ -148,7 +148,7 @@ class RunFolder:
     def check_prompts(
         self, judge: AnyJudge, models: Mapping[str, ModelSettings], views: RunSource, there: Collection[str]
     ) -> None:
-        """Raise OtherConfigurationError if the judge would now send other prompts than those in the folder.
+        """Raise OtherConfigurationError if the judge would now send prompts other than those in the folder.
 
         Only the first, middle and last of the judged trajectories that have a run (``there``) are compared.
         """

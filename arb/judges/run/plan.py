@@ -39,7 +39,7 @@ READ_AHEAD: Final = 4 * READERS
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
-"""The assumed seconds until a reply begins, and the tokens per second from then on."""
+"""The assumed number of seconds until a reply begins, and of tokens per second from then on."""
 
 
 PilotKey = tuple[str, str]

@@ -278,7 +278,7 @@ def prompts_changed(
     views: RunSource,
     open_prompts: OpenPrompts,
 ) -> bool:
-    """Return whether the judge would now send other prompts than those in the records.
+    """Return whether the judge would now send prompts other than those in the records.
 
     Each trajectory is judged again with the recorded replies, and the new calls are compared with the
     recorded ones. So a change of the prompts is noticed, no matter in which file it was made.
