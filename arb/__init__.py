@@ -46,7 +46,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """Return a function or module, which is imported on first use because it loads heavy libraries."""
+    """Import a function or module when it is first used, because it loads heavy libraries."""
     if name in ("inspect", "scout"):
         return import_module(f"arb.{name}")
     if name == "reward":

@@ -51,7 +51,7 @@ METRIC: Final = "judge_precision"
 """The name of the metric's Space, which must equal the name of the metric's module."""
 
 IN_A_CHECKOUT: Final = f"leaderboard/{METRIC}"
-"""The metric's path in its card and docstring. Publishing replaces it with the name of the Space."""
+"""The metric's path as written in its card and docstring. Publishing replaces it with the Space's name."""
 
 INTERRUPTED: Final = 130
 PARTLY_DONE: Final = 3
@@ -283,7 +283,7 @@ def _publish(step: Callable[[], Iterable[Publication | None]], targets: list[Rep
 
 
 def _labels(labels: Path | None, suite: Suite, settings: Settings) -> Path | None:
-    """Return ``labels`` or the file in ARB_LABELS, or None if it names no file or the suite is official."""
+    """Return ``labels``, or else the file in ARB_LABELS. None if there is none or the suite is official."""
     kind, _, path = settings.labels.partition(":")
     if labels is not None or suite.is_official or kind != "csv":
         return labels

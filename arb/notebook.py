@@ -127,7 +127,7 @@ def validate(
         label: The column of labels, or several to compare annotators.
         verdict: The columns of verdicts or scores.
         id: The columns that join the tables.
-        group: The column, such as the task, that says which rows belong together: those with equal values.
+        group: A column such as the task. Rows with equal values in it belong together.
         weights: The column that says how many rows each labelled row stands for.
 
     Returns:
@@ -186,7 +186,7 @@ def score(
         file: The prediction file.
         split: The split that the file is for, ``dev`` or ``test``.
         suite: A shipped suite's name or a suite's folder. The default is ``ARB_SUITE``.
-        policy: ``strict`` counts a missing verdict as no, ``published`` leaves its trajectory out.
+        policy: ``strict`` counts a missing verdict as no, and ``published`` leaves its trajectory out.
         labels: Annotations of the suite, or any table of labels, without a suite. The default is the source
             in ``ARB_LABELS``.
 

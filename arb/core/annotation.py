@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Final, Literal
 
 DECISION: Final = "decision"
-"""The annotator's name in a row with maintainers' decisions, which take precedence over people's answers."""
+"""The annotator's name in a row of maintainers' decisions. Decisions take precedence over people's
+answers."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -16,11 +17,11 @@ class Annotation:
     Attributes:
         annotator: An opaque id.
         answers: The answer to each question, or "unsure". Unanswered questions are left out.
-        at: The time of the answers, with a time zone.
-        seconds: The time that the answers took.
+        at: When the answers were given, with a time zone.
+        seconds: How long the person took to answer, in seconds.
         experiment: The value of ``exp_name`` in a released file.
         step: The number of the step that decided the outcome.
-        annotation: The annotation's number among those of the same item, from 1.
+        annotation: The annotation's number among the annotations of the same item, from 1.
         of_step: The number of the step that the answers are about, as a string, or None.
         of_part: The name of another part of the run that the answers are about, or None.
     """
@@ -38,7 +39,7 @@ class Annotation:
     of_part: str | None = None
 
     def with_answers(self, answers: Mapping[str, str | None]) -> "Annotation":
-        """Return a copy in which ``answers`` replace the answers to some questions. None removes one."""
+        """Return a copy with some answers replaced by ``answers``. A value of None removes the answer."""
         changed = {**self.answers, **answers}
         return replace(self, answers={name: answer for name, answer in changed.items() if answer})
 
@@ -49,7 +50,7 @@ class Annotation:
 
     @property
     def item(self) -> tuple[str, str | None, str | None]:
-        """What the answers are about: the id of a run, and its step or part if only that is meant."""
+        """What the answers are about: the id of a run, with a step or part if they are about only that."""
         return self.trajectory_id, self.of_step, self.of_part
 
     @property
@@ -67,7 +68,7 @@ class Annotation:
 
     @property
     def is_primary(self) -> bool:
-        """Whether judges are scored on this annotation: only on the first one of each trajectory."""
+        """Whether judges are scored on this annotation. Only the first one of a trajectory counts."""
         return self.annotation == 1
 
     @property
@@ -80,7 +81,7 @@ class Annotation:
 
 
 def decided_row(row: Annotation, decided: Mapping[str, str | None]) -> Annotation:
-    """Return a row of decisions: the primary annotation ``row``, updated with the ``decided`` answers."""
+    """Return a row of decisions: a copy of the primary annotation ``row`` with the ``decided`` answers."""
     decision = replace(row, annotator=DECISION, comment="", at=None, seconds=None, experiment="", step=None)
     return replace(decision, annotation=1).with_answers(decided)
 

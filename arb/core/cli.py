@@ -38,7 +38,7 @@ PIPE_WIDTH = 140
 
 
 def complete_suite(incomplete: str) -> list[str]:
-    """Return the shipped suites that begin with ``incomplete``. The shell itself completes folders."""
+    """Return the shipped suites whose names begin with ``incomplete``. The shell itself completes folders."""
     return [name for name in suites.shipped_suites() if name.startswith(incomplete)]
 
 
@@ -76,7 +76,7 @@ LIBRARIES_OF_SPACE: Final = frozenset((
     "gradio_client", "itsdangerous", "joserfc", "limits", "mcp", "orjson", "prometheus_client", "psycopg",
     "python_multipart", "sqlalchemy", "starlette", "structlog", "uvicorn",
 ))  # fmt: skip
-"""The modules that only the extra `space` installs."""
+"""The modules that are installed only with the extra `space`."""
 
 AgentFromOption = Annotated[
     list[str] | None,
@@ -90,7 +90,7 @@ AgentFromOption = Annotated[
 
 
 def _can_be_written(path: Path | None) -> Path | None:
-    """Refuse a path that cannot be written, before the command does any work."""
+    """Return the path if it can be written. Otherwise, stop the command before it does any work."""
     if path is not None:
         folder = next(
             each
@@ -124,7 +124,7 @@ _DISK_FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 
 
 class CommandGroup(TyperGroup):
-    """A group of commands that reports an unusable file, or a missing extra `space`, in one line."""
+    """A command group. It reports an unusable file, or a missing extra `space`, in one line."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
@@ -139,7 +139,7 @@ class CommandGroup(TyperGroup):
 
 
 def _describe_file_error(problem: OSError) -> str:
-    """Return a line that names the file. Raises an error that is not about a file, such as a socket's."""
+    """Return a line that names the file. Errors that are not about a file are raised again."""
     if problem.errno is None and problem.args:  # of a library, with a message of its own
         return str(problem)
     if problem.filename is None and problem.errno not in (errno.EIO, *_DISK_FULL):
@@ -152,7 +152,7 @@ def _describe_file_error(problem: OSError) -> str:
 class GroupedCommand(TyperCommand):
     """A command whose help lists required options first.
 
-    More than `UNGROUPED` options are listed under headings, which are their ``rich_help_panel``.
+    If there are more than `UNGROUPED` options, they are listed under headings (their ``rich_help_panel``).
     """
 
     def make_context(self, *args: Any, **settings: Any) -> Context:
@@ -216,7 +216,7 @@ def new_command() -> typer.Typer:
 
 
 def stop(message: str, code: int = 2) -> NoReturn:
-    """Print an error message on stderr and exit with a code of `EXIT_CODES`.
+    """Print an error message on stderr and exit with one of the `EXIT_CODES`.
 
     Control characters are replaced, since the message may quote untrusted files.
     """
@@ -232,7 +232,7 @@ def next_step(purpose: str, *command: object) -> None:
 
 
 def flags(**options: object) -> list[str]:
-    """Return options as arguments of a command line, without those that are None or False.
+    """Return options as command-line arguments. Options that are None or False are left out.
 
     ``flags(split="dev", probe=["a", "b"], suite=None)`` gives ``--split dev --probe a --probe b``.
     """
@@ -284,7 +284,7 @@ def stopped_like_ctrl_c() -> Iterator[None]:
 
 
 def read_settings() -> Settings:
-    """Return the settings from the environment; stop the command if one of them is invalid."""
+    """Return the settings from the environment. If one of them is invalid, stop the command."""
     from pydantic import ValidationError  # noqa: PLC0415 - slow to load
 
     try:
@@ -297,7 +297,7 @@ def read_settings() -> Settings:
 
 
 def read_suite(name: str | None, settings: Settings) -> Suite:
-    """Return the suite named on the command line or else in the settings; stop if it cannot be loaded."""
+    """Return the suite named on the command line, or else in the settings. If it cannot be loaded, stop."""
     try:
         return suites.load_suite(name or settings.suite)
     except suites.SuiteError as problem:
@@ -310,5 +310,5 @@ def plain_console() -> Console:
 
 
 def words(texts: Iterable[str] | None) -> tuple[str, ...]:
-    """Return the values of an option that may be repeated and may have several values separated by commas."""
+    """Return the values of an option that can be repeated. Each may be a list separated by commas."""
     return tuple(word for text in texts or () for each in text.split(",") if (word := each.strip()))

@@ -37,7 +37,7 @@ def coefficient(value: float | None) -> str:
 
 
 def text_table(*texts: str, figures: Sequence[str] = (), **options: Any) -> Table:
-    """Return a table with columns of text, followed by right-aligned columns of figures."""
+    """Return an empty table with columns of text, followed by right-aligned columns for ``figures``."""
     found = table.Table(*texts, **options)
     for heading in figures:
         found.add_column(heading, justify="right")

@@ -15,10 +15,10 @@ PROJECT = "agent-reward-bench-space"
 """The distribution's name. `agent-reward-bench` on PyPI belongs to the authors of the benchmark."""
 
 PART_PREFIX = ".part-"
-"""Prefix of the name of a file that is being written. A killed process leaves such a file behind."""
+"""The prefix of the name of a file that is being written. A killed process leaves such a file behind."""
 
 _FOLDERS_CANNOT_BE_FLUSHED = (errno.EACCES, errno.EINVAL, errno.EISDIR, errno.ENOTSUP)
-"""The error numbers of operating systems and file systems that cannot flush a folder."""
+"""The error numbers that operating systems and file systems return if they cannot flush a folder."""
 
 
 def atomic_write(path: Path, content: bytes | str, mode: int = 0o666) -> None:
@@ -92,7 +92,7 @@ def install_command(extra: str) -> str:
 
 
 def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]], line_end: str = "\n") -> str:
-    """Return a header and rows as CSV text. With the line end of RFC 4180, CR LF, a lone CR is quoted too."""
+    """Return a header and rows as CSV text. If lines end with CR LF, cells with a lone CR are quoted."""
     text = io.StringIO(newline="")
     writer = csv.writer(text, lineterminator=line_end)
     writer.writerow(header)

@@ -1,4 +1,4 @@
-"""The versions of the formats that others read or write, which documents give in the field ``format``.
+"""The versions of the formats that other programs read or write. A document has its version in ``format``.
 
 Increase a version when you remove or redefine something in a format, but not when you add a field or column.
 """

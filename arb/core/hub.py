@@ -3,9 +3,9 @@
 `huggingface_hub` retries listings and uploads, but not commits, `repo_info`, `create_repo` and `whoami`, so
 these calls go through `patiently`. No message contains a token or the signed URL of an upload.
 
-`HubRepository.put` makes one commit, or none if the repository has the files already. The commit is based
-on the head that was read (``parent_commit``). If somebody else has committed since, or a response was lost,
-the repository is read and compared again, so it does no harm if the Hub commits and then responds with 500.
+`HubRepository.put` makes one commit, or none if the repository already has the files. The commit is based on
+the head that was read (``parent_commit``). If somebody else has committed since, or a response was lost, the
+repository is read and compared again, so it does no harm if the Hub commits and then responds with 500.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class HubError(Exception):
 
 
 def hub_of(settings: Settings) -> HfApi:
-    """Return a client of the Hub (at HF_ENDPOINT) that uses only the token of the settings."""
+    """Return a client of the Hub (at HF_ENDPOINT) that uses only the token in the settings."""
     token = settings.hf_token.get_secret_value() if settings.hf_token else ""
     return huggingface_hub.HfApi(token=token or False, library_name="agent-reward-bench")
 
@@ -217,9 +217,10 @@ def is_ours(path: str) -> bool:
 def difference(
     files: Mapping[str, Path], there: Mapping[str, RepoFile], owned: Callable[[str], bool]
 ) -> Changes:
-    """Return the sorted paths to write and to remove in order to replace a repository's files by ``files``.
+    """Return the sorted paths to write and to remove in order to replace a repository's files with ``files``.
 
-    ``there`` has the repository's present files. Files for which ``owned`` returns False are not removed.
+    ``there`` contains the files that are in the repository now. Files for which ``owned`` returns False are
+    not removed.
     """
     write = [path for path, local in files.items() if path not in there or not _same(local, there[path])]
     remove = [path for path in there if owned(path) and path not in files]
@@ -231,7 +232,7 @@ def _blob(files: Mapping[str, RepoFile], path: str) -> str | None:
 
 
 def _same(local: Path, remote: RepoFile) -> bool:
-    """Return whether a local file equals one on the Hub, comparing its SHA-256 in LFS or else git's hash."""
+    """Return whether a local file equals one on the Hub, by SHA-256 if it is in LFS, else by git's hash."""
     if remote.size != local.stat().st_size:
         return False
     if remote.lfs is None:
@@ -242,12 +243,12 @@ def _same(local: Path, remote: RepoFile) -> bool:
 
 
 _NOT_MADE: Final = (412, 429)
-"""HTTP statuses that prove that no commit was made."""
+"""The HTTP statuses which mean that no commit was made."""
 
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """The result of publishing to a repository. If nothing changed, ``commit`` is the latest one there."""
+    """The result of publishing to a repository. If nothing changed, ``commit`` is its latest commit."""
 
     repo: str
     commit: str
@@ -277,7 +278,7 @@ class HubRepository:
     def put(
         self, files: Mapping[str, Path], owned: Callable[[str], bool], verb: str = "Publish"
     ) -> Publication:
-        """Write files to the repository and remove other files that are ``owned``, in one commit.
+        """Write files to the repository and remove all other files that are ``owned``, in one commit.
 
         ``files`` maps paths in the repository to local files. ``owned`` returns whether a path belongs to
         this publication; other files are kept. ``verb`` is the first word of the commit message.

@@ -1,8 +1,8 @@
 """Trajectories and their ids, ``<benchmark>/<agent>/<task_id>``, in all released spellings.
 
-The released data names VisualWebArena's tasks ``visualwebarena.resized.7`` for two agents and
-``visualwebarena.7`` for GPT-4o, and AssistantBench's ``assistantbench.improved.validation.3``. The release's
-split file leaves both words out. All spellings name the same trajectory.
+In the released data, a task of VisualWebArena is named ``visualwebarena.resized.7`` for two agents, but
+``visualwebarena.7`` for GPT-4o. One of AssistantBench is ``assistantbench.improved.validation.3``. The
+release's split file leaves out ``resized`` and ``improved``. All spellings name the same trajectory.
 """
 
 import re
@@ -43,7 +43,7 @@ class TrajectoryId:
 
     @property
     def benchmark(self) -> str:
-        """The benchmark's name in reports. There, WorkArena tasks that end in ``-l2`` are WorkArena++."""
+        """The benchmark's name in reports. WorkArena tasks that end in ``-l2`` are listed as WorkArena++."""
         is_second_level = self.folder == "workarena" and self.task_id.endswith("-l2")
         return "workarena++" if is_second_level else self.folder
 
@@ -61,8 +61,8 @@ class Trajectory:
     """An item that can have labels: one run of an agent on a task, or a step or other part of a run.
 
     ``step`` is the number of a step as a string, and ``part`` the name of another part; both are None for a
-    whole run.
-    ``tags`` are the subsets that the item belongs to, as (name, value) pairs such as (difficulty, hard).
+    whole run. ``tags`` are the subsets that the item belongs to, as (name, value) pairs such as (difficulty,
+    hard).
     """
 
     trajectory_id: str

@@ -13,7 +13,8 @@ from arb.core.vocabulary import JUDGE_INPUTS, JUDGE_KINDS
 
 NAME_LENGTH: Final = 80
 MARKS_ON_A_LETTER: Final = 4
-"""The most combining marks on one letter. Living scripts need fewer; fully pointed Hebrew has three."""
+"""The maximum number of combining marks on one letter. Living scripts need fewer; fully pointed Hebrew has
+three."""
 # Invisible characters that Unicode counts as letters or symbols: fillers and the empty Braille cell.
 _BLANKS: Final = re.compile("[\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0]")
 # The host must not contain @, because https://github.com@evil.example leads to evil.example.
@@ -63,7 +64,7 @@ else:
 class JudgeInfo:
     """A judge as declared by its submitter or described in a paper. Empty strings and None mean unknown.
 
-    `declare` checks the values of submitters. Published rows are not checked.
+    `declare` checks the values that submitters enter. Published rows are not checked.
     """
 
     __pydantic_config__: ClassVar = ConfigDict(extra="forbid")
@@ -126,7 +127,7 @@ def declared_fields() -> dict[str, dict[str, Any]]:
 
 
 def declare(**fields: Any) -> JudgeInfo:
-    """Return a checked declaration. ``test_labels_used`` may be the string yes, no, true or false.
+    """Check a declaration and return it. ``test_labels_used`` may be the string yes, no, true or false.
 
     Raises:
         DeclarationError: The declaration is invalid; the exception lists every problem.

@@ -13,7 +13,7 @@ from typing import Any
 
 
 class _LazyModule(ModuleType):
-    """A module that is executed when one of its attributes is first used. Other threads wait meanwhile.
+    """A module that is executed when one of its attributes is first used. Meanwhile, other threads wait.
 
     `importlib.util.LazyLoader` does not do this: before Python 3.11.9, other threads may see a half-executed
     module.
@@ -70,7 +70,7 @@ class _LazyLoader(Loader):
 
 
 class _LazyFinder:
-    """A finder that makes the modules that it finds lazy while it ``is_active``."""
+    """A finder. As long as it ``is_active``, every module that it finds is lazy."""
 
     is_active = True
 
@@ -86,7 +86,7 @@ class _LazyFinder:
 
 
 class _ImportedMeanwhile(Loader):
-    """A finder and loader of submodules that were already imported by executing their lazy package.
+    """A finder and loader for submodules that were already imported while their lazy package was executed.
 
     ``import package.sub`` reads the path of the package. If that executes the package, and the package itself
     imports ``package.sub``, the import system would otherwise execute ``package.sub`` a second time.

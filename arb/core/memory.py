@@ -1,4 +1,4 @@
-"""Find the memory limit and use of this process, and return freed memory to the system."""
+"""Find this process's memory limit and memory usage, and return freed memory to the system."""
 
 import ctypes
 import gc

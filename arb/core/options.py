@@ -1,4 +1,4 @@
-"""Read the options of commands from a TOML file. For each option, it has the arguments of typer.Option.
+"""Read the options of commands from a TOML file, which has typer.Option's arguments for each option.
 
 Options that commands share are grouped by their heading in the help; the others are grouped by command. An
 option is named after its parameter, unless ``flag`` gives another name. ``path`` says what a path
@@ -40,7 +40,7 @@ def described_by(file: Path) -> Callable[[Command], Command]:
 
 
 def described_type(file: Path, command: str, name: str, hint: Any) -> Any:
-    """Return the type of a command's option with its description, as typer needs it."""
+    """Return the annotation that typer needs for a command's option: its type with its description."""
     if get_origin(hint) is Annotated:
         return hint
     headings, commands = _tables(file)["headings"], _tables(file)["commands"]

@@ -57,7 +57,7 @@ def without_thoughts(reply: str, is_cut_off: bool = False) -> str:
 def end_of_thoughts(reply: str, names: str) -> str:
     """Return the answer tags at the end of the model's last thoughts, or else the last line of the thoughts.
 
-    All earlier text is replaced by line breaks. Without thoughts, the result is empty.
+    All earlier text is replaced by line breaks. If there are no thoughts, the result is empty.
     """
     *_, (begin, end) = ((0, 0), *_thoughts(reply, is_cut_off=False))
     begin = max(begin, end - _TAIL)
@@ -75,7 +75,7 @@ def end_of_thoughts(reply: str, names: str) -> str:
 def in_tags(text: str, name: str, names: str) -> Iterator[Candidate]:
     """Yield the content of each tag ``name`` up to the next tag, or up to the end of the line if unclosed.
 
-    ``name`` and ``names`` (other tags that end the content) are alternatives in a regular expression.
+    ``name`` and ``names`` (the tags that may end the content) are regular expressions such as ``a|b``.
     """
     pattern = rf"{_OPENING}\s*+(/?)\s*+({name}|{names})\s*+(?:{_CLOSING}|(?=[:=]))"
     tags = list(re.finditer(pattern, text, re.IGNORECASE))
@@ -117,7 +117,7 @@ def within_lines(text: str, name: str) -> Iterator[Candidate]:
 
 
 def bare_lines(text: str, words: str) -> Iterator[Candidate]:
-    """Yield the word of each line with only one of ``words``, possibly after a number or after "name:"."""
+    """For each line that is just one of ``words``, possibly after a number or "name:", yield that word."""
     pattern = re.compile(
         r"^[\W_]*+(?>(?:(?>(?:question|answer|q|a)?)[ ]?+\d++[\W_]++)?)(?>(?:\w{1,20}+\W{0,4}+:[\W_]*+)?)"
         rf"(?P<word>{words})[\W_]*+$",
@@ -184,7 +184,7 @@ class ParsedAnswer(Enum):
     CHOICES = "choices"
     """The words repeat the choices in the prompt, which is not an answer."""
     NOTHING = "nothing"
-    """The words do not answer the question, or only in part."""
+    """The words do not answer the question, or answer it only in part."""
 
 
 _SPELLINGS: Final = tomllib.loads(Path(__file__).with_name("replies.toml").read_text(encoding="utf-8"))
@@ -405,7 +405,7 @@ def _verdict(form: Form, text: str, is_cut_off: bool) -> Verdict | None:
 
 @dataclass(frozen=True, slots=True)
 class CriterionRating:
-    """What a reply says about one criterion, with the number of the step that shows it."""
+    """What a reply says about one criterion, and the number of the step that shows it."""
 
     number: int
     is_required: bool
@@ -419,7 +419,7 @@ _STEP: Final = re.compile(r"(?<!\d)\d{1,4}(?!\d)")
 
 
 def numbered_rows(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the other cells, at least three, of lines such as ``2 | met | step 3 | why``."""
+    """Yield the number and the other cells (three or more) of lines such as ``2 | met | step 3 | why``."""
     for _, line in _lines(text):
         found = _ROW.match(line.rstrip())
         cells = [cell.strip(" *_`\t") for cell in found[2].rstrip(" |").split("|")] if found else []
@@ -449,7 +449,7 @@ def read_criteria(text: str) -> list[CriterionRating]:
 def _last_answer(
     found: Iterator[tuple[bool, list[Candidate]]], reads: Callable[[str], float | ParsedAnswer]
 ) -> tuple[float | ParsedAnswer, int] | None:
-    """Return the last answer, with its place, from the first group of candidates that has one, or None.
+    """From the first group of candidates with an answer, return the last answer and its place, or None.
 
     Repeated choices are skipped. A candidate that cannot be read counts only if its group has the form that
     the prompt asked for.
@@ -468,7 +468,7 @@ def _last_answer(
 def _places_of(
     form: Form, text: str, is_cut_off: bool, names: tuple[str, ...]
 ) -> Iterator[tuple[bool, list[Candidate]]]:
-    """Yield groups of candidates, the likeliest first, and whether the prompt asked for answers of that kind.
+    """Yield groups of candidates, likeliest first, and whether the prompt asked for the form of each.
 
     Within a group, candidates are in the order of the text. Prose is not searched if the reply was cut off.
     """
@@ -490,7 +490,7 @@ def _of_a_name(text: str, name: str) -> tuple[Iterator[Candidate], ...]:
 
 
 def _other(text: str, name: str, reads: Callable[[str], T | None]) -> T | None:
-    """Return the answer to a question other than success, or None if it is missing."""
+    """Return the answer to one of the questions other than success, or None if it is missing."""
     for way in _of_a_name(text, name):
         if found := list(way):
             return reads(found[-1].text)

@@ -20,7 +20,7 @@ def variable_of(field: str) -> str:
 
 
 class Settings(BaseSettings):
-    """Settings from the environment. The documentation's page of settings is generated from this class."""
+    """Settings from the environment. The documentation of the settings is generated from this class."""
 
     model_config = SettingsConfigDict(
         alias_generator=variable_of, env_prefix="ARB_", env_file=".env", extra="ignore", populate_by_name=True
@@ -124,16 +124,16 @@ class Settings(BaseSettings):
 
     @property
     def labels_variable(self) -> str:
-        """The variable that names the source of the labels."""
+        """The environment variable that names the source of the labels."""
         return "ARB_LABELS" if self._main is None else "ARB_SUITE_LABELS"
 
     @property
     def suite_and_labels(self) -> str:
-        """The variables that name the suite and the source of its labels."""
+        """The environment variables that name the suite and the source of its labels, for a message."""
         return f"{'ARB_SUITE' if self._main is None else 'ARB_SUITES'} and {self.labels_variable}"
 
     def labels_from(self, source: str) -> str:
-        """Return the assignment that makes ``source`` the source of the labels."""
+        """Return the text ``VARIABLE=VALUE`` that makes ``source`` the source of the labels."""
         suite = "" if self._main is None else f"{Path(self.suite).resolve().name}="
         return f"{self.labels_variable}={suite}{source}"
 
@@ -143,7 +143,7 @@ class Settings(BaseSettings):
         return self._main or self
 
     def under(self, main: "Settings") -> "Settings":
-        """Return these settings for another suite of a Space. ``main`` are those of its default suite."""
+        """Return a copy of these settings, for another suite of the Space whose settings are ``main``."""
         found = self.model_copy()
         found._main = main
         return found

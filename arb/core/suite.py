@@ -90,7 +90,7 @@ def read_rules(table: Any) -> SuiteRules:
 
 
 def _problem(value: Any, default: Any) -> str | None:
-    """Return what to write instead of a rule's value, or None if the value has the type of the default."""
+    """Return advice on what to write instead of a rule's value, or None if it has the type of the default."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1_000_000
     match default:
         case bool():
@@ -115,7 +115,7 @@ _KEYS = ("format", "labels", "subsets", "rules", "targets", "guidelines", *PROFI
 
 
 class SuiteError(ValueError):
-    """Raised for a suite that cannot be used; the message lists every problem and what to do."""
+    """Raised for a suite that cannot be used. The message lists every problem and says what to do."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ class Suite:
     dev_labels_path: Path
     tasks_path: Path
     test_labels_path: Path | None = None
-    """The test labels that are part of a suite with public labels, or None."""
+    """The file with the test labels, in a suite with public labels, or None."""
     about: str = ""
     """A text about the data in Markdown (``about.md``), for the dataset's card."""
     labels_are_public: bool = False
@@ -138,13 +138,13 @@ class Suite:
     rules: SuiteRules = field(default_factory=SuiteRules)
     profile: SuiteProfile = field(default_factory=SuiteProfile)
     targets: tuple[Target, ...] = field(default_factory=default_targets)
-    """What annotators are asked and judges answer, in the order in which annotators are asked."""
+    """The questions that annotators and judges answer, in the order in which annotators are asked."""
     parts: tuple[Trajectory, ...] = ()
     """The steps and other parts of runs that have labels, sorted by run and step."""
     published_path: Path | None = None
     """The file of published metrics of a suite without runs, or None."""
     subsets: tuple[str, ...] = ()
-    """The columns of trajectories.csv or tasks.csv whose values are subsets with figures of their own."""
+    """The columns of trajectories.csv or tasks.csv whose values define subsets with figures of their own."""
     guidelines: str = field(default_factory=default_guidelines)
     """General guidelines for annotators, in Markdown. A question may have its own guide."""
 
@@ -220,7 +220,7 @@ class Suite:
         return self._by_key.get(reading_key(trajectory_id))
 
     def shows_labels(self, split: str) -> bool:
-        """Return whether single labels of a split may be shown: those of dev, and of test if they are public.
+        """Return whether individual labels of a split may be shown. On test, this requires public labels.
 
         Every page, response and command that shows a label, or an error that reveals one, follows this rule.
         """
@@ -335,7 +335,7 @@ def _configuration(folder: Path, name: str, default_labels: str) -> dict[str, An
 
 
 def _unprotected(found: Mapping[str, Any]) -> list[str]:
-    """Return a problem for each scored target whose figures get no noise although labels are private."""
+    """Return a problem for each scored target whose figures get no noise although the labels are private."""
     if found["labels_are_public"]:
         return []
     return [
@@ -403,7 +403,7 @@ def _with_tags(
 ) -> tuple[Trajectory, ...]:
     """Return the trajectories with their values in the columns that ``subsets`` names.
 
-    Every report has figures by benchmark and by agent, so these need no tags.
+    Every report has figures by benchmark and by agent anyway, so benchmarks and agents need no tags.
     """
     if not subsets:
         return trajectories
@@ -456,7 +456,7 @@ def _parts(path: Path, trajectories: Sequence[Trajectory]) -> tuple[Trajectory, 
 
 
 def _place_in_run(item: Trajectory) -> tuple[str, int, str, str]:
-    """Return a key that sorts steps by number and other parts by name, within their run."""
+    """Return a sort key that orders the steps of a run by number, and its other parts by name."""
     step = item.step or ""
     return item.trajectory_id, int(step) if step.isdecimal() else 0, step, item.part or ""
 

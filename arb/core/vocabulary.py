@@ -15,7 +15,7 @@ AGENT_TITLES: Final = MappingProxyType(_NAMES["agents"])
 METRIC_TITLES: Final = MappingProxyType(_NAMES["metrics"])
 """The titles of the metrics of binary targets, keyed by the metric's name in the board's cells."""
 EVIDENCE: Final = MappingProxyType(_NAMES["evidence"])
-"""What the metrics in a row of the board are based on."""
+"""What the metrics in a row of the board can be based on."""
 
 SPLITS: Final = ("dev", "test")
 
@@ -53,7 +53,8 @@ JUDGE_INPUTS: Final = (
     "reward",
     "other",
 )
-"""The parts of a trajectory that a judge may see. ``reward`` is the result of the benchmark's own rules."""
+"""The names for what a judge may see of a trajectory. ``reward`` is the result of the benchmark's own
+rules."""
 
 STATES: Final = ("ok", "unsure", "unparsed", "refused", "truncated", "too_long", "error")
 """The outcomes of judging a trajectory. Only ``ok`` comes with a verdict."""

@@ -20,14 +20,14 @@ _FORMATS: Final = ("PNG", "JPEG", "WEBP")
 
 
 class UnreadableImageError(ValueError):
-    """Raised if a picture cannot be read or is cut off; the message says what is wrong."""
+    """Raised if a picture cannot be read or is cut off. The message says what is wrong."""
 
 
 def prepare_image(content: bytes, options: ImageOptions) -> Image:
     """Return a picture in the format and size that the options ask for.
 
-    PNG, JPEG and WebP pictures that need no change keep their bytes, so that calls with them are found in the
-    cache. Only the first frame of a converted animation is kept. Raises UnreadableImageError.
+    The bytes of a PNG, JPEG or WebP picture that needs no change are kept, so that calls with it are found in
+    the cache. Only the first frame of a converted animation is kept. Raises UnreadableImageError.
     """
     try:
         with pictures.open(io.BytesIO(content)) as picture:

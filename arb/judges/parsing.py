@@ -1,4 +1,4 @@
-"""Parse a model's reply, which states the verdict in tags, a status line or a rating, into an answer."""
+"""Parse a model's reply into an answer. The reply states the verdict in tags, a status line or a rating."""
 
 import math
 import re
@@ -23,9 +23,10 @@ _NO_WORDS = ("unsuccessful", "failure", "failed", "fail", "no", "false")
 def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
     """Return the probability of success (0 to 1) from the reply's log-probabilities, or None if unknown.
 
-    The score is p(yes) / (p(yes) + p(no)) at the token of the verdict, summed over that token and its
-    alternatives. A token counts as yes or no if it begins such a word; ratings of 4 and 5 count as yes. The
-    score is unknown if the reply has no log-probabilities or its tokens do not contain the verdict.
+    The score is p(yes) / (p(yes) + p(no)), where each p is a sum over the token of the verdict and its
+    alternatives. A token counts as yes or no if a word for yes or no begins with it. Ratings of 4 and 5 count
+    as yes. The score is unknown if the reply has no log-probabilities or its tokens do not contain the
+    verdict.
     """
     if not reply.logprobs or verdict.success is None:
         return None
@@ -39,7 +40,7 @@ def score_of(reply: Reply, form: Form, verdict: Verdict) -> float | None:
 
 
 def _token_at(tokens: Sequence[TokenProbability], place: int) -> tuple[TokenProbability, str] | None:
-    """Return the token at an offset in the text and the token's part before it, or None after the end."""
+    """Return the token at an offset in the text, and the part of the token before it. None after the end."""
     begin = 0
     for token in tokens:
         if place < begin + len(token.token):
@@ -61,7 +62,7 @@ def _success_probability(token: TokenProbability, before: str, form: Form) -> fl
 
 
 def _answer_begun_by(text: str, form: Form) -> bool | None:
-    """Return True if a text begins a word for yes, False for no, and None if it is unclear."""
+    """Return True if a text begins with (part of) a word for yes, False for no, and None if it is unclear."""
     found = re.search(r"[^\W_]+", text.casefold())
     if found is None:
         return None
@@ -80,11 +81,11 @@ MAX_REASONING_CHARS = 1_200
 _STEP: Final = re.compile(
     r"^[^\w\n]{0,9}step[^\w\n]{1,4}(\d{1,6})[^\w\n]{0,4}[:=][^\w\n]{0,5}?(-?\w[\w-]{0,39})", re.I | re.M
 )
-"""A line that answers a step, such as ``Step 3: wrong`` or ``**Step 3:** -1``."""
+"""Matches a line with an answer about a step, such as ``Step 3: wrong`` or ``**Step 3:** -1``."""
 
 
 def parse_steps(text: str | None, question: StepQuestion) -> dict[int, dict[str, str]]:
-    """Return the answers in lines such as ``Step 3: wrong``, by step; the last answer about a step counts."""
+    """Return the answers in lines such as ``Step 3: wrong``, by step. The last answer about a step counts."""
     found: dict[int, dict[str, str]] = {}
     for number, value in _STEP.findall(text or ""):
         if value.casefold() in question.values:
@@ -93,14 +94,14 @@ def parse_steps(text: str | None, question: StepQuestion) -> dict[int, dict[str,
 
 
 def parse_answer(reply: Reply, form: Form, question: StepQuestion | None = None) -> Answer:
-    """Return the answer in a reply. If the call failed, the answer only has the state of the reply.
+    """Return the answer in a reply. If the call failed, the answer has only the state of the reply.
 
     With a ``question``, answers about steps are read too (see `parse_steps`). A complete reply with such
     answers is ``ok`` even without a verdict.
 
     Simplified judges answer in ``tags`` (``<success>``), AER and WebJudge in a ``status`` line, and NNetNav
-    with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the text of the reply, which is shortened.
-    Ratings of ``criteria`` become the answer's evidence instead. Raises ValueError for any other form.
+    with a ``rating`` (4 and 5 are a success). The ``reasoning`` is the shortened text of the reply. A reply
+    that rates ``criteria`` becomes the answer's evidence instead. Raises ValueError for any other form.
     """
     if form not in get_args(Form):
         raise ValueError(f"there is no form {form!r} of replies; use one of {', '.join(get_args(Form))}")

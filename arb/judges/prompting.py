@@ -30,7 +30,7 @@ def read_prompts(name: str) -> Mapping[str, str]:
 
 
 def prompts_hash(*texts: str) -> str:
-    """Return the SHA-256 of texts in this order, for the ``prompts_hash`` of a judge."""
+    """Return the SHA-256 of texts in the given order, for the ``prompts_hash`` of a judge."""
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()
 
 
@@ -79,16 +79,16 @@ ALL_TEXTS: Final = 200_000
 """The maximum total length of the observations in a run with text observations: about 50,000 tokens."""
 
 SHORTER: Final = 0.2
-"""The share of `ONE_TEXT` and `ALL_TEXTS` that a prompt may use after a longer one was too long."""
+"""The share of `ONE_TEXT` and `ALL_TEXTS` that a prompt may use if the full prompt was too long."""
 
 _MARK: Final = re.compile(r"\n\[… ([\d,]{1,15}) characters left out …\]\n")
 _BELOW: Final = "(the last one; it stands below)"
 
 
 def with_bounded_texts(view: View, share: float = 1.0) -> View:
-    """Cut long observations, actions and the answer in the middle, in a view with text observations.
+    """If a view has text observations, cut long observations, actions and the answer in the middle.
 
-    ``share`` scales the limits `ONE_TEXT` and `ALL_TEXTS`. A view without them is returned unchanged.
+    ``share`` scales the limits `ONE_TEXT` and `ALL_TEXTS`. Any other view is returned unchanged.
     """
     lengths = [len(step.text) for step in view.steps if step.text is not None]
     if not lengths:
@@ -103,7 +103,7 @@ def with_bounded_texts(view: View, share: float = 1.0) -> View:
 
 
 def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
-    """Return the length to which texts have to be cut to have at most ``together`` characters in total.
+    """Return the length to which texts must be cut to get at most ``together`` characters in total.
 
     It is at most ``each``. Short texts leave room for longer ones: to fit texts of 10, 100 and 100 characters
     into 150, the longer ones are cut to 70.
@@ -117,7 +117,7 @@ def _length_for(lengths: Sequence[int], together: int, each: int) -> int:
 
 
 def cut_middle(text: str | None, most: int) -> str | None:
-    """Cut a text longer than ``most`` in the middle, and insert the number of characters left out."""
+    """Cut a text longer than ``most`` in the middle, and say there how many characters were left out."""
     if text is None or len(text) <= most:
         return text
     head, tail = most - most // 2, len(text) - most // 2
@@ -166,7 +166,7 @@ def text_of(reply: Reply) -> str | None:
 
 
 def failed_answer(reply: Reply) -> Answer:
-    """Return an answer without a verdict for a reply without a usable text (see `text_of`)."""
+    """Return the answer, without a verdict, for a reply that has no usable text (see `text_of`)."""
     if reply.state != "ok":
         return Answer(reply.state)
     if reply.refusal or reply.finish_reason == "content_filter":

@@ -70,7 +70,7 @@ class RuleBasedJudge:
     source: str = "the benchmarks"
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return whether the reward is above 0.5, or the state ``error`` if no reward was recorded."""
+        """Return whether the reward is above 0.5. If no reward was recorded, the state is ``error``."""
         if cum_reward is None or math.isnan(cum_reward):
             return Answer("error")
         return Answer("ok", success=cum_reward > released_files.SUCCESS_ABOVE)
@@ -95,7 +95,7 @@ class ConstantJudge:
 
 
 class CustomJudgeError(ValueError):
-    """Raised if a judge of the user's own cannot be loaded. The message says what is wrong."""
+    """Raised if one of the user's own judges cannot be loaded. The message says what is wrong."""
 
 
 def is_address(name: str) -> bool:
@@ -105,7 +105,7 @@ def is_address(name: str) -> bool:
 
 
 def load_judge(address: str) -> AnyJudge:
-    """Return the judge at an address (see `is_address`), which may also be a class without arguments.
+    """Return the judge at an address (see `is_address`), which may also name a class without arguments.
 
     This executes the file or module. Raises CustomJudgeError.
     """
@@ -139,7 +139,7 @@ def _checked_judge(judge: Any, address: str) -> AnyJudge:
 
 
 def _problems_of(judge: Any) -> list[str]:
-    """Return what is wrong with the attributes of a judge of the user's own, apart from its methods."""
+    """Return what is wrong with the attributes of one of the user's own judges, apart from its methods."""
     texts = ("name", "inputs", "calls", "source", "prompts_hash")
     problems = [f"{name} is not a string" for name in texts if not isinstance(getattr(judge, name, ""), str)]
     models, wants = getattr(judge, "models", {}), getattr(judge, "wants", Wants())
@@ -157,8 +157,8 @@ def _problems_of(judge: Any) -> list[str]:
 def digest_of_files(names: Sequence[str]) -> str | None:
     """Return the SHA-256 hashes of the files that define these judges, separated by spaces, or None.
 
-    The result is None if there is no such file, as for judges of the catalogue. Imported modules are not
-    covered.
+    The result is None if there are no such files, as for judges of the catalogue. Modules that the files
+    import are not covered.
     """
     digests = []
     for name in map(str.strip, names):
@@ -197,7 +197,7 @@ def _module_of_file(path: Path) -> ModuleType:
 
 
 class UnknownJudgeError(ValueError):
-    """Raised if no judge has this name; the message lists similar names."""
+    """Raised if no judge has this name. The message lists similar names."""
 
 
 TABLE: Final = Path(__file__).parent / "catalog" / "judges.toml"
@@ -216,7 +216,7 @@ KINDS: Final[Mapping[str, Callable[..., AnyJudge]]] = {
     "steps": StepJudge,
     "webjudge": WebJudge,
 }
-"""The classes of judges by their ``kind`` in `TABLE`."""
+"""The classes of judges, keyed by their ``kind`` in `TABLE`."""
 
 _PUBLISHED: Final = ("paper/", "reported/")
 """Aliases with these prefixes are row ids of `published/judges.csv`."""
@@ -237,7 +237,7 @@ class RegisteredJudge:
 
     @property
     def key(self) -> str:
-        """The first name that needs no quotes in a shell, else the judge's name in lower case."""
+        """The first of the judge's names that needs no quotes in a shell, or else its name in lower case."""
         return next((each for each in self.names if _KEY.fullmatch(each)), self.judge.name.casefold())
 
     @property
@@ -284,7 +284,7 @@ def _table() -> dict[str, Any]:
 
 
 def default_provider(model: str) -> str | None:
-    """Return the provider at which the paper used a model, or None if it did not use the model."""
+    """Return the provider through which the paper used a model, or None if it did not use the model."""
     return _table()["providers"].get(model)
 
 
@@ -316,8 +316,8 @@ def full_name(
     catalogue is named by its method, models and prompts: ``simplified-axtree · my-model · own wording``. A
     judge of your own and a judge without models keep their names.
 
-    ``served`` has the models that answered, by role. If other models than the published ones answered, a
-    published judge loses its name, and the new name lists these models.
+    ``served`` has the models that answered, by role. If models other than the published ones answered, a
+    published judge loses its name, and its new name lists the models that answered.
     """
     if isinstance(judge, JudgeWrapper):
         parts = {}
@@ -347,12 +347,12 @@ def full_name(
 
 
 def _of_part(by_role: Mapping[str, _T], prefix: str) -> dict[str, _T]:
-    """Return the values of one part of a wrapper, with the part's prefix removed from the roles."""
+    """Return the values for the roles of one part of a wrapper, with its prefix removed from the roles."""
     return {role[len(prefix) :]: value for role, value in by_role.items() if role.startswith(prefix)}
 
 
 def key_of(judge: AnyJudge) -> str:
-    """Return the name of a judge in run.json: its `RegisteredJudge.key`, or its name if it has none."""
+    """Return the name that a judge has in run.json: its `RegisteredJudge.key`, or else its name."""
     if isinstance(judge, JudgeWrapper):
         return judge.name_with({prefix: key_of(part) for prefix, part in judge.parts.items()})
     listed = _entry_of(judge)

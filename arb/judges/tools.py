@@ -1,7 +1,7 @@
 """Tools with which a model looks at a recorded run: open a step, see a screenshot, search, compare two steps.
 
-They read nothing but the `View`, so they cannot show a label, a reward or another run. What a model asks for
-is checked like any other input from outside, and every result has a limited length.
+They read nothing but the `View`, so they cannot show a label, a reward or another run. The arguments that a
+model gives are checked like any other input from outside, and the length of every result is limited.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ RESULT_CHARS: Final = 12_000
 
 _MOST_FOUND: Final = 20
 _AROUND: Final = 80
-"""How many matches `search` shows, and how many characters on each side of a match."""
+"""How many matches `search` shows, and how many characters it shows on each side of a match."""
 
 _QUERY_CHARS: Final = 200
 _LINES_COMPARED: Final = 2_000
@@ -44,7 +44,7 @@ TOOLS: Final = tuple(
 
 
 class _UsageError(ValueError):
-    """Raised for a call that cannot be carried out; the message tells the model how to call the tool."""
+    """Raised for a call that cannot be carried out. The message tells the model how to call the tool."""
 
 
 class RunTools:
@@ -56,7 +56,7 @@ class RunTools:
     def results(self, calls: Sequence[ToolCall]) -> tuple[Message, ...]:
         """Return a message for each call's result and, if there are pictures, a message with all of them.
 
-        Results are texts, since not every endpoint accepts pictures in them.
+        The results themselves are texts, since not every endpoint accepts pictures in them.
         """
         messages: list[Message] = []
         pictures: list[str | Image] = []
@@ -144,7 +144,7 @@ class RunTools:
 
 
 def _texts_of(step: ViewStep) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a step that can be searched, with their names."""
+    """Yield the name and content of each text of a step that can be searched."""
     tree = step.axtree if step.axtree is not None else step.axtree_pruned
     parts = {"address": step.url, "observation": step.text, "reasoning": step.reasoning}
     parts |= {"action": step.action, "error": step.error, "tree": tree}

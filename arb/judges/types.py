@@ -23,19 +23,19 @@ JUDGE_ROLE = "judge"
 """The role of the model that gives the verdict. A judge may have further roles, such as ``captioner``."""
 
 DEFAULT_OUTPUT_TOKENS = 1024
-"""The default limit of a reply, as in the paper (section 4)."""
+"""The default limit on the output tokens of a reply, as in the paper (section 4)."""
 
 ImageFormat = Literal["png", "jpeg", "webp"]
 Detail = Literal["auto", "low", "high"]
 
 
 class OptionsError(ValueError):
-    """Raised if options cannot be used; the message lists every problem and what to do."""
+    """Raised if options cannot be used. The message lists every problem and says what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageOptions:
-    """How to send pictures. If ``max_side`` (in pixels) or ``format`` is None, it stays as recorded.
+    """How to send pictures. If ``max_side`` (in pixels) or ``format`` is None, pictures keep their own.
 
     With a ``quality``, every picture is encoded again, even if it already has the right format.
     """
@@ -72,7 +72,7 @@ Content = str | tuple[str | Image, ...]
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A function that a model may call. ``parameters`` is the JSON schema of its arguments, an object."""
+    """A function that a model may call. ``parameters`` is a JSON schema for the object with its arguments."""
 
     name: str
     description: str
@@ -87,7 +87,7 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A model's call to a tool. ``arguments`` is the text that the model wrote, which may not be valid JSON.
+    """A model's call to a tool. ``arguments`` is the text that the model wrote. It may be invalid JSON.
 
     ``extra`` has the fields that some providers want back with the call, such as Gemini's signature.
     """
@@ -143,7 +143,7 @@ class ViewStep:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Everything that a judge sees of a trajectory: no reward, label, agent name or trajectory id.
+    """All that a judge sees of a trajectory. It has no reward, label, agent name or trajectory id.
 
     ``answer`` is the agent's final message, or None if the last action already contains it.
     """
@@ -160,7 +160,7 @@ AMOUNTS = get_args(Amount)
 
 @dataclass(frozen=True, slots=True)
 class Wants:
-    """The large parts of a trajectory that a judge needs: of all steps, of the last step, or none."""
+    """The large parts of a trajectory that a judge needs, for all steps, for the last step or for none."""
 
     axtrees: Amount = "none"
     screenshots: Amount = "none"
@@ -174,12 +174,12 @@ def covers(amount: str, is_last: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One question to a model. If the prompt is too long, ``shorter`` is sent instead.
+    """One question to a model. If the prompt is too long, the prompt ``shorter`` is sent instead.
 
     The model may call ``tools`` instead of answering. ``role`` is the role of the model that answers.
     ``sample`` is the number of this sample, or 0 for a call that is not sampled. ``together`` has the numbers
-    of all samples that the judge asks for in this stage. If the endpoint accepts the parameter ``n``, they
-    share one request, so that the input is paid only once.
+    of all samples that the judge asks for in this stage. If the endpoint accepts the parameter ``n``, these
+    samples share one request, so that the input is paid only once.
     """
 
     purpose: str
@@ -201,7 +201,7 @@ class TokenProbability(NamedTuple):
 
 
 class Quota(NamedTuple):
-    """How many requests or tokens an endpoint still allows, and the seconds until the limit is reset."""
+    """How many requests or tokens an endpoint still allows, and in how many seconds the limit is reset."""
 
     remaining: float
     limit: float | None = None
@@ -281,7 +281,7 @@ StepAnswers = Mapping[int, Mapping[str, str | bool | int]]
 
 
 class StepQuestion(NamedTuple):
-    """The name of a target about steps, and the answers to it that a judge may give, in lower case."""
+    """The name of a target about steps, and the answers that a judge may give to it, in lower case."""
 
     target: str
     values: tuple[str, ...]
@@ -298,7 +298,7 @@ class Evidence(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A judge's answer for one trajectory, with a verdict or answers about steps only if its state is ``ok``.
+    """A judge's answer for one trajectory. It has a verdict or step answers only if its state is ``ok``.
 
     ``success`` may be None if there are ``steps``. Steps in ``evidence`` and ``steps`` are numbered as in the
     `View`.
@@ -332,7 +332,7 @@ class _Listed(Protocol):
 
     @property
     def inputs(self) -> str:
-        """The parts of a trajectory that the judge sees, in a few words."""
+        """A few words that say which parts of a trajectory the judge sees."""
 
     @property
     def calls(self) -> str:
@@ -351,7 +351,7 @@ class Judge(_Listed, Protocol):
 
     @property
     def models(self) -> Mapping[str, str]:
-        """The default model of each role; empty if the judge calls no model."""
+        """The default model of each role. Empty if the judge calls no model."""
 
     @property
     def prompts_hash(self) -> str:
@@ -368,7 +368,7 @@ class RewardJudge(_Listed, Protocol):
     """
 
     def judge_reward(self, cum_reward: float | None) -> Answer:
-        """Return the answer for a reward. If it is None, the answer's state should be ``error``."""
+        """Return the answer for a reward. For None, the answer's state should be ``error``."""
 
 
 AnyJudge = Judge | RewardJudge
@@ -401,7 +401,7 @@ class JudgeTraits:
         steps: The question about steps, if replies answer it in the form that `parsing.parse_steps` reads.
         images: How to send pictures, or None to send them as recorded.
         output_tokens: The output limits by role, for roles that do not use the run's limit.
-        response_formats: The ``response_format`` of requests, by role, of a judge whose replies are JSON.
+        response_formats: If the judge's replies are JSON, the ``response_format`` of requests, by role.
         takes_text_for_screenshots: Whether text observations can replace screenshots.
     """
 
@@ -453,7 +453,7 @@ class ModelSettings:
 
     @property
     def place(self) -> tuple[str, str | None, str]:
-        """The provider, address and model name, on which prices, quotas and parameters depend."""
+        """The provider, address and model name. Prices, quotas and accepted parameters depend on them."""
         return self.provider, self.base_url, self.model
 
 

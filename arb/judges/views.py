@@ -1,4 +1,4 @@
-"""Make the views of recorded runs that judges see, one trajectory at a time.
+"""Make the views of recorded runs that judges get to see, one trajectory at a time.
 
 A view never contains a reward, a label, the name of an agent or model, or an id.
 """
@@ -66,9 +66,8 @@ _TEXT_EXAMPLE: Final = View(
 """An example view of a run without web pages, for `view_hash`."""
 
 _FIRST_OF_TEXTS: Final = "6730cf7532f6962282048215b31dbc1a9966ca171dad96863c604c8920689e58"
-"""The original hash of `_TEXT_EXAMPLE`. As long as it is the same, `view_hash` leaves it out, so that runs
-that are older than the example can continue.
-"""
+"""The original hash of `_TEXT_EXAMPLE`. As long as the example has this hash, `view_hash` leaves it out, so
+that runs that are older than the example can be continued."""
 
 Read = TypeVar("Read")
 
@@ -127,7 +126,7 @@ class Views:
         self.__dict__ |= state | {"_lock": threading.RLock()}
 
     def ids(self) -> tuple[str, ...]:
-        """Return the trajectory ids of the source. If there is a suite, use its order and spelling."""
+        """Return the trajectory ids of the source. If there is a suite, they have its order and spelling."""
         with self._lock:
             there = self._files
         if self._suite_ids is None:
@@ -136,11 +135,11 @@ class Views:
 
     @cached_property
     def observed(self) -> Mapping[str, Observed]:
-        """The recorded parts of each run, keyed by reading key; empty if every run would have to be read."""
+        """Which parts of each run were recorded, by reading key. Empty if every run would have to be read."""
         return {reading_key(each): has for each, has in self._source.observed().items()}
 
     def incomplete(self, judge: AnyJudge, ids: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        """Return what each incomplete run lacks of the judge's inputs, keyed by trajectory id."""
+        """Return which inputs of the judge each incomplete run lacks, keyed by trajectory id."""
         found = {}
         for each in ids:
             observed = self.observed.get(reading_key(each))
@@ -186,7 +185,8 @@ class Views:
     def data_hash(self) -> str:
         """Return a SHA-256 that changes with the recorded runs.
 
-        For a published dataset it covers every byte; for other sources, the files' names, sizes and times.
+        For a published dataset, it covers every byte. For other sources, it covers the files' names, sizes
+        and times.
         """
         with self._lock:
             files = [file for group in self._files.values() for file in group]

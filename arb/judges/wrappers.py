@@ -16,14 +16,14 @@ class JudgeWrapper(DescribedJudge, ABC):
     @property
     @abstractmethod
     def parts(self) -> Mapping[str, Judge]:
-        """The judges that this judge uses, by the prefix that it adds to the names of their roles."""
+        """The judges that this judge uses, keyed by the prefix that it adds to the names of their roles."""
 
     @abstractmethod
     def name_with(self, names: Mapping[str, str]) -> str:
         """Return this judge's name, built from the names of its parts (by prefix)."""
 
     def describe(self) -> JudgeTraits:
-        """Return the traits of the last part, with the images, limits and formats of all parts merged."""
+        """Return the traits of the last part, merged with the images, limits and formats of the others."""
         joined = JudgeTraits()
         for prefix, part in self.parts.items():
             traits = traits_of(part)
@@ -70,7 +70,7 @@ class WrappedJudge(JudgeWrapper):
 def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], Sequence[Reply], list[Answer]]:
     """Run several sessions concurrently and return their answers in order.
 
-    Each round yields the calls of all unfinished sessions together, with equal calls only once.
+    Each round yields the calls of all unfinished sessions together. Equal calls are yielded only once.
     """
     running = dict(enumerate(sessions))
     answers: dict[int, Answer] = {}
@@ -99,14 +99,14 @@ def in_parallel(sessions: Iterable[JudgeSession]) -> Generator[Sequence[Call], S
 
 
 def map_calls(session: JudgeSession, call_of: Callable[[Call], Call]) -> JudgeSession:
-    """Run a session with each of its calls replaced by ``call_of(call)``, and return its answer."""
+    """Run a session in which each call is replaced by ``call_of(call)``, and return the answer."""
     return map_stages(session, lambda calls: [call_of(call) for call in calls])
 
 
 def map_stages(
     session: Generator[Sequence[Call], Sequence[Reply], T], change: Callable[[Sequence[Call]], Sequence[Call]]
 ) -> Generator[Sequence[Call], Sequence[Reply], T]:
-    """Run a session with the calls of each stage replaced by ``change(calls)``, and return its result."""
+    """Run a session in which the calls of each stage are replaced by ``change(calls)``. Return its result."""
     try:
         calls = next(session)
         while True:

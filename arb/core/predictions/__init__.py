@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SMALL_BYTES: Final = 250_000
 """Text of at most this size is read in this process, which takes less than a tenth of a second.
 
-A file with the verdicts on a split has about 150 kB without reasoning.
+A file with verdicts on all trajectories of a split has about 150 kB if it contains no reasoning.
 """
 
 

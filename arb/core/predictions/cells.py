@@ -1,7 +1,7 @@
 """Parse the cells of a prediction file.
 
 Every function takes a cell's value (text, bool, number, None or MISSING) and returns the parsed value, or a
-Problem if the cell is invalid. Upper and lower case and surrounding spaces make no difference.
+Problem if the cell is invalid. Case and surrounding spaces are ignored.
 """
 
 import math
@@ -20,7 +20,7 @@ from arb.core.vocabulary import STATES
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A reason why a cell is invalid, with the code and the words for a finding."""
+    """The reason why a cell is invalid, with the code and the words for the finding about it."""
 
     code: str
     says: str
@@ -47,7 +47,7 @@ _NOT_FINITE: Final[Mapping[str, Problem]] = MappingProxyType(
 )
 _LONGEST_WORD: Final = 400
 _LARGEST_WHOLE: Final = 2.0**53
-"""A float64 can represent every integer up to this one exactly."""
+"""A float64 can represent every integer exactly up to this one."""
 
 
 def target_code(value: object, target: Target) -> int | Problem:

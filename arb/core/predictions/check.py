@@ -28,7 +28,8 @@ from arb.core.vocabulary import BENCHMARKS, SPLITS
 
 _SUGGESTIONS: Final = 3
 MOST_IDS: Final = 20
-"""The most rows for which a finding gives the id in the file and the id that was probably meant."""
+"""The maximum number of rows for which a finding gives the id in the file and the id that was probably
+meant."""
 _LONGEST_SUGGESTED_FOR: Final = 200
 NOWHERE: Final = -1
 
@@ -42,7 +43,7 @@ def _is_malformed(spelled: str) -> bool:
 
 
 LONGEST_ID: Final = 500
-"""The most characters that an id may have."""
+"""The maximum length of an id, in characters."""
 
 
 def rows_by_id(table: Predictions, has_parts: bool = True) -> tuple[dict[str, int], list[Finding]]:
@@ -69,7 +70,10 @@ def _id_error(
     hint: Callable[[int, str], str] = lambda _number, _spelled: "",
     **words: str,
 ) -> list[Finding]:
-    """Return the finding ``name`` on ids in ``rows``, or []. The message has ``hint(i, id)`` after an id."""
+    """Return a list with the finding ``name`` about the ids in ``rows``, or [] if there are no rows.
+
+    In the message, ``hint(i, id)`` follows each id.
+    """
     if not rows:
         return []
 
@@ -97,12 +101,12 @@ def _quoted_item(item: Trajectory) -> str:
 
 LOW_COVERAGE: Final = 0.9
 _FEWEST_FOR_CONSTANT: Final = 10
-"""With fewer verdicts, it is not suspicious if all of them are the same."""
+"""If a file has fewer verdicts than this, it is not suspicious that all of them are the same."""
 
 
 @dataclass(frozen=True, eq=False)
 class _SplitCheck:
-    """A check of a table against the items of a split. ``earlier`` are the reader's findings."""
+    """A check of a table against the items of a split. ``earlier`` has the findings of the reader."""
 
     table: Predictions
     suite: Suite
@@ -119,7 +123,7 @@ class _SplitCheck:
 
     @cached_property
     def positions(self) -> NDArray[np.int64]:
-        """The index of each row's item among ``items``, or `NOWHERE`. Every spelling of an id is known."""
+        """The index of each row's item in ``items``, or `NOWHERE`. Ids are recognised in every spelling."""
         position_of = {item.key: i for i, item in enumerate(self.items)}
         # All rows of a Parquet file may share one text of a megabyte, so each distinct text is read once.
         keys = {text: reading_key(text) for text in set(self.table.trajectory_ids)}
@@ -159,7 +163,7 @@ class _SplitCheck:
         ]
 
     def _with_corrections(self, findings: Sequence[Finding], rows: Sequence[int]) -> list[Finding]:
-        """Return findings about wrong ids, with the ids that were probably meant (see `Finding.meant`).
+        """Return findings about wrong ids, completed with the ids that were probably meant (`Finding.meant`).
 
         If one replacement makes most of the ids in ``rows`` valid, the messages end with a sentence about it.
         """
@@ -195,7 +199,7 @@ class _SplitCheck:
         return _id_error(self.table, doubled, "duplicate_id")
 
     def _missing(self) -> list[Finding]:
-        """Return an error about items without a row, at the levels of the targets that the file answers."""
+        """Return an error if items have no row. Only items that an answered target asks about count."""
         targets = [each for each in self.suite.targets if each.name in self.table.targets]
         answered = targets or [self.suite.main_target]
         levels = {target.level for target in answered}
@@ -270,7 +274,7 @@ class BenchmarkSummary:
 
 @dataclass(frozen=True, eq=False)
 class CheckResult:
-    """The result of a check. ``aligned`` has the rows in the split's order; None if the file has errors."""
+    """The result of a check. ``aligned`` is the table in the split's order; None if there are errors."""
 
     suite: str
     split: str
@@ -343,7 +347,7 @@ def check(
 def _benchmarks(
     items: Sequence[Trajectory], asked: NDArray[np.bool_]
 ) -> Iterator[tuple[str, NDArray[np.int64]]]:
-    """Yield each benchmark with the positions of its items that the main target asks about."""
+    """Yield each benchmark with the positions of those of its items that the main target asks about."""
     names = np.array([item.benchmark for item in items], dtype=object)
     # Official benchmarks come first, in their order, then the others of a custom suite.
     present = set(names)
@@ -354,7 +358,7 @@ def _benchmarks(
 def _summary(
     codes: Codes, positions: NDArray[np.int64], expected: NDArray[np.int64], is_binary: bool
 ) -> BenchmarkSummary:
-    """Summarize the rows at ``expected`` positions. An item that has two rows is covered only once."""
+    """Summarize the rows about the items at ``expected`` positions. An item with two rows counts once."""
     is_expected = np.isin(positions, expected)
     decided = is_expected & is_answered(codes)
     covered = np.unique(positions[decided]).size

@@ -12,7 +12,7 @@ from arb.core.suites.targets import Target, default_targets, main_target
 from arb.core.vocabulary import STATES
 
 ColumnKind = Literal["id", "part", "target", "probability", "state", "text", "amount", "tokens"]
-"""The kind of a column's values. An ``amount`` is a number of at least 0, ``tokens`` are integers."""
+"""The kind of a column's values. An ``amount`` is a number of at least 0, and ``tokens`` is an integer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ def _target_column(target: Target, is_required: bool) -> PredictionColumn:
 
 
 def column_of(name: str, columns: Mapping[str, PredictionColumn]) -> str:
-    """Return the column that a name in a file refers to. Some targets also accept other names."""
+    """Return the usual name of the column that a name in a file refers to. The name may be an alias."""
     for column, found in columns.items():
         if found.target is not None and name in found.target.aliases:
             return column

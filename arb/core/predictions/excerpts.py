@@ -10,14 +10,14 @@ from arb.core.predictions.raw import FileFormat, ReadingLimits, to_text
 from arb.core.predictions.text_files import BrokenQuotesError, numbered_records
 
 LONGEST: Final = 160
-"""The most characters of a row that are shown."""
+"""The maximum number of characters of a row that are shown."""
 
 _BEFORE: Final = 24
-"""How many characters are shown before the column's name."""
+"""How many characters of the row are shown before the column's name."""
 
 
 def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) -> Mapping[int, str]:
-    """Return the text of each row by row number. For Parquet, the text is only the id.
+    """Return the text of each row, keyed by row number. For Parquet, the text is only the id.
 
     Rows that cannot be read are left out. Use `excerpt` to print a text safely.
     """
@@ -47,7 +47,7 @@ def row_texts(content: bytes, file_format: FileFormat, rows: Collection[int]) ->
 
 
 def excerpt(text: str, around: str = "") -> str:
-    """Return a row's text, safe to print and shortened to the part around a column's name."""
+    """Return a row's text, shortened to the part around a column's name and made safe to print."""
     text = text.strip()
     if len(text) > LONGEST:
         at = text.find(around) if around else -1

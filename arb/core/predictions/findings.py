@@ -28,12 +28,12 @@ class Finding:
     Attributes:
         rows: The first 1,000 row numbers: lines of JSONL, records of CSV with the header as 1, or rows of
             Parquet from 1.
-        count: The number of affected rows, or of other things that the message counts.
+        count: The number of affected rows, or of whatever else the message counts.
         file: A file, or a trajectory of a source or dataset.
         names: A few places in ``file``.
-        summary: The message without examples, for a page that shows these in a table. If it is empty, the
-            page shows ``message``.
-        ids: In a finding about ids, the ids in the first few of ``rows``.
+        summary: The message without examples, for a page that shows the examples in a table. If it is empty,
+            the page shows ``message``.
+        ids: If the finding is about ids, the ids in the first few of ``rows``.
         meant: For each of ``ids``, the valid id that was probably meant, or "" if unknown.
     """
 
@@ -129,7 +129,7 @@ def row_finding(
 
 
 def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
-    """Return a user's value, shortened and safe to print.
+    """Return a user's value, shortened and made safe to print.
 
     ``repr`` escapes control characters, line ends, direction marks and lone surrogates.
     """
@@ -152,11 +152,11 @@ def quoted(value: object, most_chars: int = MAX_QUOTED_CHARS) -> str:
 
 
 def quoted_id(trajectory_id: str) -> str:
-    """Return an id, safe to print and at most 160 characters long. Released ids have up to 130."""
+    """Return an id that is safe to print and at most 160 characters long. Released ids have up to 130."""
     return quoted(trajectory_id, 2 * MAX_QUOTED_CHARS)
 
 
 def quoted_names(names: Sequence[str], quote: Callable[[str], str] = quoted) -> str:
-    """Return up to eight names separated by commas, safe to print, and how many more there are."""
+    """Return up to eight names, safe to print and separated by commas, and the number of further names."""
     few = ", ".join(map(quote, names[:8]))
     return few if len(names) <= 8 else f"{few} and {len(names) - 8:,} more"

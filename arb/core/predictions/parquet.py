@@ -30,7 +30,8 @@ _NEWER_LIMITS: Final = {
     for name, value in {"schema_depth_limit": 16, "arrow_extensions_enabled": False}.items()
     if name in signature(pq.ParquetFile.__init__).parameters
 }
-"""Limits that only newer pyarrow knows (26 or 21). The Space, which reads strangers' files, requires 26."""
+"""Limits that only newer versions of pyarrow support: the first from 26 on, the second from 21 on. The Space
+requires 26, since it reads strangers' files."""
 _MAX_FIXED_WIDTH: Final = 32
 """The width of the widest decimal, in bytes. Wider fixed-length columns are refused to save memory."""
 
@@ -84,7 +85,7 @@ def _read(content: bytes, limits: ReadingLimits) -> tuple[RawTable | None, list[
 
 
 def open_parquet(content: bytes, read_dictionary: Sequence[str] = ()) -> pq.ParquetFile:
-    """Open Parquet with limits on what its footer may contain. A damaged file can raise almost any error."""
+    """Open Parquet with limits on what its footer may contain. Damaged content can raise almost any error."""
     return pq.ParquetFile(
         pa.BufferReader(content),
         read_dictionary=list(read_dictionary),

@@ -39,9 +39,10 @@ NICENESS: Final = 5
 IDLE_SECONDS: Final = 300.0
 """The time after which an idle worker ends, to free its memory."""
 MAX_MEMORY_BYTES: Final = 1 << 30
-"""Limit on a worker's address space. The largest file needs 330 MB, or just under 600 MB with reasoning."""
+"""The limit on a worker's address space. The largest file needs 330 MB, or just under 600 MB with
+reasoning."""
 SMALL_MEMORY_BYTES: Final = 400 << 20
-"""The same limit on a machine with little memory. Libraries need 216 MB, most of which is shared."""
+"""The same limit for a machine with little memory. Libraries need 216 MB, most of which is shared."""
 _KILLED_FIRST: Final = "1000"
 _MAX_SECONDS: Final = 30
 _PROGRAM: Final = (

@@ -101,7 +101,7 @@ def settle_header(names: Sequence[str], limits: ReadingLimits) -> tuple[dict[str
 
 
 def without_rows(findings: list[Finding]) -> list[Finding]:
-    """Return the findings about a file without rows. An error is added unless they contain one."""
+    """Return the findings about a file without rows, with an error added unless they already contain one."""
     has_errors = any(each.level == "error" for each in findings)
     return findings if has_errors else [*findings, finding("no_rows")]
 

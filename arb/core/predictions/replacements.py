@@ -45,9 +45,9 @@ class Replacement:
 
 
 def find_replacement(spelled: Sequence[str], ids: Sequence[str]) -> Replacement | None:
-    """Return the replacement that makes the most of the wrong ids valid.
+    """Return the replacement that corrects the largest number of wrong ids.
 
-    Returns None if no replacement corrects at least two of them and at least half.
+    Returns None if no replacement corrects at least two wrong ids and at least half of them.
     """
     wrong = sorted({text for text in spelled if len(text) <= _LONGEST})
     if not 2 <= len(wrong) <= _MOST_IDS:
@@ -63,7 +63,7 @@ def find_replacement(spelled: Sequence[str], ids: Sequence[str]) -> Replacement 
 
 
 class _Neighbours:
-    """The valid ids, sorted to find those that share the longest prefix or suffix with another id."""
+    """The valid ids, in two orders, to find those with the longest prefix or suffix in common with an id."""
 
     def __init__(self, ids: Sequence[str]) -> None:
         self.ids = frozenset(ids)
@@ -71,7 +71,7 @@ class _Neighbours:
         self._forwards, self._backwards = sorted(ids), sorted(text[::-1] for text in ids)
 
     def of(self, spelled: str) -> list[str]:
-        """Return the valid ids next to an id, both when sorted as they are and when sorted backwards."""
+        """Return the valid ids next to an id in alphabetical order, and in that of the reversed ids."""
         start, end = bisect(self._forwards, spelled), bisect(self._backwards, spelled[::-1])
         backwards = self._backwards[max(0, end - 1) : end + 1]
         return self._forwards[max(0, start - 1) : start + 1] + [text[::-1] for text in backwards]
@@ -80,7 +80,7 @@ class _Neighbours:
 def _candidates(spelled: str, neighbours: _Neighbours) -> Iterator[Replacement]:
     """Yield the replacements that may correct an id.
 
-    No replacement changes the agent and another part of the id, since this could give the id of another run.
+    No replacement changes both the agent and another part of the id, since this could give another run's id.
     """
     for valid in neighbours.of(spelled):
         end = _common_parts(spelled[::-1], valid[::-1])

@@ -31,7 +31,7 @@ TEXT_COLUMNS: Final = ("trajectory_ids", "step", "part", "state", "reasoning")
 class Predictions:
     """The rows that could be read, in the order of the file or, after `align`, of a split.
 
-    A missing column is None. A cell with an error counts as empty; in a numeric column, an empty cell is NaN.
+    A missing column is None. A cell with an error counts as empty. In a numeric column, an empty cell is NaN.
 
     Attributes:
         trajectory_ids: The ids as written ("" if not text) or, after `align`, as released.
@@ -76,7 +76,7 @@ class Predictions:
         return zip(self.trajectory_ids, self.step or none, self.part or repeat(None, self.rows), strict=True)
 
     def numbers_of(self, rows: Sequence[int]) -> list[int]:
-        """Return the file's row numbers for indexes of rows, or index + 1 if they are unknown."""
+        """Return the row numbers in the file for these indexes, or index + 1 if the numbers are unknown."""
         return [row + 1 for row in rows] if self.row_numbers is None else self.row_numbers[rows].tolist()
 
     def codes(self, target: str) -> Codes:
@@ -126,7 +126,7 @@ class Predictions:
         return replace(self, **changes)
 
     def content_hash(self, targets: Sequence[Target]) -> str:
-        """Return the SHA-256 (hex) of the answers to those targets that are scored. Rows must be aligned.
+        """Return the SHA-256 (hex) of the answers to those ``targets`` that are scored. Rows must be aligned.
 
         The hash does not depend on the order of rows, the spelling of ids and words, the file format or other
         columns. If the column of a target is missing, it counts as a column without answers.

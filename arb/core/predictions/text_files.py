@@ -85,7 +85,7 @@ def read_csv(text: str, limits: ReadingLimits) -> tuple[RawTable | None, list[Fi
 def numbered_records(
     text: str, columns: Mapping[str, PredictionColumn] | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number and the fields of every record; the header is record 1.
+    """Yield the number and the fields of every record. The header is record 1.
 
     The delimiter is the one with which the header contains the most of ``columns``. Raises BrokenQuotesError.
     """
@@ -104,7 +104,7 @@ def numbered_records(
 
 
 def _delimiter(text: str, columns: Mapping[str, PredictionColumn]) -> str:
-    """Return the delimiter that gives the most known columns in the header, by default a comma."""
+    """Return the delimiter that splits the header into the most known columns, by default a comma."""
     first_line = text.lstrip().split("\n", 1)[0][:10_000]
 
     def known(delimiter: str) -> int:

@@ -60,10 +60,10 @@ def _unwritable(row: Mapping[str, object]) -> str | None:
 
 
 def template(suite: Suite, split: str, file_format: FileFormat = "jsonl") -> bytes:
-    """Return a file to fill in, with the ids of a split in the suite's order and empty columns of targets.
+    """Return a file to fill in: the ids of a split in the suite's order, and an empty column for each target.
 
-    The columns are those of the targets that judges are scored on, the main one first.
-    Raises SuiteError for an unknown split.
+    The targets are those that judges are scored on, with the main one first. Raises SuiteError for an unknown
+    split.
     """
     items, main = suite.items(split), suite.main_target
     parts = [name for name in ("step", "part") if any(item.level == name for item in items)]

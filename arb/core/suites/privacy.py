@@ -9,20 +9,20 @@ from arb.core.suite import SuiteRules
 _QUANTILE: Final = 1.96
 _PRECISION: Final = 0.8
 _POSITIVE: Final = 0.5
-"""The judge whose figures are predicted calls half of the runs positive, and is right on 80 % of these."""
+"""A typical judge is assumed to call this share of the runs positive, `_PRECISION` of them rightly."""
 MOST_NOISE: Final = 0.1
 """With more noise than this, figures hide the differences between judges."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoisyPrecision:
-    """How exactly submitters see the precision of a typical judge.
+    """How exactly submitters can see the precision of a typical judge.
 
     Attributes:
         n_visible: The number of test runs whose figures submitters see.
         n_ranking: The number of test runs that rank judges.
         noise: The 95 % margin of the noise, as a share.
-        margin: The 95 % margin of the noise and the sampling of runs together.
+        margin: The 95 % margin of the noise and of the sampling of runs together.
     """
 
     n_visible: int
@@ -32,7 +32,7 @@ class NoisyPrecision:
 
 
 def noisy_precision(rules: SuiteRules, test_runs: int) -> NoisyPrecision:
-    """Predict how exactly submitters see a precision of 80 %, for a number of labelled test runs."""
+    """Predict how exactly submitters see a precision of 80 % if ``test_runs`` runs of test are labelled."""
     n_ranking = (test_runs + 1) // 2 if rules.ranking_half else test_runs
     n_visible = test_runs - n_ranking if rules.ranking_half else test_runs
     positive = max(1.0, n_visible * _POSITIVE)

@@ -43,7 +43,7 @@ PROFILE_KEYS: Final = (
 """The keys of ``suite.toml`` that belong to a profile."""
 
 _SWITCHED_WITH: Final = MappingProxyType({"my-agent": "rates"})
-"""Pages without a switch of their own, and the page whose switch they share."""
+"""Pages without a switch of their own, each with the page whose switch it shares."""
 
 _LONGEST: Final = MappingProxyType(
     {"title": 80, "description": 600, "noun": 60, "citation": 10_000, "license": 200}
@@ -53,7 +53,7 @@ _LINK_NAME: Final = re.compile(r"[A-Za-z][A-Za-z0-9 -]{0,39}")
 _VERSION: Final = re.compile(r"\d{1,6}\.\d{1,6}\.\d{1,6}")
 _ADDRESS: Final = re.compile(r"(https?://|mailto:)[^\s<>\"]{1,500}")
 _NEEDS: Final = MappingProxyType({"errors": ("trajectories",), "disputes": ("trajectories", "labels")})
-"""The pages that a page links to and therefore needs."""
+"""For each page, the pages that it links to and therefore needs."""
 
 
 _MOST_ERROR_TAGS: Final = 20
@@ -78,7 +78,7 @@ class SuiteProfile:
     trivial_judges: bool = True
     """Whether the board lists trivial judges as references, such as one that always says yes."""
     error_tags: tuple[tuple[str, str, str], ...] = ()
-    """The kinds of errors of judges as (name, title, description); if empty, those of the paper."""
+    """The kinds of errors that judges make as (name, title, description); if empty, those of the paper."""
     noun: str = "agents"
     """The plural noun for the agents whose runs are judged, such as ``web agents``."""
     modalities: tuple[str, ...] = MODALITIES
@@ -86,7 +86,7 @@ class SuiteProfile:
 
     @property
     def place(self) -> str:
-        """The words after "tasks" that say where the agents worked; empty if the modalities do not tell."""
+        """The words after "tasks" that say where the agents worked. Empty if the modalities do not say."""
         return " in a browser" if "tree" in self.modalities else ""
 
     def serves(self, path: str) -> bool:
@@ -205,7 +205,7 @@ def _page_problems(content: Mapping[str, Any]) -> Iterator[str]:
 
 
 def render_suite_toml(made: str, title: str, rules: Any) -> str:
-    """Return the ``suite.toml`` of a new suite. ``made`` is its first line, which says how it was made."""
+    """Return the ``suite.toml`` of a new suite. ``made`` is its first line, on how the suite was made."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined  # noqa: PLC0415 - only for `new-suite`
 
     environment = Environment(

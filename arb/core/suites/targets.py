@@ -1,8 +1,8 @@
 """The targets of a suite: what annotators are asked about a run, a step or another part of a run.
 
 They are tables ``[[targets]]`` in ``suite.toml``, which ``docs/new_suite.md`` explains with an example.
-Judges answer a target in a column of its name, and are scored on it by its metrics. The first target is the
-main one. Annotators may answer any of them with Unsure.
+Judges answer a target in the column with its name, and are scored on it by its metrics. The first target is
+the main one. Annotators may answer every target with Unsure.
 """
 
 import hashlib
@@ -49,7 +49,7 @@ MissingRule = Literal["negative", "wrong", "left out"]
 AggregateRule = Literal["first", "majority", "median", "adjudicated"]
 
 MOST_ANSWERS: Final = 8
-"""The most answers to a question. With this limit, the key for Unsure is still a digit."""
+"""The maximum number of answers to a question. With this limit, the key for Unsure is still a digit."""
 PAGE_KEYS: Final = "cdfgjkqstu"
 """The keys that annotators' pages use for purposes other than answers."""
 RESERVED_NAMES: Final = frozenset(
@@ -59,7 +59,8 @@ RESERVED_NAMES: Final = frozenset(
         "task_id", "trajectory_id",
     }
 )  # fmt: skip
-"""Names of other columns, which a question must not use. Names with ``trajectory_`` are reserved too."""
+"""Names of other columns, which a question must not have. Names that begin with ``trajectory_`` are reserved
+too."""
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _VALUE: Final = re.compile(r"-?[a-z0-9][a-z0-9_-]{0,39}")
@@ -82,13 +83,13 @@ METRICS: Final[Mapping[TargetType, tuple[str, ...]]] = MappingProxyType(
         "score": ("mae", "spearman"),
     }
 )
-"""For each type of target, the metrics that it may have. The first one is the default main metric."""
+"""For each type of target, the metrics that it may have. By default, the first one is the main metric."""
 STEP_METRICS: Final = ("first_error_accuracy",)
 """Additional metrics for a target that declares ``errors``."""
 
 
 class TargetsInvalid(ValueError):
-    """Raised for invalid questions. ``problems`` are messages that name the question and the field."""
+    """Raised for invalid questions. ``problems`` has messages that name the question and the field."""
 
     def __init__(self, problems: Sequence[str]) -> None:
         self.problems = tuple(problems)
@@ -341,7 +342,7 @@ def parse_targets(tables: Any) -> tuple[Target, ...]:
 
 
 def _values_in(content: Mapping[str, Any]) -> set[Any]:
-    """Return the values that a table declares as answers, without those that are not strings."""
+    """Return the values that a table declares as answers. Values that are not strings are left out."""
     answers = content.get("answers", content.get("values"))
     if not isinstance(answers, list):
         return set()
@@ -453,13 +454,13 @@ _SHIPPED: Final = Path(__file__).parent
 
 
 def main_target(targets: Sequence[Target]) -> Target:
-    """Return the target that judges are ranked by first: success, or else the first one that is scored."""
+    """Return the target by which judges are ranked first: success, or else the first that is scored."""
     found = scored(targets) or targets
     return next((target for target in found if target.name == SUCCESS), found[0])
 
 
 def verdict_target(targets: Sequence[Target]) -> Target:
-    """Return the target that a judge's verdict of success answers, which is the main target.
+    """Return the target that a judge answers by saying whether a run succeeded: the main target.
 
     Raises ValueError if the main target is not a binary question about whole runs.
     """
@@ -473,7 +474,7 @@ def verdict_target(targets: Sequence[Target]) -> Target:
 
 
 def outcome_target(targets: Sequence[Target]) -> Target:
-    """Return the outcome by which agents are rated: the main target, or else the first scored outcome.
+    """Return the outcome target by which agents are rated: the main target, or else the first that is scored.
 
     Raises ValueError if the suite scores no outcome.
     """

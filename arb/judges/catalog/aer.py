@@ -26,7 +26,7 @@ CAPTIONER = "captioner"
 class AerJudge(OneModelJudge):
     """AER-V, which sees the final screenshot, or AER-C, which reads a captioner's description of it.
 
-    Without a recorded screenshot, the judge sees only the steps, and AER-C makes only one call. If the
+    If no screenshot was recorded, the judge sees only the steps, and AER-C makes only one call. If the
     captioner fails, the answer has no verdict. In a run without web pages, AER-C judges the text
     observations.
     """

@@ -15,7 +15,7 @@ from arb.judges.types import Answer, Evidence, Image, JudgeSession, Message, Rep
 
 @dataclass(frozen=True)
 class LastFramesJudge(OneModelJudge):
-    """The base class of judges that make one call with all steps and the last ``most_screenshots``."""
+    """The base class of judges that send all steps and the last ``most_screenshots`` pictures in one call."""
 
     wants: ClassVar[Wants] = Wants(screenshots="all", goal_images=True)
 
@@ -66,7 +66,8 @@ class OSRewardJudge(LastFramesJudge):
 class BrowserUseJudge(LastFramesJudge):
     """The judge of the package browser-use, which sees the last ten screenshots.
 
-    It also says whether the task is impossible and whether a captcha was reached; both become evidence.
+    It also says whether the task is impossible and whether a captcha was reached. Both statements become
+    evidence.
     """
 
     form: ClassVar[Form] = "verdict"

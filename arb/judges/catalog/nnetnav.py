@@ -29,7 +29,7 @@ from arb.judges.types import (
 )
 
 DESCRIBER = "describer"
-"""The role of the model that describes changes."""
+"""The role of the model that describes the changes."""
 
 DESCRIPTION_TOKENS: Final = 2048
 """The output limit of descriptions in the released code. The verdict has the usual limit of 1,024 tokens."""
@@ -37,7 +37,7 @@ DESCRIPTION_TOKENS: Final = 2048
 Pair = tuple[ViewStep, ViewStep]
 
 _NOTHING: Final = "(nothing)"
-"""The text in place of a missing observation (such as the first) in a run without web pages."""
+"""The text that replaces a missing observation (such as the first) in a run without web pages."""
 
 _CHANGE = re.compile(r"\bstate change\W*:[\s*_]*", re.IGNORECASE)
 
@@ -102,9 +102,10 @@ class NNetNavJudge(OneModelJudge):
         return (Message("system", prompts["describer"]), Message("user", "\n\n".join(parts)))
 
     def describe_change(self, pair: Pair, was_asked: bool, description: str | None) -> str | None:
-        """Return the text about a change for the verdict's prompt, or None to leave the change out.
+        """Return what the verdict's prompt says about a change, or None to leave the change out.
 
-        ``was_asked`` is false if the change was not recorded. ``description`` is None if there is none.
+        ``was_asked`` is false if the describer was not asked, because the change was not recorded.
+        ``description`` is None if there is no description.
         """
         if description is not None:
             return _change_in(description)
@@ -158,7 +159,7 @@ def _change_in(description: str) -> str:
 
 
 def _ended(replies: Sequence[Reply]) -> Answer | None:
-    """Return an answer without a verdict if a call failed or all descriptions failed, else None."""
+    """If a call failed, or if all descriptions failed, return an answer without a verdict, else None."""
     if (failed := next((reply for reply in replies if reply.state == "error"), None)) is not None:
         return prompting.failed_answer(failed)
     if replies and all(prompting.text_of(reply) is None for reply in replies):

@@ -2,13 +2,13 @@
 
 The paper's prompts come from the installed package `agent-reward-bench`, in any version, or else from the
 wheel that contains the labels. The prompts of each other judge come from a checkout of its repository. Only
-templates with a known SHA-256 are accepted, since the messages here were checked with those. The source code
-is parsed, not run, since the templates are constants and importing the code would load many dependencies.
+templates with a known SHA-256 are accepted, since the messages here were checked with these. The source code
+is parsed, not run: the templates are constants, and importing the code would load many dependencies.
 
 The messages are those of the package: steps are joined without a separator, goal images are left out, and a
-missing tree is written as None. The package fails if there is no screenshot and does not support runs without
-web pages. This module replaces a missing screenshot with a sentence. In a run without web pages, it replaces
-the tree or caption with the last observation and the answer.
+missing tree is written as None. The package fails if there is no screenshot, and it does not support runs
+without web pages. This module replaces a missing screenshot with a sentence. In a run without web pages, it
+replaces the tree or caption with the last observation and the answer.
 """
 
 import ast
@@ -47,14 +47,14 @@ from leaderboard.labels.source import LabelsUnavailable, locate_labels
 PACKAGE = "agent_reward_bench"
 
 Templates = Mapping[str, str]
-"""The authors' templates by name, stripped if their code strips them."""
+"""The authors' templates, keyed by name. They are stripped if the authors' code strips them."""
 
 
 @dataclass(frozen=True)
 class PromptSource:
     """A source of templates: the package, or a checkout of a ``repository`` on GitHub.
 
-    ``files`` maps each file to its templates: our name of each template, and its place in the file (see
+    ``files`` maps each file to its templates, and our name of each template to its place in the file (see
     ``official.toml``).
     """
 
@@ -72,7 +72,7 @@ SOURCES: Final = {
 
 
 class OfficialPromptsError(ValueError):
-    """Raised if the official prompts are not available; the message says why and what to do."""
+    """Raised if the official prompts are not available. The message says why and what to do."""
 
 
 def read_templates(
@@ -119,7 +119,7 @@ def read_templates(
 
 
 def _package(settings: Settings | None) -> Path | zipfile.Path:
-    """Return the folder of the installed package, or else its path in the wheel, downloaded if needed."""
+    """Return the folder of the installed package, or else its path in the wheel, which may be downloaded."""
     package = importlib.util.find_spec(PACKAGE)
     if package is not None and package.origin is not None:
         return Path(package.origin).parent
@@ -149,7 +149,7 @@ def _text_at(module: ast.Module, place: str) -> str | None:
 
 
 def _named(inside: ast.AST, name: str) -> list[ast.AST]:
-    """Return the functions with this name, and the constants assigned to this name, as strings."""
+    """Return the functions with this name, and the constants (as strings) that are assigned to it."""
     found: list[ast.AST] = []
     for node in ast.walk(inside):
         match node:
@@ -407,11 +407,11 @@ _OFFICIAL: Final[Mapping[type, tuple[str, Callable[..., Judge]]]] = {
     OSRewardJudge: ("osreward", OfficialOSReward),
     BrowserUseJudge: ("browser-use", OfficialBrowserUse),
 }
-"""For each judge class: the name of its source in `SOURCES`, and the class that uses the authors' prompts."""
+"""For each judge class, the name of its source in `SOURCES` and the class that uses the authors' prompts."""
 
 
 def is_from_checkout(judge: AnyJudge) -> bool:
-    """Return whether a judge or one of its parts sends prompts from a checkout of a repository."""
+    """Return whether a judge, or one of its parts, sends prompts that were read from a checkout."""
     if isinstance(judge, JudgeWrapper):
         return any(map(is_from_checkout, judge.parts.values()))
     return any(type(judge) is made and SOURCES[name].repository for name, made in _OFFICIAL.values())
@@ -429,7 +429,7 @@ def official_judge(judge: AnyJudge, settings: Settings | None = None, checkout: 
 
 
 def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -> Judge:
-    """Return a judge like this one that sends these templates, whose authors are ``made_by``.
+    """Return a judge like this one that sends these templates. ``made_by`` names their authors.
 
     Raises OfficialPromptsError if the judge has no official prompts.
     """
@@ -444,12 +444,12 @@ def with_official_prompts(judge: AnyJudge, templates: Templates, made_by: str) -
 
 
 def format_goal(view: View) -> str:
-    """Return the goal with a final line break, which the released files have and datasets leave out."""
+    """Return the goal with a final line break, as in the released files. Datasets leave out the break."""
     return view.goal if view.goal.endswith("\n") else f"{view.goal}\n"
 
 
 def _last_text(view: View) -> str | None:
-    """Return the last text observation and the answer, or None if no observation is a text."""
+    """Return the last observation and the agent's answer as one text. None if no observation is text."""
     text = observation_apart(view)[1]
     if text is not None and view.answer:
         return f"{text}\n\n{ANSWER.format(answer=view.answer)}"

@@ -13,8 +13,8 @@ from arb.judges.types import JUDGE_ROLE, Call, DescribedJudge, JudgeTraits, Mess
 class OneModelJudge(DescribedJudge):
     """A judge that asks one ``model``, with the prompts in the file ``prompts``.
 
-    If the method depends on the judge's fields, a subclass sets it in `describe`. With ``takes_texts``, text
-    observations can replace screenshots that were not recorded.
+    If the name of the method depends on the judge's fields, a subclass sets it in `describe`. With
+    ``takes_texts``, text observations can replace screenshots that were not recorded.
     """
 
     form: ClassVar[Form]
@@ -38,6 +38,6 @@ class OneModelJudge(DescribedJudge):
 
 
 def verdict_call(view: View, messages: Callable[[View], tuple[Message, ...]]) -> Call:
-    """Return the call that asks for a verdict. Its ``shorter`` prompt, if any, has shorter texts."""
+    """Return the call that asks for a verdict. If its texts can be cut, it has a ``shorter`` prompt."""
     short = prompting.with_bounded_texts(view, prompting.SHORTER)
     return Call("verdict", messages(view), messages(short) if short != view else None)

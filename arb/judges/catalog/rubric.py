@@ -1,4 +1,4 @@
-"""A rubric judge, which first writes criteria for the goal, and then rates each and cites a step for it.
+"""A rubric judge, which first writes criteria for the goal, and then rates each one and cites a step.
 
 As in the Universal Verifier (arXiv 2604.06240), criteria are written before an attempt is seen, and outcome
 and process are rated separately. The prompts and rules are our own, so this judge is not called Universal
@@ -32,9 +32,9 @@ class Criterion(NamedTuple):
 class RubricJudge(OneModelJudge):
     """A judge that calls a run successful if all required criteria are met.
 
-    The criteria depend only on the goal, so all runs of a task share that call. The second call shows all
-    steps and ``most_screenshots`` screenshots, spread evenly over the run. If the reply and the rubric mark
-    different criteria as required, the answer has no verdict.
+    The first call asks for criteria, which depend only on the goal, so all runs of a task share this call.
+    The second call shows all steps and ``most_screenshots`` screenshots, spread evenly over the run. If the
+    reply and the rubric mark different criteria as required, the answer has no verdict.
     """
 
     form: ClassVar[Form] = "criteria"

@@ -32,12 +32,12 @@ _KINDS = {
     (True, True): "both",
     (False, False): "neither",
 }
-"""The kind of prompt, by whether it shows the last page's tree and whether it shows its screenshot."""
+"""The kind of prompt, keyed by (shows the last page's tree, shows its screenshot)."""
 
 
 @dataclass(frozen=True)
 class SimplifiedJudge(OneModelJudge):
-    """A judge that sees the goal, every step, and the tree or screenshot of the last page, both or neither.
+    """A judge that sees the goal, every step, and the last page's tree, screenshot, both or neither.
 
     If the tree or screenshot was not recorded, the prompt says so. In a run without web pages, the text of
     the last observation replaces the tree. An inverted judge is asked about success last instead of first. A

@@ -18,12 +18,13 @@ RIGHT: Final = Target(
     (AnswerChoice("yes", "Right", "y"), AnswerChoice("no", "Wrong", "n")),
     level="step",
 )
-"""The default question, for suites that have none about steps. Its answers are only in judgments.jsonl."""
+"""The question for suites that have none about steps. The answers to it are written only to
+judgments.jsonl."""
 
 
 @dataclass(frozen=True)
 class StepJudge(OneModelJudge):
-    """A judge that answers ``target`` about each step and success about the whole run, in one call."""
+    """A judge that answers ``target`` for each step, and whether the whole run succeeded, in one call."""
 
     form: ClassVar[Form] = "status"
     prompts: ClassVar[str] = "steps"
@@ -36,7 +37,7 @@ class StepJudge(OneModelJudge):
     source: str = "our own"
 
     def with_targets(self, targets: Sequence[Target]) -> "StepJudge":
-        """Return this judge with the first target about steps that lists its answers, or with `RIGHT`."""
+        """Return this judge with the first target about steps that has a list of answers, or with `RIGHT`."""
         asked = (each for each in targets if each.level == "step" and each.answers)
         return replace(self, target=next(asked, RIGHT))
 

@@ -19,7 +19,7 @@ TREE_CHARS = 20_000
 
 @dataclass(frozen=True)
 class ToolJudge(OneModelJudge):
-    """A judge that starts from the final state and decides with tools what else to look at.
+    """A judge that starts from the final state, and uses tools to look at whatever else it wants to see.
 
     It makes at most ``max_calls`` calls for a run. Once its calls have cost ``max_usd``, it makes only one
     more. In the last call, the model is told to answer; if it still calls a tool, the answer has no verdict.

@@ -30,13 +30,13 @@ _SCORE_LINE = re.compile(r"^\W*score\b.*$", re.IGNORECASE | re.MULTILINE)
 _REASONING = re.compile(r"^\W*reasoning\W*", re.IGNORECASE)
 
 AUTHORS_QUALITY: Final = 75
-"""The quality of the authors' JPEG files, which is Pillow's default."""
+"""The quality of the authors' JPEG files. It is Pillow's default."""
 
 T = TypeVar("T")
 
 
 class RatedScreenshot(NamedTuple):
-    """A screenshot for the verdict's prompt, with its step's number and the note from its rating."""
+    """A screenshot for the verdict's prompt, with the number of its step and the note from its rating."""
 
     number: int
     screenshot: Image
@@ -49,9 +49,9 @@ class WebJudge(OneModelJudge):
 
     Each screenshot is rated in a separate call. The verdict's prompt shows the screenshots rated
     ``threshold`` or more, at most the first ``max_images``, with the notes from their ratings. A screenshot
-    with an unreadable or refused rating is not shown. ``most_rated`` limits how many screenshots are rated;
-    these are spread evenly over the run. The defaults are the authors', except for ``max_output_tokens``,
-    because reasoning models need more than the authors' 512 tokens.
+    with an unreadable or refused rating is not shown. At most ``most_rated`` screenshots are rated, spread
+    evenly over the run. The defaults are the authors', except for ``max_output_tokens``, because reasoning
+    models need more than the authors' 512 tokens.
     """
 
     form: ClassVar[Form] = "status"
@@ -140,7 +140,7 @@ class WebJudge(OneModelJudge):
 
 
 def spread(items: Sequence[T], most: int | None) -> list[T]:
-    """Return at most ``most`` items, evenly from first to last. If ``most`` is 1, return the last."""
+    """Return at most ``most`` items, spread evenly over the list. If ``most`` is 1, return the last one."""
     if most is None or len(items) <= most:
         return list(items)
     if most <= 1:

@@ -32,7 +32,7 @@ with lazy_imports():
     from arb.judges.run import runner, scheduler
 
 BATCHES = "batches"
-"""The folder of a run that ``--batch`` adds before the others. It submits the calls of all runs together."""
+"""The folder of an extra first run, with which ``--batch`` submits the calls of all runs together."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -96,7 +96,7 @@ def combine(
 
 
 def read_runs(typed: Sequence[str]) -> list[_DevRun]:
-    """Return the runs in folders, on one suite. Raises OptionsError with the problems of all folders."""
+    """Return the runs in folders, all on the same suite. Raises OptionsError with the problems of all."""
     found, problems = [], []
     if not frozen.FEWEST <= len(typed) <= frozen.MOST:
         problems.append(f"name {frozen.FEWEST} to {frozen.MOST} runs, not {len(typed)}")
@@ -189,7 +189,7 @@ def table_of(runs: Sequence[_DevRun], labels: label_files.LabelSet) -> tuple[tab
 
 
 def _title(run: _DevRun, runs: Sequence[_DevRun]) -> str:
-    """Return the judge's name, with its models if another run has a judge of the same name."""
+    """Return the judge's name, followed by its models if another run has a judge of the same name."""
     name = run.part.judge
     if sum(each.part.judge == name for each in runs) == 1:
         return name
@@ -199,7 +199,7 @@ def _title(run: _DevRun, runs: Sequence[_DevRun]) -> str:
 def choose(
     runs: Sequence[_DevRun], table: tables.ValidationTable
 ) -> tuple[tuple[searching.Combination, searching.BestCombination], searching.BestCombination | None]:
-    """Return the best combination without the environment's reward, and the best with it if that is better.
+    """Return the best combination without the environment's reward, and the best with it if it is better.
 
     Raises OptionsError if no judge says yes correctly, so that F1 is undefined or 0.
     """

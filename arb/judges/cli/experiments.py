@@ -209,7 +209,7 @@ def _write_report(out: Path, report: Mapping[str, Any], as_json: bool) -> bool:
 def variants_of(
     judge: AnyJudge, chosen: Sequence[probes.Probe], repeats: int
 ) -> dict[str, runner.Wrap | None]:
-    """Return the runs of an experiment by name, each with a function that changes the judge, or None.
+    """Return the runs of an experiment by name, each with the function that changes the judge, if any.
 
     The unchanged judge comes first, then one run per chosen probe, then the repeats of the unchanged judge. A
     judge that calls no model has only the first run, because its verdicts never change.
@@ -227,7 +227,7 @@ def _repeated(number: int, judge: Judge, views: scheduler.RunSource, ids: Sequen
 
 
 def _judge_under(probe: probes.Probe, judge: Judge, views: scheduler.RunSource, ids: Sequence[str]) -> Judge:
-    """Return a judge that sees every run as changed by the probe.
+    """Return a judge that sees every run as the probe changes it.
 
     A probe that replaces the goal takes the goal of one of the trajectories ``ids``.
     """
@@ -272,7 +272,7 @@ def threshold(
 
 
 def _test_run(found: thresholds.Threshold, run: Path, threshold: Path, suite: str | None) -> list[str]:
-    """Return the arguments of `judges run` that use a threshold on test, for the user to complete."""
+    """Return arguments of `judges run` that apply a threshold to test. The user has to complete them."""
     known = found.configuration
     name, voted = found.judge, {}
     if (known["samples"] or 1) > 1:

@@ -76,7 +76,7 @@ def show(
 def _write_pictures(
     folder: Path, wanted: set[str], run: Mapping[str, Any], trajectory_id: str, source: Path | None
 ) -> int:
-    """Write the pictures of a trajectory whose SHA-256 is in ``wanted``, and return how many were found.
+    """Write the pictures of a trajectory that are ``wanted`` (by SHA-256), and return how many were found.
 
     ``run`` is the content of run.json. ``source`` is the folder of the recorded runs; None means the dataset
     of the suite.
@@ -189,7 +189,7 @@ def _verdict(record: Row) -> tuple[object, ...]:
 def _cached_replies(
     configuration: Mapping[str, Any], cache: Path | None
 ) -> Iterator[reparsing.WholeReply | None]:
-    """Yield a function that looks up cached replies by key, or None if the run has no log-probabilities."""
+    """Yield a function that looks up cached replies by key; None if the run has no log-probabilities."""
     if not any(model.get("logprobs") for model in configuration["models"].values()):
         yield None
         return

@@ -41,7 +41,7 @@ _NO_RUNS = (
 
 
 def complete_judge(incomplete: str) -> list[str]:
-    """Return shell completions of a judge's name, in lower case and without names that need quotes."""
+    """Return shell completions of a judge's name in lower case. Names that need quotes are left out."""
     names = (name.casefold() for entry in registry.entries() for name in entry.names)
     return [name for name in names if re.fullmatch(r"[\w.-]+", name) and name.startswith(incomplete)]
 
@@ -246,7 +246,7 @@ def suite_of_run(name: str, typed: str | None) -> suites.Suite:
 
 
 def typed(options: RunOptions, **other: Any) -> list[str]:
-    """Return command-line arguments that repeat these options, for the next command to suggest to the user.
+    """Return command-line arguments that repeat these options, to suggest a next command to the user.
 
     Options with their default value are left out. ``other`` replaces or adds options. Since the values of
     headers may be secrets, they are replaced by ``VALUE``.
@@ -262,7 +262,7 @@ def typed(options: RunOptions, **other: Any) -> list[str]:
 
 
 def user_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions whose message is shown to the user without a traceback."""
+    """Return the exceptions whose messages are shown to the user without a traceback."""
     of_files = (
         run_folder.RunFolderError,
         sources.SourceError,

@@ -258,8 +258,8 @@ def _causes(problem: BaseException | None) -> Iterator[BaseException]:
 def _parameter_that_is_unknown(problem: BaseException) -> str | None:
     """Return the optional parameter that the library cannot send at all, or None.
 
-    The result is also None if the library rejects only a value, or for an output limit, which limits the cost
-    and must not be left out.
+    The result is also None if the library rejects only a value of the parameter, or if the parameter is an
+    output limit, which limits the cost and must not be left out.
     """
     found = _NO_SUCH_PARAMETER.search(str(problem))
     name = getattr(problem, "parameter_name", None) or (found and found[1])

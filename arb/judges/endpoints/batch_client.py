@@ -38,7 +38,7 @@ MAX_RETRY_AFTER_S: Final = 900.0
 """If the endpoint asks for a longer wait than this, the step fails."""
 
 MAX_BATCHES_SEARCHED: Final = 1_000
-"""How many of the latest batches to search for a mark."""
+"""How many batches, starting with the latest, are searched for a mark."""
 
 ENDED: Final = ("completed", "failed", "expired", "cancelled")
 
@@ -47,7 +47,7 @@ Got = TypeVar("Got")
 
 @dataclass(frozen=True, slots=True)
 class BatchState:
-    """The state of a batch. ``files`` has the ids of the result and error files so far."""
+    """The state of a batch. ``files`` has the ids of the result and error files that exist so far."""
 
     id: str
     status: str
@@ -180,7 +180,7 @@ class BatchClient:
         return await retrying(once)
 
     def _gives_up(self, state: tenacity.RetryCallState) -> bool:
-        """Return whether to give up. An endpoint that is unreachable and never answered is tried twice."""
+        """Return whether to give up. An unreachable endpoint that has never answered is tried only twice."""
         failure = state.outcome.exception() if state.outcome is not None else None
         is_unreachable = isinstance(failure, CallFailed) and failure.is_unreachable
         return state.attempt_number >= (2 if is_unreachable and not self._has_answered else MAX_ATTEMPTS)
@@ -193,7 +193,7 @@ def _may_pass(failure: BaseException) -> bool:
 
 
 def _wait_s(state: tenacity.RetryCallState) -> float:
-    """Return how many seconds to wait: as the endpoint asks, or a random time that grows per attempt."""
+    """Return how many seconds to wait: the time that the endpoint asks for, or a growing random time."""
     failure = state.outcome.exception() if state.outcome is not None else None
     if isinstance(failure, CallFailed) and failure.retry_after_s:
         return failure.retry_after_s

@@ -17,13 +17,13 @@ with lazy_imports():  # planning a run needs no connection
     import httpx2
 
 TIMEOUT_S: Final = 300.0
-"""The time limit of a whole call, even if bytes are still arriving."""
+"""The time limit for a whole call, which ends the call even if bytes are still arriving."""
 
 CONNECT_TIMEOUT_S: Final = 10.0
 
 KEEP_ALIVE_S: Final = 4.0
-"""How long to keep idle connections. Servers must keep them longer (uvicorn: 5 s), or they may close one that
-is in use."""
+"""How long to keep idle connections. Servers must keep them longer (uvicorn: 5 s). Otherwise they may close a
+connection that is in use."""
 
 MAX_REPLY_BYTES: Final = 32 << 20
 """The maximum size of a decompressed response. With log-probabilities, a token takes about 600 bytes."""
@@ -87,7 +87,7 @@ def too_long_message(answer: aiohttp.ClientResponse) -> str:
 
 
 def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
-    """Remove the key and the user's headers, which an endpoint may quote, from a failure, and return it."""
+    """Remove the key and the user's headers from a failure, since endpoints may quote them. Return it."""
     secrets = [value for _, value in access.own_headers if len(value) >= _SECRET_CHARS]
     for secret in filter(None, (access.key, *secrets)):
         failure.message = failure.message.replace(secret, "[key]")
@@ -97,7 +97,7 @@ def without_key(failure: CallFailed, access: EndpointAccess) -> CallFailed:
 
 
 def classify(problem: BaseException) -> CallFailed:
-    """Convert any exception that a request raised to a CallFailed."""
+    """Return a CallFailed for any exception that a request raised."""
     if isinstance(problem, CallFailed):
         return problem
     never_sent = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.ClientHttpProxyError)

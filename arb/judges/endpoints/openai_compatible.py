@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse
 
 TOP_LOGPROBS: Final = 5
-"""How many alternatives per token to request with log-probabilities."""
+"""How many alternatives to request for each token if log-probabilities are requested."""
 
 _WITHOUT_TEXT: Final = (
     "reasoning_content",
@@ -135,7 +135,7 @@ def _tool_calls(message: Mapping[str, Any]) -> tuple[ToolCall, ...]:
 def _mark_for_cache(messages: list[dict[str, Any]], what: str) -> None:
     """Mark the parts of the messages up to which Anthropic should cache the prompt.
 
-    These are the system message, which all trajectories share, and if ``what`` is ``prompt``, also the last
+    These are the system message, which all trajectories share, and, if ``what`` is ``prompt``, also the last
     message, which all samples of one trajectory share.
     """
     ends = [each for each in messages if each["role"] == "system"]
@@ -161,7 +161,7 @@ def _part(part: str | Image) -> dict[str, Any]:
 
 
 def parse_reply(raw: str, latency_s: float | None = None) -> Reply:
-    """Return the reply in the JSON of a response, with its text unchanged.
+    """Return the reply that a response contains as JSON, with its text unchanged.
 
     A refusal by the model or by a filter has the state ``refused``. If the model wrote only reasoning or tool
     calls, the reply has no text; this is not a failure, since another attempt would give the same result.
@@ -276,12 +276,12 @@ def _token_probability(entry: Any) -> TokenProbability:
 
 
 def _unusable(message: str, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for a response that is paid for but unusable. Another attempt may succeed."""
+    """Return the failure for a response that was paid for but is unusable. Another attempt may succeed."""
     return CallFailed("transient", message, maybe_paid=True, raw=raw, usage=read_usage(answer))
 
 
 def _inner_error(error: Any, raw: str, answer: Mapping[str, Any]) -> CallFailed:
-    """Return the failure for an error in a response with status 200, as routers send if a provider fails."""
+    """Return the failure for an error in a response with status 200. Routers send it if a provider fails."""
     code = error.get("code") if isinstance(error, dict) else None
     body = json.dumps({"error": error})
     if type(code) is int and 400 <= code < 600:

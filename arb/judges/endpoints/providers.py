@@ -1,4 +1,4 @@
-"""Look up the providers of models, and the address, key and headers to call them with."""
+"""Look up the providers of models, and the address, key and headers with which to call them."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def find_providers() -> dict[str, Provider]:
 
 
 PROVIDERS: Final[Mapping[str, Provider]] = find_providers()
-"""All providers by the names that ``--provider`` accepts."""
+"""All providers, keyed by the names that ``--provider`` accepts."""
 
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -115,7 +115,7 @@ def omitted_params(model: ModelSettings, unsupported: Collection[str] = ()) -> t
 
 
 def with_address(model: ModelSettings, environment: Mapping[str, str] | None = None) -> ModelSettings:
-    """Return the settings. If they have no address, it is read from the provider's environment variables."""
+    """Return the settings. If they have no address, take it from the provider's environment variables."""
     provider = PROVIDERS.get(model.provider)
     if provider is None or model.base_url is not None:
         return model
@@ -141,8 +141,8 @@ def normalize_address(address: str) -> str:
 class EndpointAccess:
     """The address, key and headers of an endpoint.
 
-    ``own_headers`` are those that the user gave; their values and the key are never shown. ``library`` is the
-    provider's name in any-llm, or None if any-llm is not used.
+    ``own_headers`` are the headers that the user gave. Their values and the key are never shown. ``library``
+    is the provider's name in any-llm, or None if any-llm is not used.
     """
 
     base_url: str
@@ -209,7 +209,7 @@ def _access(model: ModelSettings, environment: Mapping[str, str]) -> EndpointAcc
 
 
 def _check_wishes(model: ModelSettings) -> None:
-    """Raise ValueError for an option that the provider would ignore, or for a missing library."""
+    """Raise ValueError if the provider would ignore an option, or if a library is missing."""
     provider = PROVIDERS.get(model.provider)
     if provider is None:
         return

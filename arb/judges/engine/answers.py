@@ -24,11 +24,11 @@ from arb.core.files import PART_PREFIX, atomic_write
 from arb.judges.engine.storage import ANSWERS, storing
 
 FILES_IN_MEMORY: Final = 16
-"""The number of files, most recently read, to keep in memory."""
+"""How many of the most recently read files are kept in memory."""
 
 
 class AnswerStore:
-    """The replies at a URL or in a folder, which need not exist yet. Methods raise StorageError."""
+    """The replies in a folder or at a URL, which need not exist yet. Methods raise StorageError."""
 
     def __init__(self, url: str):
         self.url = url

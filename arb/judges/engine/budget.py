@@ -1,13 +1,13 @@
 """Keep the cost of a run below ``--max-usd``.
 
-For each call in flight, the budget reserves the highest possible cost: one token per byte of the prompt, the
-most tokens for its pictures, and the longest reply. No tokenizer in use makes more than one token per byte,
-so the limit is never exceeded.
+For each call in flight, the budget reserves the highest possible cost: that of one token per byte of the
+prompt, of the most tokens that its pictures may have, and of the longest possible reply. No tokenizer in use
+makes more than one token per byte, so the limit is never exceeded.
 
-English text has only a quarter as many tokens. To use most of the limit nevertheless, calls near the limit
-wait until earlier calls have ended. In the end, only one call is made at a time. If a call still does not
-fit, its tokens are counted more closely (`word_ceiling`), and its output limit may be lowered if the model's
-replies are far shorter.
+English text has only a quarter as many tokens. To use most of the limit nevertheless, a call that might
+exceed it waits until earlier calls have ended. In the end, only one call is made at a time. If a call still
+does not fit, its tokens are estimated more closely (`word_ceiling`), and its output limit may be lowered if
+the model's replies are far shorter.
 """
 
 import asyncio
@@ -32,11 +32,12 @@ KNOWN_REPLIES: Final = 3
 SHORTENED_TO: Final = 2
 LEAST_WITH_EFFORT: Final = 2_048
 """After `KNOWN_REPLIES` replies, a model's output limit may be lowered to `SHORTENED_TO` times its longest
-reply. With a reasoning effort it is at least `LEAST_WITH_EFFORT`, since Anthropic rejects lower limits."""
+reply. With a reasoning effort, the limit is at least `LEAST_WITH_EFFORT`, since Anthropic rejects lower
+limits."""
 
 
 class BudgetReached(NoMoreCallsError):
-    """Raised if the next call might exceed the limit; the message says how to continue.
+    """Raised if the next call might exceed the limit. The message says how to continue.
 
     ``is_final`` is False if other, cheaper calls may still fit.
     """
@@ -52,8 +53,8 @@ class BudgetReached(NoMoreCallsError):
 class Reservation:
     """Money reserved for one attempt at a call.
 
-    ``usd`` is the highest cost of the attempt, and ``output`` the most tokens of its reply. ``max_tokens`` is
-    a lower output limit to send, or None to send the requested limit.
+    ``usd`` is the maximum cost of the attempt, and ``output`` the maximum number of tokens in its reply.
+    ``max_tokens`` is a lower output limit to send, or None to send the requested limit.
     """
 
     usd: float
@@ -65,7 +66,7 @@ class Reservation:
 class Budget:
     """The budget of a run, for one event loop. Without a limit (``max_usd``), nothing is reserved.
 
-    ``ceiling`` returns an upper bound of a prompt's tokens. ``spent_usd`` is what a resumed run has already
+    ``ceiling`` returns an upper bound on a prompt's tokens. ``spent_usd`` is what a resumed run has already
     spent. With a limit, `reserve` raises ValueError for a model without a price; see `build_budget`.
     """
 
@@ -91,7 +92,7 @@ class Budget:
         self._refused = 0
 
     async def reserve(self, request: Request) -> Reservation:
-        """Reserve money for one attempt. If necessary, first wait until calls in flight release theirs.
+        """Reserve money for one attempt. If too little is left, first wait until calls in flight have ended.
 
         The reservation may have a lower output limit. If the endpoint accepts no output limit, the cost of
         the whole context window is reserved. The first call to a model is made alone, to learn whether the
@@ -177,9 +178,9 @@ class Budget:
         return BudgetReached(limit_message(self._limit_usd, self.spent_usd, reservation.usd))
 
     def _learn_length(self, reservation: Reservation, usage: Usage) -> None:
-        """Record a reply's length, and by which factor it exceeds the output limit.
+        """Record a reply's length, and the factor by which it exceeds the output limit.
 
-        It can exceed the limit at endpoints that do not count hidden reasoning.
+        A reply can exceed the limit at endpoints that do not count hidden reasoning.
         """
         place = reservation.model.place
         self._replies[place] = self._replies.get(place, 0) + 1
@@ -216,14 +217,14 @@ def _own_limits(model: ModelSettings) -> list[int]:
 
 
 def max_output(model: ModelSettings, max_output_tokens: int) -> int:
-    """Return the maximum output of a request with all its samples, including limits set in ``extra``."""
+    """Return the maximum output tokens of a request with all its samples. Limits in ``extra`` count too."""
     choices = model.extra.get("n")
     number = choices if isinstance(choices, int) and choices > 1 else 1
     return max([max_output_tokens, *_own_limits(model)]) * number
 
 
 def most_output(prices: PriceTable, request: Request) -> float:
-    """Return the most output tokens of a request, or infinity if nothing limits them."""
+    """Return the maximum number of output tokens of a request, or infinity if nothing limits them."""
     model = request.model
     if not _own_limits(model) and request.unsupported_params >= set(OUTPUT_LIMITS):
         return prices.context_window(model) or math.inf

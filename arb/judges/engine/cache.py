@@ -31,14 +31,14 @@ if TYPE_CHECKING:
     from arb.judges.engine.answers import AnswerStore
 
 ANSWER: Final = b'{"answer":"'
-"""The beginning of a line with a reply; the key follows. Lines of failed attempts begin differently."""
+"""The beginning of a line with a reply, before the key. Lines of failed attempts begin differently."""
 
 KEY_VERSION: Final = 2
 """The version of the parameters in a key. Replies under keys of another version are not used."""
 
 _NOT_STORED: Final = ("is_from_cache", "rate_limits", "others")
 _DEFAULTS: Final = {each.name: each.default for each in fields(Reply) if each.name not in _NOT_STORED}
-"""The fields of a reply with their defaults. A field is stored only if it differs from its default."""
+"""The fields of a reply with their default values. A field is stored only if it has another value."""
 
 
 def is_segment(name: str) -> bool:
@@ -46,7 +46,7 @@ def is_segment(name: str) -> bool:
 
 
 def _open_segment(folder: Path) -> LineFile:
-    """Open and lock a segment of this machine that no other process is writing, or else a new segment.
+    """Open and lock one of this machine's segments that no other process is using, or else a new segment.
 
     If the disk supports no locks, every process creates a new segment.
     """
@@ -71,7 +71,7 @@ def _open_segment(folder: Path) -> LineFile:
 
 
 def _place(key: str) -> int:
-    """Return the offset (below 2^62) of the byte in the claims file to lock for a key."""
+    """Return the offset (below 2^62) of the byte in the claims file that is locked to claim a key."""
     return int(key[:16], 16) >> 2
 
 
@@ -130,7 +130,7 @@ def key_of(model: ModelSettings, call: Call, sample: int | None = None) -> str:
 class CallCache:
     """A cache of replies in a folder, which is created if needed. Use it from one thread at a time.
 
-    Only the positions of replies are in memory, about 300 bytes per reply. Methods raise StorageError.
+    Only the positions of replies are kept in memory (about 300 bytes per reply). Methods raise StorageError.
 
     Args:
         folder: The folder of the segments.
@@ -164,7 +164,7 @@ class CallCache:
         return None if line is None else reply_in(line, key, self._not_before)
 
     def put(self, key: str, reply: Reply) -> None:
-        """Store a reply, so that it survives a crash of the process. Use `sync` for crashes of the system."""
+        """Store a reply. It survives a crash of the process and, after `sync`, also a crash of the system."""
         self._places[bytes.fromhex(key)] = self._append(answer_line(key, reply))
 
     def note_attempt(self, key: str, kind: str, message: str) -> None:
@@ -202,7 +202,7 @@ class CallCache:
 
     @cached_property
     def _claims(self) -> int:
-        """The descriptor of the file in which one byte is locked per call in progress.
+        """The descriptor of the claims file, in which one byte is locked for each call in progress.
 
         The system releases a process's locks when the process ends.
         """

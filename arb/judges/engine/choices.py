@@ -10,12 +10,15 @@ from arb.judges.types import ModelSettings, Reply, Usage
 
 
 def may_have_choices(model: ModelSettings, unsupported_params: Collection[str] = ()) -> bool:
-    """Return whether a request may use ``n``: not at temperature 0, nor if ``n`` is set or unsupported."""
+    """Return whether a request may ask for several answers (parameter ``n``).
+
+    It may not do so at temperature 0, or if the user has set ``n``, or if the endpoint does not support it.
+    """
     return model.temperature != 0 and "n" not in model.extra and "n" not in unsupported_params
 
 
 def with_choices(model: ModelSettings, number: int) -> ModelSettings:
-    """Return the settings that ask for this number of answers in one request."""
+    """Return the settings with which one request asks for this number of answers."""
     return model if number == 1 else replace(model, extra={**model.extra, "n": number})
 
 
@@ -53,7 +56,7 @@ def shared_choices(
 
 
 def _split(total: int | None, sizes: Sequence[int]) -> list[int | None]:
-    """Split a number into integers in proportion to sizes. If the number is None, all parts are None."""
+    """Split a total into integers in proportion to ``sizes``. If the total is None, all parts are None."""
     if total is None:
         return [None] * len(sizes)
     ends = [total * end // sum(sizes) for end in accumulate(sizes)]

@@ -1,16 +1,17 @@
-"""Adapt the number of concurrent calls, and the pause between them, to the endpoint's capacity.
+"""Adapt the number of concurrent calls and the pause between calls to what the endpoint can handle.
 
-The limit works like TCP's congestion control. It starts with a few calls and doubles with every round of
-replies (slow start). A rate limit (429) halves it, but rate limits of calls that were in flight together
-count once. Further rate limits without a reply in between reduce it to one call, and then lengthen the pause
-between calls. Replies gradually undo both. The user's limits of requests and tokens per minute, and the
-quotas in the endpoint's headers, are enforced with token buckets.
+The limit on concurrent calls works like TCP's congestion control. It starts at a few calls and doubles with
+every round of replies (slow start). If the endpoint refuses a call because of its rate limit (429), the limit
+is halved. Refusals of calls that were in flight at the same time count only once. If more calls are refused
+and none is answered, the limit falls to one call, and then the pause between calls grows. Replies gradually
+undo both changes. The user's limits on requests and tokens per minute, and the quotas in the endpoint's
+headers, are enforced with token buckets.
 
-In an overload (503, 529) the server refuses calls at random, so a lower limit would not help a single call.
-Instead, the pause between calls is a small share of the time that the server has been refusing calls.
+An overloaded server (503, 529) refuses calls at random, so a lower limit would not help any call. Instead,
+the pause between calls is a small share of the time for which the server has been refusing calls.
 
-If the endpoint sends ``Retry-After``, all calls wait. After ``rate_limit_timeout_s`` seconds with nothing but
-refusals, no further call is made; until then, refused calls are repeated.
+If the endpoint sends ``Retry-After``, all calls wait. Refused calls are repeated, but after
+``rate_limit_timeout_s`` seconds in which every call was refused, no further call is made.
 """
 
 import asyncio
@@ -27,14 +28,14 @@ INITIAL_CONCURRENCY: Final = 32
 """The number of concurrent calls at the start."""
 
 ROUNDS_TO_RECOVER: Final = 16
-"""After the limit was cut, each round of replies raises it by ``max_in_flight`` divided by this number."""
+"""After a cut, each round of replies raises the limit by ``max_in_flight`` divided by this number."""
 
 FEW_CALLS: Final = 4
-"""The limit falls below this only after several refusals without a reply in between, since a single refusal
-may be chance. Below this, the limit doubles with every round of replies."""
+"""The limit falls below this number only after several refusals without a reply in between, since a single
+refusal may be chance. Below this number, the limit doubles with every round of replies."""
 
 RATE_LIMIT_TIMEOUT_S: Final = 900.0
-"""By default, a run ends after this time with only refusals. It is longer than any limit per minute lasts."""
+"""By default, a run ends if every call is refused for this long. A limit per minute is over sooner."""
 
 FIRST_GAP_S: Final = 0.05
 MAX_GAP_S: Final = 60.0
@@ -55,13 +56,13 @@ CONFIRMED_AFTER_S: Final = 60.0
 It does not end immediately, since only one of several servers may be asking for the wait."""
 
 MAX_QUOTA_WAIT_S: Final = 60.0
-"""The longest wait for a quota in the endpoint's headers, which may be wrong."""
+"""The longest wait for a quota that the endpoint's headers report. The headers may be wrong."""
 
 _NOTHING_S: Final = 1e-9
-"""Shorter waits are treated as rounding errors."""
+"""Waits shorter than this are treated as rounding errors."""
 
 _NAP_S: Final = 1.0
-"""How often a waiting call checks whether the limit was closed."""
+"""The interval at which a waiting call checks whether the limit has been closed."""
 
 
 class RateLimitTimeout(NoMoreCallsError):
@@ -82,13 +83,13 @@ class TokenBucket:
         self._at = clock()
 
     def wait_s(self, amount: float) -> float:
-        """Return the seconds until the bucket has this amount, or is full if the amount exceeds ``most``."""
+        """Return how many seconds it takes until the bucket has this amount, or is full if that is less."""
         self._fill()
         missing = min(amount, self._most) - self._level
         return missing / self._per_second if missing > _NOTHING_S else 0.0
 
     def take(self, amount: float) -> None:
-        """Take an amount from the bucket, or put it back if it is negative."""
+        """Take an amount from the bucket. A negative amount is put into it."""
         self._fill()
         self._level = min(self._most, self._level - amount)
 
@@ -164,12 +165,12 @@ class Slot:
 
 
 def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], float]) -> TokenBucket | None:
-    """Return a token bucket for a quota, or None if the headers have neither a limit nor a reset time.
+    """Return a token bucket for a quota, or None if the quota has neither a limit nor a reset time.
 
-    The endpoint reported the quota for a call sent ``age_s`` seconds ago; ``sent_since``, the amount sent
-    since then, is subtracted from it. According to OpenAI, a quota fills evenly until its reset, at (limit -
-    remaining) / reset per second. Without a reset, the limit is taken as one per minute. Without a limit, the
-    remaining amount is used.
+    The endpoint reported the quota for a call sent ``age_s`` seconds ago. ``sent_since`` is the amount sent
+    since then, which is subtracted. According to OpenAI, a quota fills evenly until its reset, by (limit -
+    remaining) / reset per second. If there is no reset time, the limit is taken to be per minute. If there is
+    no limit, the remaining amount takes its place.
     """
     if quota.limit is None and not quota.reset_s:
         return None
@@ -181,7 +182,7 @@ def _bucket(quota: Quota, age_s: float, sent_since: int, clock: Callable[[], flo
 
 
 class AdaptiveLimit:
-    """The limit on the concurrent calls of a run, for one event loop. Waiting calls begin in order."""
+    """The limit on the concurrent calls of a run, for one event loop. Calls that wait begin in order."""
 
     def __init__(
         self,
@@ -254,7 +255,7 @@ class AdaptiveLimit:
         raise reason
 
     def check_unreachable(self, message: str) -> None:
-        """After a failed connection, raise NoEndpointError if all connections failed for `UNREACHABLE_S`.
+        """After a failed connection, raise NoEndpointError if all have failed for `UNREACHABLE_S` seconds.
 
         Until then, calls are made one at a time. An endpoint that has answered before may be restarting, so
         nothing is raised for it.
@@ -274,7 +275,10 @@ class AdaptiveLimit:
             )
 
     def check_timeout(self, message: str, retry_after_s: float | None) -> None:
-        """Raise RateLimitTimeout if the endpoint refuses all calls, or will, for longer than the timeout."""
+        """Raise RateLimitTimeout if the endpoint has refused all calls for too long.
+
+        Too long is the timeout, or `CONFIRMED_AFTER_S` if the endpoint asks for a wait beyond the timeout.
+        """
         if self._refused_since is None:
             return
         refused_s = self._clock() - self._refused_since
@@ -291,11 +295,11 @@ class AdaptiveLimit:
             )
 
     def _of_a_minute(self, number: float | None) -> TokenBucket | None:
-        """Return a bucket for a rate per minute, or None if no rate is set. It holds one second's amount."""
+        """Return a bucket for a rate per minute, or None if there is none. It can hold a second's amount."""
         return TokenBucket(number / 60, max(1.0, number / 60), self._clock) if number else None
 
     def _wait_s(self, tokens: int, pool: _Pool) -> float | None:
-        """Return the seconds until the next call may begin, or None if a call in flight has to end first."""
+        """Return how many seconds the next call has to wait, or None if a call in flight has to end first."""
         if self._closed is not None:
             raise self._closed
         if self.in_flight >= self.allowed:
@@ -350,7 +354,7 @@ class AdaptiveLimit:
         self._next_at = now + self._gap_s
 
     def _pause(self, retry_after_s: float | None) -> None:
-        """Record a refusal, and hold all calls for the time asked for unless it exceeds the timeout."""
+        """Record a refusal, and hold all calls for the time requested, unless that exceeds the timeout."""
         now = self._clock()
         if self._refused_since is None:
             self._refused_since = now

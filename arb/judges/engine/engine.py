@@ -1,8 +1,8 @@
 """Answer calls from the cache, from an equal call in progress, or by a new request, with retries.
 
 A request waits until the concurrency limit and the budget admit it. If another process is making an equal
-call, it also waits for that (see `CallCache.claim`). Nothing is awaited between receiving a reply and caching
-it, so a run that is interrupted keeps every reply that it has received.
+call, the request also waits for that call (see `CallCache.claim`). Nothing is awaited between receiving a
+reply and caching it, so a run that is interrupted keeps every reply that it has received.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ CLAIM_POLL_S: Final = 0.25
 """How often to check whether another process has finished a call."""
 
 BYTES_PER_TOKEN: Final = 4
-"""The bytes per token assumed for the limit of tokens per minute, until a reply has the actual count."""
+"""The bytes per token assumed for the limit on tokens per minute, until a reply has the actual count."""
 
 
 class Endpoint(Protocol):
@@ -89,7 +89,7 @@ class CallExecutor:
 
     @property
     def unsupported_params(self) -> dict[str, list[str]]:
-        """By role, the parameters that the endpoint rejected and that later requests left out."""
+        """The parameters that the endpoint rejected and that later requests left out, keyed by role."""
         by_role = {role: sorted(self._unsupported[model.place]) for role, model in self._models.items()}
         return {role: names for role, names in by_role.items() if names}
 
@@ -162,7 +162,7 @@ class CallExecutor:
         return replace(reply, is_from_cache=True)
 
     def _samples_to_ask(self, call: Call, model: ModelSettings) -> list[str]:
-        """Return the keys of other samples, not yet answered, that the request for a call can include."""
+        """Return the keys of the unanswered other samples that the request for a call can also ask for."""
         if not call.together or not self._takes_choices(call.role):
             return []
         keys = (key_of(model, call, number) for number in call.together if number != call.sample)
@@ -175,7 +175,7 @@ class CallExecutor:
         return is_known and may_have_choices(model, self._unsupported[model.place])
 
     async def _claimed(self, call: Call, keys: list[str]) -> dict[str, Reply]:
-        """Claim a call and other samples of it for this process, and return their replies by key."""
+        """Claim a call and its other samples, request them if necessary, and return their replies by key."""
         while not self._cache.claim(keys[0]):
             await self._sleep(CLAIM_POLL_S)
         claimed = [keys[0], *(key for key in keys[1:] if self._cache.claim(key))]
@@ -253,8 +253,7 @@ class CallExecutor:
     ) -> Reply:
         """Make one request for ``wanted`` answers.
 
-        It waits for the limit before the budget, so that no money is reserved for calls that are still
-        waiting.
+        It waits first for the limit and then for the budget, so that no money is reserved for waiting calls.
         """
         limit, budget = self._limit, self._budget
         model = with_choices(self._models[call.role], wanted)

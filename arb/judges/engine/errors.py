@@ -1,4 +1,4 @@
-"""Classify the error responses of endpoints, by their status and codes, or else by the words of the message.
+"""Classify the error responses of endpoints by their status and codes, or else by the words of the message.
 
 ``error_signs.toml`` lists the codes and the words.
 """
@@ -57,8 +57,8 @@ OPTIONAL_PARAMS: Final = (
     "top_logprobs",
     "prompt_cache_key",
 )
-"""Parameters that are left out of a call if the endpoint rejects them. The reasoning effort and fields that
-the user added are not left out, since the user asked for them."""
+"""The parameters that are left out of a call if the endpoint rejects them. The reasoning effort and the
+fields that the user added are never left out, since the user asked for them."""
 
 _NO_USAGE: Final = Usage()
 MAX_MESSAGE_CHARS: Final = 600
@@ -78,7 +78,7 @@ _WORDS: Final = {
 
 
 class NoMoreCallsError(Exception):
-    """Raised when a run has to stop making calls; the message gives the reason.
+    """Raised when a run has to stop making calls. The message gives the reason.
 
     ``how`` is the way in which the run ends (see `arb.judges.run.progress.RunEnd`).
     """
@@ -114,7 +114,7 @@ class CallFailed(Exception):
             ``unsupported_parameter``: the call may succeed without ``parameter``. ``refused``: the endpoint
             rejects the prompt. ``account``: the endpoint answers no call of this account. ``final``: any
             further attempt would fail.
-        message: The problem in one line of limited length.
+        message: What went wrong, in one line of limited length.
         maybe_paid: Whether the endpoint may have charged for a reply. If so, ``usage`` has the token counts
             and ``raw`` the text of the response, if they are known.
         is_slow: Whether no reply came in time.
@@ -240,7 +240,7 @@ class _ErrorBody:
         return not self.codes.isdisjoint(_SIGNS[sign]["codes"])
 
     def has_words(self, sign: str, within: int | None = None) -> bool:
-        """Return whether the message, or its first ``within`` characters, has words of the table ``sign``."""
+        """Return whether the message, or its first ``within`` characters, has words in the table ``sign``."""
         return _WORDS[sign].search(self.message[:within]) is not None
 
 

@@ -1,8 +1,8 @@
 """Find the prices of tokens.
 
 These sources are searched in order: the options ``--price``, the table in ``--prices``, the shipped table
-`prices.csv` (see `prices.md`), and the package genai-prices. If none has a model, its price is unknown, which
-does not mean free.
+`prices.csv` (see `prices.md`), and the package genai-prices. If a model is in none of them, its price is
+unknown; it does not count as free.
 """
 
 from __future__ import annotations
@@ -98,8 +98,8 @@ class Price:
 class PriceTable:
     """Prices by provider and model. Upper and lower case do not matter.
 
-    With ``uses_library``, missing prices come from the package genai-prices. At an address of an unknown
-    provider (``any``), such as a gateway, a model that only its maker sells has the maker's list price.
+    With ``uses_library``, missing prices come from the package genai-prices. At an unknown provider
+    (``any``), such as a gateway, a model has its maker's list price if only its maker sells it.
     """
 
     def __init__(self, prices: Mapping[tuple[str, str], Price], uses_library: bool = False):
@@ -156,7 +156,7 @@ SELF_HOSTED: Final = "vllm"
 
 
 def _maker_of(name: str) -> tuple[str | None, str]:
-    """Return the only seller of a model, or None if there are several, and the name without vendor prefix."""
+    """Return the only seller of a model (None if there are several), and its name without vendor prefix."""
     own = name.rpartition("/")[2]
     makers = (maker for maker, names in _SELLERS["makers"].items() if re.match(names, own))
     return next(makers, None), own
@@ -214,18 +214,18 @@ def _of_library(rates: ModelPrice) -> Price | None:
 
 
 _ALL_CALLS: Final = -1
-"""The number of input tokens from which the base price of a model applies."""
+"""A start below that of every tier, at which the base price of a model applies."""
 
 
 def _rate(rate: Decimal | TieredPrices, start: int) -> float:
-    """Return the dollars per million tokens for calls with ``start`` or more input tokens."""
+    """Return the price in dollars per million tokens of a call with ``start`` or more input tokens."""
     if isinstance(rate, Decimal):
         return float(rate)
     return float(next((tier.price for tier in reversed(rate.tiers) if start >= tier.start), rate.base))
 
 
 def price_facts(prices: PriceTable, models: Mapping[str, ModelSettings]) -> dict[str, Any]:
-    """Return the prices of a run's models by role, for run.json; an unknown price is None."""
+    """Return the prices of a run's models by role, for run.json. An unknown price is None."""
     facts: dict[str, Any] = {}
     for role, model in sorted(models.items()):
         price = prices.of(model)

@@ -4,8 +4,8 @@
     {"prompt": SHA-256, "messages": [[role, SHA-256 of a text, or a list of those and of pictures], …]}
 
 The name of a prompt is the SHA-256 of its ``messages`` as written. Its texts are in earlier lines. A picture
-is described by the SHA-256 of the bytes that were sent, the media type, size and detail. The bytes themselves
-are only in the recorded runs. An incomplete last line is ignored.
+is described by its media type, size and detail, and by the SHA-256 of the bytes that were sent. The bytes
+themselves are only in the recorded runs. An incomplete last line is ignored.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Prompt = list[tuple[str, str | list[str | Picture]]]
 """Messages as (role, content) in JSON form. The content is a text, or a list of texts and pictures."""
 
 _LEVEL: Final = 1
-"""The fastest level of zlib, since calls in the same process have to wait for the compression."""
+"""The fastest level of zlib, since calls in the same process have to wait while texts are compressed."""
 
 _NAMED_LINE: Final = re.compile(rb'\{"(?:text|prompt)":"([0-9a-f]{64})"')
 
@@ -56,7 +56,7 @@ def _described(picture: Image) -> Picture:
 
 
 def _map_texts(prompt: Prompt, function: Callable[[str], str]) -> Prompt:
-    """Return a prompt with a function applied to each text; pictures stay unchanged."""
+    """Return a prompt with a function applied to each text. Pictures stay unchanged."""
     mapped: Prompt = []
     for role, content in prompt:
         if isinstance(content, str):
@@ -125,7 +125,7 @@ class PromptWriter:
 
 
 class PromptReader:
-    """Reads single prompts by name, with only their positions in memory. Raises OSError."""
+    """Reads single prompts by name, and keeps only their positions in memory. Raises OSError."""
 
     def __init__(self, path: Path):
         self._places = _places(path)

@@ -14,7 +14,7 @@ from arb.judges.types import Quota, RateLimits
 
 
 def retry_after(headers: Mapping[str, str], delay: str | None, body: str) -> float | None:
-    """Return the seconds that a response asks to wait, or None if it does not say.
+    """Return how many seconds a response asks to wait, or None if it does not say.
 
     Headers are read first, then ``delay`` (Google's ``retryDelay``), then the words of the body.
     """
@@ -37,7 +37,7 @@ _UNIT_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
 def _duration(text: str) -> float | None:
-    """Return the seconds in a text such as ``1m30.5s``, ``120ms`` or ``26 seconds``, or None."""
+    """Return the number of seconds that a text such as ``1m30.5s`` or ``26 seconds`` stands for, or None."""
     parts = _DURATION_PART.findall(text)
     if not parts or _DURATION_PART.sub("", text).strip(" ."):
         return None
@@ -46,7 +46,7 @@ def _duration(text: str) -> float | None:
 
 
 def _seconds_until(text: str, sent_at: str | None = None) -> float | None:
-    """Return the seconds until a date, or None. ``sent_at`` is the server's time, if it is known."""
+    """Return the number of seconds until a date, or None. ``sent_at`` is the server's time, if known."""
     date, now = _date(text), _date(sent_at or "")
     if date is None:
         return None
@@ -68,20 +68,20 @@ _REQUEST_QUOTAS: Final = (
     "ratelimit-{}",
 )
 _TOKEN_QUOTAS: Final = ("x-ratelimit-{}-tokens", "anthropic-ratelimit-tokens-{}")
-"""Names of headers; ``{}`` is ``remaining``, ``limit`` or ``reset``."""
+"""The names of headers, in which ``{}`` stands for ``remaining``, ``limit`` or ``reset``."""
 
 _EPOCH_FROM: Final = 1e9
-"""A reset of at least this number is a point in time (seconds or milliseconds since 1970), not a duration."""
+"""A reset value of at least this is a point in time (seconds or milliseconds since 1970), not a duration."""
 
 
 def read_rate_limits(headers: Mapping[str, str]) -> RateLimits | None:
-    """Return the quotas of requests and tokens in a response's headers, or None if it has neither."""
+    """Return the quotas for requests and tokens in a response's headers, or None if there is neither."""
     requests, tokens = _quota(headers, _REQUEST_QUOTAS), _quota(headers, _TOKEN_QUOTAS)
     return None if requests is None and tokens is None else RateLimits(requests, tokens)
 
 
 def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
-    """Return the quota in the first of these headers that is present, or None if it is not a number."""
+    """Return the quota in the first of these headers that is present. None if it is not a number."""
     for form in forms:
         if (text := headers.get(form.format("remaining"))) is not None:
             limit = _number(headers.get(form.format("limit"), "")) or None
@@ -92,7 +92,7 @@ def _quota(headers: Mapping[str, str], forms: tuple[str, ...]) -> Quota | None:
 
 
 def _reset(text: str, sent_at: str | None) -> float | None:
-    """Return the seconds until a quota is reset, or None if the text has no duration or point in time."""
+    """Return the number of seconds until a quota is reset, or None if the text gives no duration or time."""
     seconds = _number(text)
     if seconds is None:
         return _duration(text) if "-" not in text and ":" not in text else _seconds_until(text, sent_at)

@@ -16,7 +16,7 @@ TRANSIENT_ATTEMPTS: Final = 8
 """The maximum number of attempts if the server or the connection fails."""
 
 UNUSABLE_ATTEMPTS: Final = 3
-"""The maximum number of attempts if replies are unusable although paid for, or if none comes in time."""
+"""The maximum number of attempts if replies are paid for but unusable, or if no reply comes in time."""
 
 FIRST_WAIT_S: Final = 0.5
 MAX_WAIT_S: Final = 60.0
@@ -36,11 +36,11 @@ class RetryState:
         self._failures: Counter[str] = Counter()
 
     def wait_s(self, failure: CallFailed) -> float | None:
-        """Return the seconds to wait before the next attempt, or None if there should be no further attempt.
+        """Return how many seconds to wait before the next attempt, or None if there should be no further one.
 
         A random factor from 0.5 to 1 keeps calls that failed together from being repeated together. If the
-        endpoint asks for a wait, the result is 0, since `AdaptiveLimit` then holds all calls. Attempts after
-        rate limits are not limited here, but by `AdaptiveLimit.check_timeout`.
+        endpoint asks for a wait, the result is 0, since `AdaptiveLimit` then holds all calls. The number of
+        attempts after rate limits is not limited here, but by `AdaptiveLimit.check_timeout`.
         """
         longest = MAX_WAIT_S
         if failure.kind == "rate_limit":

@@ -12,12 +12,12 @@ ANSWERS: Final = "answers"
 
 
 class StorageError(OSError):
-    """Raised if a file of the run cannot be read or written; the message says what to do."""
+    """Raised if a file of the run cannot be read or written. The message says what to do."""
 
 
 @contextmanager
 def storing(place: Path | str) -> Iterator[None]:
-    """Raise a StorageError that names ``place`` for every OSError inside the block."""
+    """Turn every OSError in the block into a StorageError that names ``place``."""
     try:
         yield
     except StorageError:
@@ -42,7 +42,7 @@ class LineFile:
         self._end = _truncate_partial_line(self._descriptor)
 
     def append(self, lines: bytes) -> int:
-        """Write lines at the end, all of them or none, and return their offset."""
+        """Write lines at the end of the file, either all of them or none, and return their offset."""
         start = end = self._end
         rest = memoryview(lines)
         try:

@@ -1,7 +1,7 @@
 """Count the tokens of a call before it is made, with the model's tokenizer or an estimate.
 
-The number of tokens of a picture depends on the family of models. The rules, in pixels, come from these
-sources, read in November 2026:
+How many tokens a picture has depends on the model's family. The rules, in which lengths are in pixels, come
+from these sources, read in November 2026:
 
 - OpenAI, "Images and vision": tiles for GPT-4o and others, patches of 32 pixels for small and newer models.
   Where users of OpenAI's forum measured a different factor, that factor is used for the expected tokens, and
@@ -25,12 +25,12 @@ from arb.core.files import install_command
 from arb.judges.types import Image, Message, ModelSettings, OptionsError, Tool
 
 Count = Callable[[int, int, str], int]
-"""A function that returns the tokens of a picture with a given width, height and detail."""
+"""A function that returns the number of tokens of a picture with a given width, height and detail."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImageRule:
-    """How a family of models counts pictures: functions for the expected tokens and an upper bound."""
+    """How a family of models counts pictures: functions for the expected tokens and for an upper bound."""
 
     name: str
     expected: Count
@@ -40,7 +40,7 @@ class ImageRule:
 def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> int:
     """Return ``base`` tokens plus ``tile`` tokens per 512-pixel square, or only ``base`` for low detail.
 
-    First the picture is scaled down to at most 2,048 by 2,048 pixels, then to a shorter side of at most 768.
+    The picture is scaled down to fit 2,048 by 2,048 pixels, and then until its shorter side is at most 768.
     """
     if detail == "low":
         return base
@@ -52,8 +52,8 @@ def tile_tokens(base: int, tile: int, width: int, height: int, detail: str) -> i
 def patch_tokens(factor: float, most: int, width: int, height: int, detail: str) -> int:
     """Return ``factor`` tokens per 32-pixel square, for any detail.
 
-    A picture of more than ``most`` squares is scaled down to ``most``, and further until one side is a whole
-    number of squares.
+    A picture of more than ``most`` squares is scaled down to ``most`` squares, and then further until one
+    side is an integer number of squares.
     """
     patches = ceil(width / 32) * ceil(height / 32)
     if patches > most:
@@ -65,7 +65,11 @@ def patch_tokens(factor: float, most: int, width: int, height: int, detail: str)
 
 
 def claude_tokens(long_side: int, most: int, width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, after scaling to ``long_side`` pixels and ``most`` tokens."""
+    """Return 1 token per 28-pixel square.
+
+    First the picture is scaled down until it is at most ``long_side`` pixels long and has at most ``most``
+    tokens.
+    """
     scale = min(1.0, long_side / max(width, height), sqrt(28 * 28 * most / (width * height)))
     while (tokens := _squares(width * scale, height * scale, 28)) > most:
         scale *= 0.999
@@ -98,7 +102,7 @@ def _squares(width: float, height: float, side: int) -> int:
 
 
 def _guess(width: int, height: int, detail: str) -> int:
-    """Return 1 token per 28-pixel square, as for Claude and Qwen. For screenshots, it suits most models."""
+    """Return 1 token per 28-pixel square, as for Claude and Qwen. This suits most models for screenshots."""
     return _squares(width, height, 28)
 
 
@@ -122,7 +126,7 @@ _UNKNOWN: Final = ImageRule("a guess for an unknown model (1 per 28 px square)",
 
 @cache
 def _image_rules() -> list[tuple[str, ImageRule]]:
-    """Return pairs of a model name pattern and a rule. The first pattern that matches applies."""
+    """Return pairs of a pattern for model names and a rule. The first pattern that matches is used."""
     rules = []
     table = Path(__file__).with_name("image_rules.toml").read_text(encoding="utf-8")
     for entry in tomllib.loads(table)["rules"]:
@@ -141,8 +145,8 @@ def image_rule(model: str) -> ImageRule:
 
 PER_MESSAGE: Final = 4
 PER_CALL: Final = 3
-"""The tokens that OpenAI adds per message (its role and markers) and per call (the beginning of the reply).
-Chat templates of other models add about as many."""
+"""The number of tokens that OpenAI adds per message (for its role and markers) and per call (for the
+beginning of the reply). The chat templates of other models add about as many."""
 
 PER_MESSAGE_AT_MOST: Final = 16
 PER_CALL_AT_MOST: Final = 96
@@ -162,7 +166,10 @@ class TextCounter:
 
 
 def estimate(text: str) -> int:
-    """Estimate the tokens of a text. A token is up to eight letters, three digits or two symbols."""
+    """Return an estimate of the number of tokens in a text.
+
+    It assumes that a token is a group of up to eight letters, three digits or two symbols.
+    """
     return sum(1 for _ in _PIECE.finditer(text))
 
 
@@ -200,7 +207,7 @@ class TokenCounters:
 def counted(messages: tuple[Message, ...], tools: Sequence[Tool]) -> tuple[Message, ...]:
     """Return messages with the declarations of tools at the end, so that their tokens are counted too.
 
-    Line breaks, which are not sent, are added to allow for the tokens of a provider's own text about tools.
+    The declarations have line breaks, which are not sent, to allow for a provider's own text about tools.
     """
     if not tools:
         return messages
@@ -208,7 +215,7 @@ def counted(messages: tuple[Message, ...], tools: Sequence[Tool]) -> tuple[Messa
 
 
 def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return an upper bound of a call's input tokens. In all tokenizers a token has at least one byte."""
+    """Return an upper bound on a call's input tokens. In all tokenizers, a token has at least one byte."""
     texts, images = _parts(messages)
     rule = image_rule(model.model)
     pictures = sum(rule.at_most(image.width, image.height, image.detail) for image in images)
@@ -216,11 +223,12 @@ def token_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
 
 
 def word_ceiling(model: ModelSettings, messages: Sequence[Message]) -> int:
-    """Return a closer upper bound of a call's input tokens than `token_ceiling`, which is faster.
+    """Return a closer upper bound on a call's input tokens than `token_ceiling` does, but more slowly.
 
-    Every tokenizer in use has tokens of several letters for words. A word therefore counts as one token per
-    two letters, and the space before it as none. Everything else (digits, symbols, indentation, other
-    scripts, base64, words of two letters or without a vowel) counts as one token per byte.
+    In every tokenizer in use, words consist of tokens of several letters. Therefore, every two letters of a
+    word count as one token, and a single space before the word does not count. Everything else (digits,
+    symbols, indentation, other scripts, base64, words of two letters or without a vowel) counts as one token
+    per byte.
     """
     texts, _ = _parts(messages)
     words = (found.span() for text in texts for found in _WORD.finditer(text))

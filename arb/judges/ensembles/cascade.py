@@ -14,13 +14,13 @@ UNCERTAIN: Final = (0.2, 0.8)
 """The default range of scores in which the cheap judge counts as unreliable."""
 
 CHEAP, STRONG = "cheap.", "strong."
-"""The prefixes of the cheap and the strong judge's roles."""
+"""The prefixes of the cheap judge's roles and of the strong judge's roles."""
 
 _AMOUNTS: Final = ("none", "last", "all")
 
 
 class SequentialJudge(JudgeWrapper):
-    """A judge made of judges that are asked one after another. A subclass defines ``parts`` and ``ask``."""
+    """A judge made of judges that are asked one after the other. Subclasses define ``parts`` and ``ask``."""
 
     @property
     def name(self) -> str:
@@ -57,7 +57,8 @@ class Cascade(SequentialJudge):
 
     The strong judge is asked if the cheap judge has no verdict, if its score is in ``uncertain`` (both ends
     included), or, with ``confirms_success``, if its verdict is success. Then the strong judge's answer
-    counts, even without a verdict. Other labels that it does not give come from the cheap judge.
+    counts, even if it has no verdict. If it lacks labels other than the verdict, these come from the cheap
+    judge.
     """
 
     cheap: Judge
@@ -78,7 +79,7 @@ class Cascade(SequentialJudge):
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 of both judges' prompts and of the conditions for asking the strong judge."""
+        """The SHA-256 of both judges' prompts and of the conditions for asking the strong judge."""
         when = f"{self.uncertain} {self.confirms_success}"
         return prompts_hash(self.cheap.prompts_hash, self.strong.prompts_hash, when)
 
@@ -101,7 +102,7 @@ class Cascade(SequentialJudge):
 
 
 def parse_band(text: str | None) -> tuple[float, float]:
-    """Return the range of scores in text such as ``0.2,0.8``, or `UNCERTAIN` for None. Raises ValueError."""
+    """Return the range of scores in a text such as ``0.2,0.8``; `UNCERTAIN` for None. Raises ValueError."""
     if text is None:
         return UNCERTAIN
     try:

@@ -1,8 +1,9 @@
 """The certificate of a judge: one report with its metrics, probes and costs, and how they were measured.
 
-It is made from finished runs: one of the unchanged judge, one per probe, and repeats in which every call is
-made again. Metrics and intervals are computed as on the leaderboard, and the same runs and labels always give
-the same report. If the labels of the split are hidden, the report says which figures are missing.
+It is made from finished runs: one of the unchanged judge, one for each probe, and repeats of the first in
+which every call is made again. Metrics and intervals are computed as on the leaderboard, and the same runs
+and labels always give the same report. If the labels of the split are hidden, the report says which figures
+are missing.
 """
 
 from __future__ import annotations
@@ -92,7 +93,7 @@ class AllVariants(WrappedJudge):
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A finished run: its run.json, its judgments, and the SHA-256 of its prediction file."""
+    """A finished run: its run.json, its judgments and the SHA-256 of its prediction file."""
 
     run: Mapping[str, Any]
     records: Sequence[JudgmentRecord]
@@ -114,7 +115,7 @@ def make_certificate(
         threshold: The threshold chosen on these runs, or the reason why none was chosen. It is ignored if the
             runs already used a threshold.
         judge_facts: The judge's inputs, calls and source in words.
-        ahead: Earlier runs that made calls for ``runs``, whose costs are included.
+        ahead: Earlier runs that made calls for ``runs``. Their costs are included.
     """
     first = runs[UNCHANGED]
     configuration = first.run["configuration"]
@@ -176,7 +177,7 @@ _DIGESTS: Final = ("data_hash", "view_hash", "prompts", "prompts_hash", "judge_f
 
 
 def _sessions_of(measured: MeasuredRun) -> Sequence[Mapping[str, Any]]:
-    """Return the sessions of a run that paid for calls or were killed, or else its first session."""
+    """Return those sessions of a run that paid for calls or were killed, or else the first session."""
     sessions = measured.run["sessions"]
     return [each for each in sessions if each.get("calls_paid", 1)] or sessions[:1]
 
@@ -197,7 +198,7 @@ def _coverage(first: MeasuredRun) -> dict[str, int]:
 def score_answers(
     records: Sequence[JudgmentRecord], labels: LabelSet, policy: str = "strict", *, has_intervals: bool = True
 ) -> dict[str, Any]:
-    """Return a score report on the judged trajectories only, such as those selected with ``--limit``.
+    """Return a score report on only the trajectories that were judged, such as those chosen by ``--limit``.
 
     With ``has_intervals``, each label's overall metrics include ``fpr_ci``, the interval of its false
     positive rate.
@@ -230,7 +231,7 @@ def _code(answer: Mapping[str, Any], item: Trajectory, target: Target, labels: L
 
 
 def labels_of(labels: LabelSet, ids: Mapping[str, Any]) -> LabelSet:
-    """Return the labels of only the trajectories in ``ids``, with the same label version."""
+    """Return the labels of the trajectories in ``ids`` only, with the same label version."""
     return labels.only(np.array([each.trajectory_id in ids for each in labels.trajectories], dtype=bool))
 
 
@@ -279,10 +280,9 @@ def _probe(
 
 
 def _stability(runs: Sequence[MeasuredRun], labels: LabelSet | None) -> dict[str, Any]:
-    """Return how well the verdicts of the unchanged judge agree over several runs.
+    """Return how well the verdicts of the unchanged judge agree between several runs.
 
-    Of the trajectories with a verdict in every run, ``unanimous`` is the share whose verdicts are all the
-    same.
+    ``unanimous`` is the share of trajectories with equal verdicts, among those with a verdict in every run.
     """
     verdicts: defaultdict[str, list[bool]] = defaultdict(list)
     for each in runs:
@@ -310,7 +310,7 @@ def _success_figures(records: Sequence[JudgmentRecord], labels: LabelSet) -> dic
 
 
 def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """Return the costs per judgment. Cached replies count with their original cost and latency."""
+    """Return the costs per judgment. Replies from the cache count with their original cost and latency."""
 
     def column(name: str) -> np.ndarray:
         return np.array([each.get(name) for each in records], dtype=np.float64)
@@ -333,7 +333,7 @@ def _costs(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
 
 
 def _cited_steps(records: Sequence[JudgmentRecord]) -> dict[str, Any]:
-    """Return how many of the steps cited as evidence exist, or {} if no evidence cites a step."""
+    """Return how many of the steps that are cited as evidence exist, or {} if no evidence cites a step."""
     exist = [
         1 <= evidence["step"] <= (record["n_steps"] or 0)
         for record in records

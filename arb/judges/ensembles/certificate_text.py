@@ -21,7 +21,7 @@ _MARKUP: Final = re.compile(r"([\\`*_\[\]|])")
 
 
 def to_markdown(certificate: Mapping[str, Any]) -> str:
-    """Return the certificate in GitHub's Markdown."""
+    """Return the certificate in GitHub-flavoured Markdown."""
     states = certificate["states"]
     flips = [probe for probe in certificate["probes"] if probe["expected"] == "stands" and probe["changed"]]
     template = _templates().get_template("certificate.md.j2")
@@ -44,13 +44,13 @@ def to_html(certificate: Mapping[str, Any]) -> str:
 
 
 def _settings(facts: Mapping[str, Any]) -> str:
-    """Return settings as text, without those that are None, False or {}. A temperature of 0 is included."""
+    """Return settings as text. None, False and {} are left out, but a temperature of 0 is not."""
     there = {name: value for name, value in facts.items() if value is not None and value is not False}
     return ", ".join(f"{name} {value}" for name, value in there.items() if value != {})
 
 
 def _counts(calls: Mapping[str, int]) -> str:
-    """Return a text with the number of calls per name, such as ``gpt-4o (12), gpt-4o-mini (1)``."""
+    """Return the number of calls per name as text, such as ``gpt-4o (12), gpt-4o-mini (1)``."""
     return ", ".join(f"{name} ({number:,})" for name, number in calls.items())
 
 

@@ -1,4 +1,4 @@
-"""A combination of judges that was chosen on dev: its file, and the judge that the file describes."""
+"""Combinations of judges that were chosen on dev: their files, and the judges that the files describe."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 MOST_BYTES: Final = 1_000_000
 FEWEST, MOST = 2, 12
-"""The fewest and the most judges of a search."""
+"""The minimum and the maximum number of judges in a search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ class FrozenCombination:
 
     Attributes:
         rule: A vote over all judges, or ``then``: the second judge decides if the first is unreliable.
-        uncertain: The scores at which the first judge is unreliable, for the rule ``then``.
+        uncertain: The range of scores in which the first judge is unreliable, for the rule ``then``.
         chosen_on: Always dev, since a combination that was chosen on test must not be ranked.
         candidates: The number of combinations that were compared.
-        f1: F1 on the runs that the combination was chosen on; ``held_out_f1`` is F1 in cross-validation.
+        f1: F1 on the runs on which the combination was chosen. ``held_out_f1`` is F1 in cross-validation.
     """
 
     rule: Literal["all", "any", "majority", "then"]
@@ -86,7 +86,7 @@ class JudgeVote(SequentialJudge):
 
     @property
     def prompts_hash(self) -> str:
-        """SHA-256 of all judges' prompts and of the rule."""
+        """The SHA-256 of all judges' prompts and of the rule."""
         return prompts_hash(*(judge.prompts_hash for judge in self.judges), self.rule)
 
     def ask(self, view: View) -> JudgeSession:
@@ -105,7 +105,7 @@ def candidates(judges: Sequence[JudgeAnswers], of: Callable[..., Combination]) -
     """Return all combinations to compare, each built by the function ``of``.
 
     These are the pairs with ``all`` and ``any``, the majorities of three, and the cascades whose first judge
-    gives scores. The judges of a vote stay in the given order, in which they are asked.
+    gives scores. A vote asks its judges in the given order.
     """
     places = range(len(judges))
     found = [of(rule, pair) for pair in combinations(places, 2) for rule in ("all", "any")]
@@ -177,7 +177,7 @@ def combined_judge(path: Path, judge_of: Callable[[CombinedPart], Judge]) -> Jud
 
 
 def models_of_combination(path: Path, judge: AnyJudge) -> dict[str, str]:
-    """Return the frozen models by role of the judge that `combined_judge` returned for this file."""
+    """Return the frozen models of the judge that `combined_judge` returned for this file, keyed by role."""
     prefixes = judge.parts if isinstance(judge, SequentialJudge) else ()
     pairs = zip(prefixes, read_combination(path).judges, strict=True)
     return {prefix + role: model for prefix, part in pairs for role, model in part.models.items()}

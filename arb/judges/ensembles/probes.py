@@ -2,7 +2,7 @@
 
 A reliable judge does not need the agent's praise of itself, is not deceived by a page that claims success,
 and notices if a run does not fit the goal. For misleading reasoning, see section 6 of the paper, and Khalifa
-et al. 2026 (arXiv 2601.14691), who deceived judges just by rewriting the reasoning.
+et al. 2026 (arXiv 2601.14691), who deceived judges merely by rewriting the reasoning.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ Change = Callable[[View, Goals], View]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A change to what a judge sees, with the expected verdict of an attentive judge after the change.
+    """A change to what a judge sees, and the verdict expected of an attentive judge after the change.
 
     ``expected`` is ``stands`` (the same verdict), ``fails`` (the run failed) or ``open`` (any verdict may be
-    right, and the flips show what the judge's verdict depends on).
+    right, and changed verdicts show what the judge relies on).
     """
 
     name: str
@@ -84,7 +84,7 @@ def with_another_goal(view: View, goals: Goals) -> View:
 
 
 def with_a_claim(view: View, goals: Goals) -> View:
-    """Claim success at the last step: in a line of its trees or text, and as a banner on its screenshot."""
+    """Claim success at the last step, in a line of its trees or text and as a banner on its screenshot."""
 
     def claimed(last: ViewStep) -> ViewStep:
         return replace(
@@ -132,7 +132,7 @@ def probes_named(names: Sequence[str] | None) -> list[Probe]:
 
 @dataclass(frozen=True)
 class ProbedJudge(WrappedJudge):
-    """A judge that sees every run as a probe changes it. ``goals`` are those of all runs."""
+    """A judge that sees every run as a probe changes it. ``goals`` has the goals of all runs."""
 
     probe: Probe
     goals: tuple[View, ...] = ()
@@ -185,7 +185,7 @@ JudgmentRecord = Mapping[str, Any]
 
 
 def share_of(count: int, n: int) -> dict[str, Any]:
-    """Return ``count`` of ``n`` as a fraction with its 95 % Wilson interval, which are None if ``n`` is 0."""
+    """Return ``count`` / ``n`` and its 95 % Wilson interval. Both are None if ``n`` is 0."""
     found = approximate_interval(count, n, 1.0)
     return {
         "count": count,
@@ -201,14 +201,14 @@ def report_probe(
     after: Iterable[JudgmentRecord],
     repeats: Sequence[Iterable[JudgmentRecord]] = (),
 ) -> dict[str, Any]:
-    """Compare a run's judgments before a probe, after it, and in repeats without it (judgments.jsonl).
+    """Compare the judgments of a run without a probe, a run with it, and repeats of the run without it.
 
     Returns:
-        A JSON object. ``changed`` counts the trajectories whose prompts changed; all other figures are about
-        these. Of those with a verdict before and after, ``flipped`` is the share whose verdict changed;
-        ``to_yes`` and ``to_no`` count the changes. ``lost`` counts verdicts that existed only before.
-        ``said_yes`` is the share of successes after the change. ``flipped_again`` is the share of verdicts
-        that flip if the unchanged question is asked again, or None without repeats.
+        A JSON object. ``changed`` counts the trajectories whose prompts changed. The following figures are
+        about these. ``flipped`` is the share whose verdict changed, of those with a verdict before and after,
+        and ``to_yes`` and ``to_no`` count the changes. ``lost`` counts verdicts that existed only before.
+        ``said_yes`` is the share of verdicts after the change that are yes. ``flipped_again`` is the share of
+        verdicts that change if the unchanged question is asked again, or None without repeats.
     """
     first = {record["trajectory_id"]: record for record in before}
     pairs = [(first[record["trajectory_id"]], record) for record in after if record["trajectory_id"] in first]
@@ -238,7 +238,7 @@ def report_probe(
 
 
 def _both(pairs: Iterable[tuple[JudgmentRecord, JudgmentRecord]]) -> list[tuple[bool, bool]]:
-    """Return the two verdicts of each pair of judgments that both have one."""
+    """For each pair of judgments in which both have a verdict, return the two verdicts."""
     verdicts = ((_verdict(one), _verdict(other)) for one, other in pairs)
     return [(one, other) for one, other in verdicts if one is not None and other is not None]
 
@@ -270,7 +270,7 @@ def probe_table(reports: Iterable[Mapping[str, Any]], judge: str) -> Table:
 
 
 def _asked(record: JudgmentRecord) -> list[str | None]:
-    """Return the keys of a judgment's calls, which are hashes of their prompts."""
+    """Return the keys of a judgment's calls. A key is a hash of the call's prompt, among other things."""
     return [call.get("key") for call in record["calls"]]
 
 

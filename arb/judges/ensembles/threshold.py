@@ -28,7 +28,7 @@ SCORE_SETTINGS: Final = (
     "models",
     "images",
 )
-"""The parts of a run's configuration that its scores depend on."""
+"""The settings in a run's configuration that its scores depend on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Threshold:
 
     Attributes:
         figure: What the threshold was chosen for, in words.
-        chosen_on: The metrics on the rows that it was chosen on.
+        chosen_on: The metrics on the rows on which it was chosen.
         held_out: The metrics on held-out rows (see `choose_threshold`).
         plain: The metrics of the judge's own verdicts.
         configuration: The settings that the scores depend on (see `score_settings`).
@@ -57,15 +57,15 @@ class Threshold:
 
 @dataclass(frozen=True)
 class ThresholdedJudge(WrappedJudge):
-    """A judge whose verdict is yes if its score (see `probability`) is ``value`` or more.
+    """A judge that says yes if its score (see `probability`) is ``value`` or more.
 
-    It has the judge's own name, since the run's configuration records the threshold.
+    It has the name of the judge without a threshold, since the run's configuration records the threshold.
     """
 
     value: float
 
     def ask(self, view: View) -> JudgeSession:
-        """Return the judge's answer with the verdict that follows from its score, or without a verdict."""
+        """Return the judge's answer with the verdict that follows from its score, if there is one."""
         answer = yield from open_session(self.judge, view)
         if answer.success is None:
             return answer
@@ -74,7 +74,7 @@ class ThresholdedJudge(WrappedJudge):
 
 
 def with_threshold(judge: Judge, threshold: Threshold) -> ThresholdedJudge:
-    """Return the judge with the threshold. Raises OptionsError if it was chosen for another judge."""
+    """Return the judge with the threshold. Raises OptionsError if that was chosen for another judge."""
     if threshold.judge != (key := key_of(judge)):
         raise OptionsError(
             f"--threshold was chosen for the scores of {threshold.judge}, not of {key}; choose a threshold "

@@ -18,12 +18,12 @@ FOLDS: Final = 5
 
 
 class NoThresholdError(ValueError):
-    """Raised if no threshold can be recommended; the message says why."""
+    """Raised if no threshold can be recommended. The message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """A metric to maximise and, if any, a lower bound of another, as in "precision where recall >= 0.7"."""
+    """A metric to maximise, perhaps with a lower bound on another, as in "precision where recall >= 0.7"."""
 
     maximise: str
     keep: str | None = None
@@ -35,7 +35,7 @@ class Objective:
 
 @dataclass(frozen=True, slots=True)
 class ChosenThreshold:
-    """A threshold with its metrics on the rows that it was chosen on, and on held-out rows if possible.
+    """A threshold with its metrics on the rows on which it was chosen and, if possible, on held-out rows.
 
     ``plain`` has the metrics of the judge's own verdicts. Only `recommend_threshold` sets it.
     """
@@ -81,7 +81,8 @@ def recommend_threshold(
         aim: What the threshold should achieve.
 
     Raises:
-        NoThresholdError: No threshold can be chosen or tested on held-out data, or it is not better.
+        NoThresholdError: No threshold can be chosen, it cannot be tested on held-out data, or it is not
+            better.
     """
     choice = choose_threshold(scores, labels, tasks, aim)
     plain_figures = judge_scores(plain, labels, clusters=tasks)
@@ -106,7 +107,7 @@ def recommend_threshold(
 def _beats(held_out: Mapping[str, Any], plain: Mapping[str, Any], aim: Objective) -> bool:
     """Return whether held-out metrics are better for the aim than those of the judge's own verdicts.
 
-    A higher F1 is better only if the precision is not lower, since judges are ranked by precision.
+    A higher F1 counts as better only if the precision is not lower, since judges are ranked by precision.
     """
     found, before = ({name: cell[name] or 0.0 for name in FIGURES} for cell in (held_out, plain))
     is_higher = found[aim.maximise] > before[aim.maximise]

@@ -18,10 +18,10 @@ VoteRule = Literal["all", "majority", "any"]
 def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
     """Return the answer that results from a vote.
 
-    If answers without a verdict could have changed the outcome, the result has no verdict either. Its score
-    is the mean `probability` of the answers with a verdict. Side effect and repetition are decided by the
-    same rule. Optimality is the lower median, and an answer about a step is the most frequent one. The
-    reasoning is from the first answer with the same verdict.
+    If answers without a verdict could have changed the outcome, the result has no verdict either. The score
+    is the mean `probability` of the answers with a verdict. The same rule decides about side effects and
+    repetition. The optimality is the lower median, and the answer about each step is the most frequent one.
+    The reasoning is that of the first answer with the resulting verdict.
     """
     success, steps = outcome([answer.success for answer in answers], rule), _most_frequent(answers)
     if success is None:
@@ -42,7 +42,7 @@ def combine_votes(answers: Sequence[Answer], rule: VoteRule) -> Answer:
 
 
 def _most_frequent(answers: Sequence[Answer]) -> StepAnswers | None:
-    """Return the most frequent (in a tie, the first) answer about each step, or None if there is none."""
+    """Return the most frequent answer about each step (in a tie, the first). None if there are no answers."""
     votes: defaultdict[int, defaultdict[str, Counter[str | bool | int]]]
     votes = defaultdict(lambda: defaultdict(Counter))
     for answer in answers:
@@ -71,7 +71,7 @@ def probability(answer: Answer) -> float:
 
 
 def state_without_verdict(answers: Sequence[Answer]) -> str:
-    """Return the state of a vote without outcome: the most frequent state of the answers without a verdict.
+    """Return the state of a vote that has no outcome: the most frequent state of answers without a verdict.
 
     If any answer failed, it is ``error``, since failed answers can be retried.
     """
@@ -105,7 +105,7 @@ class SampledJudge(WrappedJudge):
         return str(self.n) if self.judge.calls == "1" else f"{self.judge.calls}, the verdict {self.n} times"
 
     def ask(self, view: View) -> JudgeSession:
-        """Ask for all samples in parallel. Equal calls are made only once."""
+        """Ask for all samples in parallel, and make equal calls only once."""
         sessions = (_numbered(open_session(self.judge, view), number, self.n) for number in range(self.n))
         answers = yield from map_stages(in_parallel(sessions), _together)
         return combine_votes(answers, self.rule)
@@ -116,7 +116,7 @@ def samples_suffix(n: int, rule: str) -> str:
 
 
 def _together(calls: Sequence[Call]) -> list[Call]:
-    """Set ``together`` in each call of a stage to the sample numbers of all equal calls."""
+    """In each call of a stage, set ``together`` to the sample numbers of all calls that are equal to it."""
     questions = [replace(call, sample=0) for call in calls]
     numbers: defaultdict[Call, tuple[int, ...]] = defaultdict(tuple)
     for call, question in zip(calls, questions, strict=True):
@@ -128,7 +128,7 @@ def _together(calls: Sequence[Call]) -> list[Call]:
 
 
 def _numbered(session: JudgeSession, number: int, n: int) -> JudgeSession:
-    """Run a session for sample ``number`` of ``n``, with its own sample numbers in calls for the verdict."""
+    """Run a session for sample ``number`` of ``n``, with new sample numbers in its calls for the verdict."""
 
     def call_of(call: Call) -> Call:
         is_shared = call.purpose in SHARED_PURPOSES or call.role.rpartition(".")[2] != JUDGE_ROLE

@@ -33,14 +33,14 @@ from arb.judges.types import Answer, AnyJudge, Call, OptionsError, Reply, is_rew
 REPOSITORY: Final = Path(__file__).parents[3]
 
 MAX_WORKERS: Final = PREFETCH
-"""The maximum number of workers by default: one per trajectory that is started in advance."""
+"""The default maximum number of workers: one for each trajectory that is started in advance."""
 
 CORES_OF_A_WORKER: Final = 0.01
 """The share of a core that a worker reserves, so that ``--ray-workers`` may exceed the free cores."""
 
 MAX_ATTEMPTS: Final = 100
 RETRY_S: Final = 1.0
-"""How often a step is attempted if its worker dies, and the pause in seconds before the next attempt."""
+"""How often a step is attempted if its worker dies, and the pause in seconds between attempts."""
 
 SHARE_S: Final = 600.0
 """The interval in seconds at which new replies are copied to the store ``--answers``."""
@@ -110,7 +110,7 @@ def _cluster(address: str | None, workers: int | None) -> Iterator[None]:
 
 
 def _run(workers: int | None, job: Job, folder: RunFolder, progress: Progress) -> RunEnd:
-    """Judge a job's trajectories with workers on the cluster. With ``workers`` bound, it is an `Engine`."""
+    """Judge a job's trajectories with workers on the cluster. With ``workers`` fixed, it is an `Engine`."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     cores = max(1, int(ray.cluster_resources().get("CPU", 1)))
@@ -204,10 +204,10 @@ class JudgeWorker:
         self._sessions: dict[str, tuple[int, Session]] = {}
 
     def step(self, setup: Sequence[Any], trajectory_id: str, stages: list[list[Reply]]) -> Step:
-        """Return the judge's next calls for a trajectory, or the judgment if the judge has answered.
+        """Return the judge's next calls for a trajectory, or the judgment once the judge has answered.
 
-        ``stages`` has the replies to all earlier stages, so that a session that was lost can be rebuilt.
-        ``setup`` is a list with the Ray reference of `WorkerPool`.
+        ``stages`` has the replies to all earlier stages, so that a lost session can be rebuilt. ``setup`` is
+        a list with the Ray reference of `WorkerPool`.
         """
         if self._opened is None:
             self._opened = _opened(setup)
@@ -231,7 +231,7 @@ class JudgeWorker:
 
 
 def _opened(setup: Sequence[Any]) -> tuple[AnyJudge, RunSource]:
-    """Change to the driver's working directory, and return the judge and the recorded runs of its setup."""
+    """Change to the driver's working directory, and return the judge and the recorded runs from ``setup``."""
     import ray  # noqa: PLC0415  the extra `ray`
 
     options, folder, views = ray.get(setup[0])

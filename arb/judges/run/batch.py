@@ -31,17 +31,18 @@ from arb.judges.run.scheduler import Judgment, StopRunError, judge_trajectories
 from arb.judges.types import Call, OptionsError, Reply, Request
 
 _MISSING: Final = "its replies have not arrived yet"
-"""The problem of a `Judgment` that has to wait for the next round."""
+"""The ``problem`` of a `Judgment` that has to wait for the next round."""
 
 POLL_S: Final = 20.0
-"""Seconds between two requests for the status of the batches."""
+"""The number of seconds between two requests for the status of the batches."""
 
 PROVIDERS: Final = ("openai", "any")
-"""Providers with a Batch API like OpenAI's. With ``any``, the user has to check that the endpoint has one."""
+"""The providers with a Batch API like OpenAI's. For ``any``, the user has to check that the endpoint has
+one."""
 
 
 class ReplyMissingError(ValueError):
-    """Raised if a call has no reply yet. The trajectory is then judged in a later round."""
+    """Raised if a call has no reply yet. Then the trajectory is judged in a later round."""
 
 
 def run_batch(job: Job, folder: RunFolder, progress: Progress, *, poll_s: float | None = None) -> RunEnd:
@@ -193,7 +194,7 @@ class _BatchRounds:
             entry.most_usd = (entry.most_usd or 0.0) + most_usd
 
     async def _submit(self, files: BatchFiles) -> None:
-        """Submit the files. Each batch is logged before it is created, so that it is found after a crash."""
+        """Submit the files. Log each batch before creating it, so that it can be found after a crash."""
         log = self.collector.log
         for entry in files.entries:
             if self.stop.is_set():
@@ -237,7 +238,7 @@ class _BatchRounds:
         return None
 
     def _left(self) -> str:
-        """Return the end of a message, which names the open batches or says that all results are saved."""
+        """Return the end of a message: it names the open batches, or says that all results are saved."""
         if not (left := self.collector.log.uncollected):
             return "; finished trajectories are saved"
         calls = console.counted(sum(len(entry.keys) for entry in left), "call")

@@ -34,7 +34,7 @@ from arb.judges.types import ModelSettings, Reply
 
 
 def result_of(line: str) -> tuple[str, Reply | CallFailed] | None:
-    """Return the key and the reply or failure in a line of a batch's results, or None if it has no key."""
+    """Return the key, and the reply or failure, in a line of a batch's results. None if there is no key."""
     try:
         parsed: Any = read_json(line)
     except ValueError:
@@ -68,9 +68,9 @@ Status = Literal["handing in", "waiting", "collected", "failed"]
 class BatchEntry(BaseModel):
     """A batch in the log. As long as its ``id`` is unknown, it is found at the endpoint by its ``mark``.
 
-    ``keys`` are the keys of all calls, and ``shorter`` those of calls with the shorter prompt. ``samples``
-    maps a call's key to the keys of other samples in the same request. ``dropped`` are parameters that were
-    not sent. ``most_usd`` is an upper limit of the cost, or None if no price is known.
+    ``keys`` has the keys of all calls, and ``shorter`` those of the calls with the shorter prompt.
+    ``samples`` maps a call's key to the keys of other samples in the same request. ``dropped`` has parameters
+    that were not sent. ``most_usd`` is an upper limit on the cost, or None if no price is known.
     """
 
     mark: str
@@ -90,7 +90,7 @@ class BatchLog(BaseModel):
     """The content of batches.json in a run folder. `save` writes changes to the disk."""
 
     unsupported_params: dict[str, list[str]] = Field(default={}, alias="dropped")
-    """The parameters that the endpoint of each role does not know."""
+    """The parameters that the endpoint of a role does not know, keyed by role."""
     too_long: list[str] = []
     """The keys of calls whose prompt was too long; they are sent again with the shorter prompt."""
     batches: list[BatchEntry] = []
@@ -116,7 +116,7 @@ class BatchLog(BaseModel):
         return [entry for entry in self.batches if entry.status in ("handing in", "waiting")]
 
     def leave_out(self, role: str, parameter: str) -> None:
-        """Note that a role's endpoint does not know a parameter, so that it is not sent again."""
+        """Record that a role's endpoint does not know a parameter. Then the parameter is not sent again."""
         unsupported_params = self.unsupported_params.setdefault(role, [])
         if parameter not in unsupported_params:
             unsupported_params.append(parameter)
@@ -135,7 +135,7 @@ ENDPOINT: Final = "/v1/chat/completions"
 
 
 def batch_line(key: str, body: dict[str, Any]) -> bytes:
-    """Return a call's line of an input file. Lone surrogates are replaced, since they make a batch fail."""
+    """Return the line for a call in an input file. Lone surrogates, which make batches fail, are replaced."""
     line = {"custom_id": key, "method": "POST", "url": ENDPOINT, "body": with_whole_characters(body)}
     return msgspec.json.encode(line) + b"\n"
 
@@ -167,7 +167,7 @@ class BatchFiles:
         return self.folder / entry.input_file
 
     def add(self, role: str, key: str, line: bytes, samples: Sequence[str] = ()) -> BatchEntry:
-        """Add a new call and return the entry of its batch. ``samples`` are other samples' keys."""
+        """Add a new call, and return the entry of its batch. ``samples`` has the keys of other samples."""
         entry = self._filling.get(role)
         if entry is None or len(entry.keys) >= self.most_lines or not self._has_room(entry, line):
             mark = secrets.token_hex(16)
@@ -202,9 +202,9 @@ _TRANSIENT: Final = ("transient", "rate_limit")
 class BatchCollector:
     """Puts the replies of open batches into the cache, and decides which failed calls to give up.
 
-    ``failed`` has the error reply of each call that was given up, by key. ``refused`` has the reasons why the
-    endpoint rejected batches, ``cancelled`` the ids of batches that were cancelled at the endpoint, and
-    ``account`` the endpoint's message if it refused the account.
+    ``failed`` has the error reply of each call that was given up, by the call's key. ``refused`` has the
+    reasons why the endpoint rejected batches, ``cancelled`` the ids of batches that were cancelled at the
+    endpoint, and ``account`` the endpoint's message if it refused the account.
     """
 
     models: Mapping[str, ModelSettings]
@@ -246,7 +246,7 @@ class BatchCollector:
                     continue
 
     def fail(self, key: str, failure: CallFailed) -> None:
-        """Give up a call: put its error reply into ``failed``."""
+        """Give up a call, and put its error reply into ``failed``."""
         self.failed[key] = failure.as_reply(key, self._spent_usd.get(key))
 
     async def _poll(self, entry: BatchEntry) -> BatchState | None:
@@ -301,7 +301,7 @@ class BatchCollector:
         self.log.save()
 
     def _keep(self, entry: BatchEntry, key: str, reply: Reply) -> None:
-        """Cache a reply and the other samples in it, and count their cost, unless ``key`` is cached."""
+        """Unless ``key`` is cached already, cache a reply and the other samples in it, and count the cost."""
         if self.cache.get(key) is not None:
             return
         model, samples = self.models[entry.role], entry.samples.get(key, [])
@@ -317,7 +317,7 @@ class BatchCollector:
             self.progress.spend.count(kept)
 
     def _note(self, entry: BatchEntry, key: str, failure: CallFailed, *, counts: bool) -> None:
-        """Give up a failed call, or leave it open. ``counts`` is whether it counts towards `MAX_FAILURES`."""
+        """Give up a failed call, or leave it open. ``counts`` says if it counts towards `MAX_FAILURES`."""
         self.cache.note_attempt(key, failure.kind, failure.message)
         cost_usd = self.prices.cost(self.models[entry.role], failure.usage, is_batch=True)
         if cost_usd is not None:

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from arb.judges.cli.options import RunOptions
 
 _RECORDED: Final = ("prompts", "compat", "cascade", "cascade_band", "cascade_trusts_yes", "samples")
-"""Options that verdicts depend on, in the order of run.json."""
+"""The options that verdicts depend on, in the order of run.json."""
 
 _SELECTION: Final = ("benchmark", "agent", "shard", "limit")
-"""Options that choose trajectories, in the order of run.json."""
+"""The options that choose trajectories, in the order of run.json."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,8 +117,8 @@ def build_config(
 ) -> RunConfig:
     """Build the configuration of a run from the options of a command.
 
-    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. ``chosen`` is a suite
-    with ids to judge, in place of those that the options select. Raises SuiteError, and an OptionsError that
+    If ``will_run`` is false, as for a plan, keys, addresses and prices may be missing. ``chosen`` has a suite
+    and ids to judge, in place of those that the options select. Raises SuiteError, and an OptionsError that
     lists all problems.
     """
     problems: list[str] = []
@@ -161,7 +161,7 @@ def build_config(
 
 @contextmanager
 def _collected(problems: list[str]) -> Iterator[None]:
-    """If the block raises an OptionsError, add its message to ``problems`` instead."""
+    """If the block raises an OptionsError, catch it and add its message to ``problems``."""
     try:
         yield
     except OptionsError as problem:
@@ -196,7 +196,7 @@ def _identity(model: ModelSettings) -> dict[str, Any]:
 
 
 def check_score_settings(path: Path, configuration: Mapping[str, Any]) -> None:
-    """Raise OptionsError if a threshold was chosen with another judge, model or options than a run has."""
+    """Raise OptionsError if a threshold was chosen with a judge, model or options other than the run's."""
     chosen_on = read_threshold(path).configuration
     if differences := diff_configurations(chosen_on, score_settings(configuration)):
         raise OptionsError(

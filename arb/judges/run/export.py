@@ -1,7 +1,7 @@
 """Export a run in the paper's layout: ``judgments/<benchmark>/<agent>/<judge>/<task_id>.json``.
 
-Each file contains one reply, from which the verdict can be parsed again. If several samples voted, it is the
-first reply that agrees with the vote. If no reply contains the verdict, the judgment is left out.
+Each file contains one reply, from which the verdict can be parsed again. If several samples voted, the file
+has the first reply that agrees with the vote. If no reply contains the verdict, the judgment is left out.
 """
 
 import json
@@ -24,7 +24,7 @@ from dataset_script.sources.released_files import ERROR_ENDING, RULE_BASED
 
 @dataclass(slots=True)
 class ExportSummary:
-    """The result of an export: the name of the judge's folder, the numbers of files, and the ids left out.
+    """The result of an export: the name of the judge's folder, the number of files, and ids left out.
 
     ``errors`` is the number of files that contain an error instead of a judgment.
     """
@@ -38,8 +38,8 @@ class ExportSummary:
 def export_released_layout(run_folder: Path, out: Path, judge: str | None = None) -> ExportSummary:
     """Write every judgment of a run into ``out``, with ``judge`` as the name of the judge's folder.
 
-    By default, a judge of the paper has the name of its released folder, and any other judge a name made
-    from its full name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
+    By default, a judge of the paper has the name of its released folder. Any other judge has a name made from
+    its full name. A failed judgment becomes ``<task_id>_error.json``. Existing files are replaced.
 
     Raises RunFolderError, OptionsError, and PromptStoreError if a prompt is damaged.
     """
@@ -75,10 +75,10 @@ def export_released_layout(run_folder: Path, out: Path, judge: str | None = None
 def document(
     record: JudgmentRecord, judge: str, run: Mapping[str, Any], prompts: PromptReader | None = None
 ) -> dict[str, Any] | None:
-    """Return the content of a judgment's file, or None if no single reply contains its verdict.
+    """Return the content of the file for a judgment, or None if no single reply contains its verdict.
 
-    A failed judgment has the key ``error``. The prompt is in ``chat_messages``: under ``pruned`` if it was
-    shortened, else under ``regular``.
+    The content for a failed judgment has the key ``error``. The messages that were sent are under
+    ``chat_messages``, with the key ``pruned`` if the prompt was shortened, else ``regular``.
     """
     place = TrajectoryId.parse(record["trajectory_id"])
     head = {"benchmark": place.folder, "agent": place.agent, "judge": judge}
@@ -111,7 +111,7 @@ def document(
 def messages_of(call: JudgmentRecord, prompts: PromptReader | None) -> list[dict[str, Any]] | None:
     """Return the messages of a call as they were sent, with hashes in place of pictures.
 
-    Returns None if they are not stored. Raises PromptStoreError if they are damaged.
+    Returns None if the messages are not stored. Raises PromptStoreError if they are damaged.
     """
     if prompts is None or (name := call.get("prompt")) is None:
         return None
@@ -139,7 +139,7 @@ def _chat_messages(call: JudgmentRecord, prompts: PromptReader | None) -> dict[s
 
 
 def folder_name(name: str) -> str:
-    """Return a folder name for a judge: ``GPT-4o (A), 3 samples`` becomes ``gpt-4o-a-3-samples``."""
+    """Return the folder name for a judge's name: ``GPT-4o (A), 3 samples`` gives ``gpt-4o-a-3-samples``."""
     return re.sub(r"[^a-z0-9.]+", "-", name.casefold()).strip("-.") or "judge"
 
 
@@ -164,7 +164,7 @@ def _call_with_the_verdict(record: JudgmentRecord, judge: str) -> JudgmentRecord
 
 
 def _refusal(reply: JudgmentRecord) -> str | None:
-    """Return the model's refusal, else the error of an endpoint that refused the prompt, else None."""
+    """Return the model's refusal, or the error if the endpoint refused the prompt, or else None."""
     return reply.get("refusal") or (reply.get("error") if reply["state"] == "refused" else None)
 
 

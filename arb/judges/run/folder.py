@@ -46,11 +46,11 @@ RUN, JUDGMENTS, PREDICTIONS = "run.json", "judgments.jsonl", "predictions.jsonl"
 PROMPTS = "prompts.jsonl"
 
 UPDATE_INTERVAL_S: Final = 1.0
-"""The minimum seconds between two updates of the dollars in run.json."""
+"""The minimum number of seconds between two updates of the dollars in run.json."""
 
 
 class RunFolderError(ValueError):
-    """Raised if a folder cannot be used for this run; the message says why and what to do."""
+    """Raised if a folder cannot be used for this run. The message says why and what to do."""
 
 
 class OtherConfigurationError(RunFolderError):
@@ -69,7 +69,7 @@ class OtherConfigurationError(RunFolderError):
 
 
 SENT_PROMPTS: Final = "sent_prompts"
-"""The name used for the prompts if they differ although their hash in the configuration is the same."""
+"""The name for the prompts if they differ although their hash in the configuration is the same."""
 
 
 class RunFolder:
@@ -104,10 +104,10 @@ class RunFolder:
             self._note(json.loads(line), start, len(line))
 
     def append(self, records: Iterable[JudgmentRecord], prompts: Iterable[Prompt] = ()) -> None:
-        """Append records of judged trajectories and flush them to the disk; the last record of an id counts.
+        """Append records of judged trajectories and flush them to the disk. The last record of an id counts.
 
-        ``prompts`` has the prompts of all calls in the records, in order. This adds to each call the name
-        under which its prompt is stored. Raises StorageError.
+        ``prompts`` has the prompts of all calls in the records, in order. The name under which a call's
+        prompt is stored is added to the call. Raises StorageError.
         """
         with storing(self.folder):
             names = iter(self._prompts.add(prompts))
@@ -119,7 +119,7 @@ class RunFolder:
             self._judgments.sync()
 
     def records(self, ids: Iterable[str] | None = None) -> Iterator[JudgmentRecord]:
-        """Yield the records of those ``ids`` that were judged, or all records, reading one at a time."""
+        """Yield the records of those ``ids`` that were judged, or of all, reading one record at a time."""
         for trajectory_id in self._places if ids is None else ids:
             if trajectory_id in self._places:
                 yield json.loads(self._line(trajectory_id))
@@ -133,7 +133,7 @@ class RunFolder:
     def finalize(self, ids: Sequence[str], suite: Suite | None = None) -> None:
         """Rewrite judgments.jsonl with one line per id, in the order of ``ids``, and predictions.jsonl.
 
-        If the judge answered steps, predictions.jsonl has rows for the steps of the suite too.
+        If the judge gave answers about steps, predictions.jsonl has rows for the steps of the suite too.
 
         Raises StorageError if a file cannot be written; that file stays unchanged.
         """
@@ -148,7 +148,7 @@ class RunFolder:
     def check_prompts(
         self, judge: AnyJudge, models: Mapping[str, ModelSettings], views: RunSource, there: Collection[str]
     ) -> None:
-        """Raise OtherConfigurationError if the judge would now send other prompts than those in the folder.
+        """Raise OtherConfigurationError if the judge would now send prompts other than those in the folder.
 
         Only the first, middle and last of the judged trajectories that have a run (``there``) are compared.
         """
@@ -244,7 +244,7 @@ MEANINGS: Final = {
     "data_hash": "the recorded runs",
     SENT_PROMPTS: "the prompts that are sent",
 }
-"""What the hashes in a configuration stand for, in messages."""
+"""What the hashes in a configuration stand for, in the words of messages."""
 
 
 def diff_configurations(there: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
@@ -278,7 +278,7 @@ def open_prompts(folder: Path) -> Iterator[PromptReader | None]:
 
 
 MAX_LEADING_ERRORS: Final = 20
-"""A run stops if it has this many results and all of them are errors."""
+"""A run stops if it has at least this many results and all of them are errors."""
 
 _Result = tuple[JudgmentRecord, list[Prompt]]
 """A line of judgments.jsonl, and the prompts of its calls."""
@@ -287,9 +287,9 @@ _Result = tuple[JudgmentRecord, list[Prompt]]
 class ResultWriter:
     """Writes results into the run's folder as they arrive, in a thread. Use it with ``async with``.
 
-    As long as all results are errors, they are held back: with a wrong key or model name every trajectory
-    fails, and all have to be judged again. The dollars spent are written into run.json every second, so that
-    a killed run can continue within its budget.
+    As long as all results are errors, they are held back: with a wrong key or model name, every trajectory
+    fails and has to be judged again. The dollars spent are written into run.json every second, so that a
+    killed run can continue within its budget.
 
     ``name_of`` returns the judge's name for a result. ``sync`` flushes the reply cache, and is called before
     results are written. ``on_failure`` is called if a write fails.

@@ -74,7 +74,7 @@ def build_models(options: RunOptions, judge: AnyJudge) -> dict[str, ModelSetting
     - The provider comes from a name such as ``PROVIDER:MODEL``, else from ``--provider``, else from the paper
       if it used the model.
     - The output limit comes from ``--max-output-tokens``, else from `JudgeTraits.output_tokens`, else from
-      ModelSettings. Without the option, reasoning models get a higher limit.
+      ModelSettings. If the option is missing, reasoning models get a higher limit.
 
     Raises OptionsError if options contradict each other or a model is missing.
     """
@@ -186,7 +186,7 @@ _FROZEN: Final = {
     "model": None, "model_of": None, "samples": 1, "threshold": None, "prompts": "own", "compat": False,
     "structured_output": False,
 }  # fmt: skip
-"""Options that a combination's file decides, with their defaults."""
+"""The options that the file of a combination decides, with their default values."""
 
 
 def _combination(options: RunOptions) -> Judge:
@@ -208,7 +208,7 @@ def _combination(options: RunOptions) -> Judge:
 
 
 def _common_settings(options: RunOptions) -> ModelSettings:
-    """Return the settings that all roles' models share: those that have an option of the same name."""
+    """Return the settings that the models of all roles share. Each has an option of the same name."""
     if options.provider is not None and options.provider not in PROVIDERS:
         raise OptionsError(f"--provider {options.provider}: use one of {', '.join(PROVIDERS)}")
     sampling = {"temperature": SAMPLING_TEMPERATURE, "seed": None} if options.samples > 1 else {}

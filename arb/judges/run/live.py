@@ -48,10 +48,10 @@ _OF_SOURCES: Final = frozenset(
     {"judge", "split", "suite", "source", "agent_from", "typed_source", "benchmark", "agent", "subset", "ids"}
     | {"shard", "limit", "skip_incomplete"}
 )
-"""Options of ``judges run`` that choose recorded runs. A program passes its runs directly instead."""
+"""The options of ``judges run`` that choose recorded runs. A program passes its runs directly instead."""
 
 _PER_PROCESS: Final = ("max_usd", "requests_per_minute", "tokens_per_minute")
-"""Limits that several processes would each apply on their own."""
+"""The limits that each of several processes would apply on its own."""
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -64,12 +64,12 @@ class LiveJudge:
     """A judge with the cache, budget, limits and records of ``arb judges run``, for runs in memory.
 
     A thread with its own event loop makes the calls, so a judge can be used from any thread and next to any
-    event loop. It starts with the first batch, and once more in a process that was forked.
+    event loop. The thread starts with the first batch, and again in a forked process.
 
     Args:
         judge: A judge's name, or ``FILE.py:CLASS``.
-        out: A folder for run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl, or None. A folder
-            of an earlier run with the same options is continued, within the same budget.
+        out: A folder for run.json, judgments.jsonl, prompts.jsonl and predictions.jsonl, or None. If the
+            folder has an earlier run with the same options, that run is continued within the same budget.
         options: Options of ``arb judges run`` about models, requests, budget, limits and cache.
 
     Raises:
@@ -97,13 +97,13 @@ class LiveJudge:
         return 0.0 if self._engine is None else self._engine.spend.total_usd
 
     def submit(self, runs: Sequence[Recording]) -> Future[JudgedBatch]:
-        """Start judging runs, and return the future result.
+        """Start judging runs, and return a future with the result.
 
-        Runs with the same id have to be equal. The future raises StopRunError when the budget is used up or
-        the endpoint refuses the account; finished replies stay in the cache.
+        Runs with the same id have to be equal. The future raises StopRunError if the budget is used up or the
+        endpoint refuses the account. Replies that have arrived stay in the cache.
 
         Raises:
-            ValueError: Runs cannot be judged. The message lists all problems, and no call was made.
+            ValueError: Some runs cannot be judged. The message lists all problems. No call was made.
         """
         by_id = {run.trajectory_id: run for run in runs}
         problems = list(_problems(self.config, runs, by_id))
@@ -118,7 +118,7 @@ class LiveJudge:
         return records[0]
 
     def close(self) -> None:
-        """Finish the records and stop the thread. It happens by itself when the program ends.
+        """Finish the records and stop the thread. This also happens by itself when the program ends.
 
         A later batch starts the thread again, with a budget that counts only the costs recorded in ``out``.
         """
@@ -129,7 +129,7 @@ class LiveJudge:
             engine.close()
 
     def _running(self) -> _Engine:
-        """Return this process's engine, and start it first if necessary."""
+        """Return the engine of this process, which is started if necessary."""
         process = os.getpid()
         if process != self._owner:
             limited = [name for name in _PER_PROCESS if getattr(self.config.options, name) is not None]
@@ -167,7 +167,7 @@ def recorded_options(options: Mapping[str, object]) -> dict[str, object]:
 
 
 def in_python(message: str) -> str:
-    """Return a message with the options named as in Python: ``max_usd`` instead of ``--max-usd``."""
+    """Return a message in which options are named as in Python: ``max_usd`` instead of ``--max-usd``."""
     return re.sub(r"--([a-z][a-z-]*)", lambda flag: flag[1].replace("-", "_"), message)
 
 
@@ -177,8 +177,8 @@ async def judge_for_log(
     """Judge the run that ``read`` returns.
 
     Returns:
-        The verdict or None, the reason for the verdict or for its absence, and the facts that a log should
-        have (None if the run cannot be read).
+        The verdict or None, the reason for the verdict or why there is none, and the facts for the log (None
+        if the run cannot be read).
     """
     try:
         record = await live.judge(read())
@@ -295,7 +295,7 @@ def _config(judge: str, options: Mapping[str, object]) -> RunConfig:
 
 
 def _problems(config: RunConfig, runs: Sequence[Recording], by_id: Mapping[str, Recording]) -> Iterator[str]:
-    """Yield why runs cannot be judged: two runs have the same id, or inputs of the judge are missing."""
+    """Yield why runs cannot be judged: unequal runs have the same id, or inputs of the judge are missing."""
     for number, run in enumerate(runs, start=1):
         name = f"run {number} ({run.trajectory_id})"
         if by_id[run.trajectory_id] != run:

@@ -1,7 +1,7 @@
 """Estimate the calls, pictures, tokens, dollars and time of a run before it starts.
 
 The judge runs on every trajectory, with replies from the cache and dummy replies for all other calls
-(`typical_replies`), so that calls that depend on earlier replies are counted, too. Equal calls count once,
+(`typical_replies`), so that calls that depend on earlier replies are counted too. Equal calls count once,
 because the engine makes them only once.
 """
 
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from arb.judges.run.scheduler import RunSource
 
 READ_AHEAD: Final = 4 * READERS
-"""The number of runs that are read in advance and are in memory at the same time."""
+"""The number of runs that are read in advance and kept in memory at the same time."""
 
 FIRST_TOKEN_S: Final = 1.5
 TOKENS_PER_S: Final = 60.0
-"""The assumed seconds until a reply begins, and the tokens per second from then on."""
+"""The assumed number of seconds until a reply begins, and of tokens per second from then on."""
 
 
 PilotKey = tuple[str, str]
@@ -50,7 +50,7 @@ PilotKey = tuple[str, str]
 class RolePlan:
     """The calls and costs of one role of the judge.
 
-    ``calls`` counts the calls to pay for, and ``cached`` those with a reply in the reply cache.
+    ``calls`` counts the calls that have to be paid, and ``cached`` those with a reply in the reply cache.
     ``cached_input_tokens`` are input tokens expected in the provider's own cache. ``usd`` is None if the
     price is unknown. ``text_rule`` and ``image_rule`` name the rules by which tokens were counted.
     """
@@ -76,7 +76,7 @@ class RolePlan:
 
 @dataclass(frozen=True, slots=True)
 class Pilot:
-    """The size and cost of a pilot, that is, of trajectories that were judged before planning."""
+    """The size and cost of a pilot, that is, of judging some trajectories before the run is planned."""
 
     trajectories: int
     calls: int
@@ -87,8 +87,8 @@ class Pilot:
 class Plan:
     """The expected calls, costs and time of a run.
 
-    ``problems`` maps ids of trajectories that cannot be judged to the reason. ``has_samples`` is true if
-    several samples share one request.
+    ``problems`` maps the id of each trajectory that cannot be judged to the reason. ``has_samples`` is true
+    if several samples share one request.
     """
 
     trajectories: int
@@ -109,7 +109,7 @@ class Plan:
 
 
 def make_plan(judge: Judge, views: Iterable[tuple[str, View | str]], counter: CallCounter) -> Plan:
-    """Return the plan of a run. ``views`` has each id with its view, or the reason why it has none."""
+    """Return the plan of a run. ``views`` has each id with its view, or with the reason why it has none."""
     problems: dict[str, str] = {}
     trajectories = 0
     for trajectory_id, view in views:
@@ -157,7 +157,7 @@ class CallCounter:
         self._seconds_of_calls = self._longest_call = 0.0
 
     def reply_to(self, call: Call) -> Reply:
-        """Return the cached reply to a call, else a dummy reply. A call that is repeated counts only once."""
+        """Return the cached reply to a call, or else a dummy reply. A repeated call counts only once."""
         model = self._config.models[call.role]
         room = call.max_output_tokens or model.max_output_tokens
         key = key_of(model, call)
@@ -218,7 +218,7 @@ class CallCounter:
 
     @property
     def seconds(self) -> float:
-        """The expected seconds of the run: the longest time that any of its limits requires."""
+        """The expected duration of the run in seconds: the longest time that any of its limits requires."""
         roles = self.roles.values()
         calls = sum(role.calls for role in roles)
         tokens = sum(role.input_tokens + role.output_tokens for role in roles)
@@ -266,13 +266,13 @@ def plan_run(
 
 
 def spread_evenly(ids: Sequence[str], number: int) -> tuple[str, ...]:
-    """Return ``number`` of the ids at equal distances, so that benchmarks and agents are mixed."""
+    """Return ``number`` ids at equal distances in the list, so that benchmarks and agents are mixed."""
     number = min(number, len(ids))
     return tuple(ids[(2 * place + 1) * len(ids) // (2 * number)] for place in range(number))
 
 
 def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, PilotReplies]]:
-    """Judge the job's trajectories; return the pilot's costs, and its replies by role and purpose.
+    """Judge the job's trajectories. Return the pilot's costs, and its replies by role and purpose.
 
     Raises OptionsError if a key is missing, all results are errors, or a limit was reached.
     """
@@ -313,7 +313,7 @@ def run_pilot(job: Job, counters: TokenCounters) -> tuple[Pilot, dict[PilotKey, 
 
 
 def _read_ahead(views: RunSource, judge: Judge, ids: Sequence[str]) -> Iterator[tuple[str, View | str]]:
-    """Yield each id with its view or the reason for having none, reading `READ_AHEAD` runs in advance."""
+    """Yield each id with its view, or the reason why it has none. `READ_AHEAD` runs are read in advance."""
 
     def read(trajectory_id: str) -> View | str:
         try:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 GRACE_S: Final = 8.0
-"""How many seconds calls in flight may still take after SIGTERM. After Ctrl-C there is no limit."""
+"""How many more seconds calls in flight may take after SIGTERM. After Ctrl-C, there is no limit."""
 
 
 How = Literal["finished", "interrupted", "budget", "limited", "account", "failing", "waiting"]
@@ -33,8 +33,9 @@ How = Literal["finished", "interrupted", "budget", "limited", "account", "failin
 class RunEnd:
     """How a run ended, with a message for the user.
 
-    ``limited`` means that for a long time the endpoint answered only with rate limits; ``account`` that it
-    refused the account (for example, no credit is left); ``waiting`` that it is still processing batches.
+    ``limited`` means that the endpoint refused all calls with rate limits for a long time, ``account`` that
+    it refused the account (for example, because no credit is left), and ``waiting`` that it is still
+    processing batches.
     """
 
     how: How
@@ -44,8 +45,8 @@ class RunEnd:
 class StopControl:
     """Stops a run and keeps the reason in ``ended``, which is None as long as the run may make calls.
 
-    ``say`` prints a line for the user. ``stop_waiting`` cancels calls that have not been sent yet. When the
-    budget is used up, they are not cancelled, since some may be cheap enough.
+    ``say`` prints a line for the user. ``stop_waiting`` cancels calls that have not been sent yet. If the
+    budget is used up, these calls are not cancelled, since some of them may be cheap enough.
     """
 
     def __init__(self, say: Callable[[str], None], stop_waiting: Callable[[], None]):
@@ -90,7 +91,7 @@ def utc_now() -> str:
 
 @contextlib.contextmanager
 def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
-    """Call ``caught`` with the signal on Ctrl-C and SIGTERM. Does nothing outside the main thread."""
+    """In this block, call ``caught`` with the signal on Ctrl-C or SIGTERM, if this is the main thread."""
     loop = asyncio.get_running_loop()
     handled = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -105,12 +106,12 @@ def on_stop_signals(caught: Callable[[signal.Signals], None]) -> Iterator[None]:
 
 
 def was_generated(reply: Reply) -> bool:
-    """Return whether a model generated this reply. Refusals count, too, if they have tokens."""
+    """Return whether a model generated this reply. Refusals with tokens count too."""
     return reply.state == "ok" or reply.input_tokens is not None
 
 
 class Spend:
-    """The dollars and calls paid for a run, in this session and in earlier sessions (``before_…``).
+    """The dollars and calls that a run has paid for, in this session and in earlier ones (``before_…``).
 
     ``usd`` becomes None if the price of a reply is unknown. ``presumed`` returns the dollars that may have
     been charged for attempts without a reply (`Budget.presumed_usd`).
@@ -158,7 +159,7 @@ class Spend:
 
 
 class CallWarnings:
-    """Warns once per parameter that was not sent and per model that answered instead of the one requested."""
+    """Warns once about each parameter that was not sent, and each model that answered in place of another."""
 
     def __init__(self, models: Mapping[str, ModelSettings], say: Callable[[str], None]):
         self._models, self._say = models, say
@@ -186,17 +187,17 @@ class CallWarnings:
 
 
 REDRAW_INTERVAL_S: Final = 0.25
-"""Seconds between two updates of the progress line on a terminal."""
+"""The number of seconds between two updates of the progress line on a terminal."""
 
 INTERVAL_WITHOUT_TERMINAL_S: Final = 15.0
-"""Seconds between two progress lines if stderr is not a terminal."""
+"""The number of seconds between two progress lines if stderr is not a terminal."""
 
 WINDOW_S: Final = 30.0
-"""The rate in the progress line is that of the last ``WINDOW_S`` seconds."""
+"""The progress line shows the rate in the last ``WINDOW_S`` seconds."""
 
 
 class Progress:
-    """Shows how many trajectories are judged, in which states, how fast, at what cost, and the time left."""
+    """Shows how many trajectories were judged and with which states, the rate, the cost and the time left."""
 
     def __init__(
         self,

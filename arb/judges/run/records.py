@@ -45,14 +45,15 @@ _REPLY_FIELDS: Final = tuple(
 
 
 DETAILED_TOKENS: Final = ("cached_input_tokens", "reasoning_tokens")
-"""Token counts that are included in the input and output tokens; 0 if the endpoint does not report them."""
+"""Counts of tokens that the input and output tokens include. They are 0 if the endpoint does not report
+them."""
 
 
 def judgment_record(judged: Judgment, judge: str) -> JudgmentRecord:
-    """Return the line of judgments.jsonl for a judged trajectory, which depends only on the replies.
+    """Return the line of judgments.jsonl for a judged trajectory. It depends only on the replies.
 
     Tokens and dollars are sums over the calls, or None if any of them is unknown. A failed call adds only the
-    known cost of its attempts. ``latency_s`` adds up the slowest call of each stage.
+    known cost of its attempts. ``latency_s`` is the sum of the latencies of each stage's slowest call.
     """
     replies = [each.reply for each in judged.exchanges]
     made = [reply for reply in replies if was_generated(reply)]
@@ -134,10 +135,10 @@ def prediction_rows(
     """Yield the rows of a prediction file: one per record and, with ``has_steps``, one per step.
 
     There is a row for every step that the suite asks about, even without an answer, so that the file is
-    complete. Answers about other steps or targets are only in judgments.jsonl. If the suite has no target
-    ``success``, the verdict is in the column of its main target, if that is a binary target about whole runs.
-    If no target asks about whole runs, the row of the first step has the run's cost and other facts. Without
-    a suite, the targets are AgentRewardBench's.
+    complete. Answers about other steps or targets are written only to judgments.jsonl. If the suite has no
+    target ``success``, the verdict is in the column of its main target, if that is a binary target about
+    whole runs. If no target asks about whole runs, the row of the first step has the run's cost and other
+    facts. Without a suite, the targets are AgentRewardBench's.
     """
     if suite is None:
         yield from map(prediction_row, records)
@@ -161,7 +162,7 @@ def prediction_rows(
 
 
 def evidence_text(evidence: Mapping[str, Any]) -> str:
-    """Return evidence as one line, such as ``met, step 3: the basket is full``."""
+    """Return a piece of evidence as one line, such as ``met, step 3: the basket is full``."""
     met = {True: "met", False: "not met", None: None}[evidence.get("met")]
     step = f"step {evidence['step']}" if "step" in evidence else None
     criterion = (evidence.get("criterion") or "").rstrip(".")  # a sentence has its own full stop
@@ -267,7 +268,7 @@ OpenPrompts = Callable[[], AbstractContextManager["PromptReader | None"]]
 
 
 class _PromptChangedError(Exception):
-    """Raised if a judge makes a call with other texts than those recorded."""
+    """Raised if a judge makes a call with texts other than those recorded."""
 
 
 def prompts_changed(
@@ -277,10 +278,10 @@ def prompts_changed(
     views: RunSource,
     open_prompts: OpenPrompts,
 ) -> bool:
-    """Return whether the judge would now send other prompts than those in the records.
+    """Return whether the judge would now send prompts other than those in the records.
 
     Each trajectory is judged again with the recorded replies, and the new calls are compared with the
-    recorded ones. So a change of the prompts is noticed no matter which file it was made in.
+    recorded ones. So a change of the prompts is noticed, no matter in which file it was made.
     """
     if is_reward_judge(judge):
         return False
@@ -316,7 +317,10 @@ def _compared_with(
 
 
 def _texts_differ(call: Call, recorded: JudgmentRecord, open_prompts: OpenPrompts) -> bool:
-    """Return whether the texts differ. Pictures are ignored, since their bytes depend on Pillow's version."""
+    """Return whether a call's texts differ from the recorded ones.
+
+    Pictures are not compared, since their bytes depend on Pillow's version.
+    """
     sent = call.shorter if recorded["reply"].get("used_shorter") and call.shorter else call.messages
     with open_prompts() as prompts:
         if prompts is None or "prompt" not in recorded:

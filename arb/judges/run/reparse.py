@@ -167,7 +167,7 @@ def read_released(folder: Path, judge: str | None) -> Iterator[tuple[str, Judgme
 
 
 def _reply_of(call: JudgmentRecord, whole: WholeReply | None) -> Reply:
-    """Return the reply to a call, from ``whole`` (see `reparse_record`) or, if that is None, the record."""
+    """Return the reply to a call from ``whole`` (see `reparse_record`) or, if that is None, the record."""
     if whole is None or call["reply"]["state"] != "ok":
         return reply_of(call)
     if (cached := whole(call["key"])) is None:

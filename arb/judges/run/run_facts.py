@@ -31,7 +31,7 @@ PACKAGES: Final = (
     *("aiohttp", "pillow", "msgspec", "genai-prices", "transformers", "torch", "ray", "agent-reward-bench"),
     *PROVIDER_CLIENTS,
 )
-"""Packages whose versions may affect the results."""
+"""The packages whose versions may affect the results."""
 
 
 def judge_facts(judge: AnyJudge, name: str) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def run_session(folder: RunFolder, facts: Mapping[str, Any], spend: Spend) -> It
 
 
 def source_facts_of(source: Path | None) -> dict[str, Any]:
-    """Return ``source`` of run.json for a dataset built from the user's runs, or {} for any other source."""
+    """Return the ``source`` in run.json for a dataset built from the user's runs, or {} for other sources."""
     if source is None or not PublishedSource.recognises(source):
         return {}
     from dataset_script.new_suite import source_facts  # noqa: PLC0415 - loads the builder of datasets

@@ -83,8 +83,9 @@ async def run_async(
 ) -> RunEnd:
     """Judge the job's trajectories, write each result into the folder, and return how the run ended.
 
-    The run stops early on Ctrl-C, at the budget, if the endpoint refuses the account or answers only with
-    rate limits for a long time, and if all results are errors. Calls in flight still finish.
+    The run stops early on Ctrl-C, when the budget is used up, if the endpoint refuses the account, if for a
+    long time it refuses all calls with rate limits, and if all results are errors. Calls in flight still
+    finish.
     """
     config = job.config
     stopping = StopControl(progress.say, lambda: executor.stop_waiting(StopRunError()))
@@ -135,7 +136,7 @@ async def run_async(
 
 @asynccontextmanager
 async def open_executor(job: Job, spend: Spend, on_event: OnEvent) -> AsyncIterator[CallExecutor]:
-    """Yield the object that makes calls. Raises OptionsError if a key, an address or a price is missing."""
+    """Yield the executor, which makes calls. Raises OptionsError if a key, address or price is missing."""
     config, typed = job.config, job.config.options
     budget = build_budget(typed.max_usd, config.prices, config.models, spend.before_usd or 0.0)
     spend.presumed = lambda: budget.presumed_usd
@@ -156,7 +157,7 @@ class Outcome:
     """The result of `run_judge`.
 
     Of the ``chosen`` trajectories, ``absent`` have no recorded run and ``skipped`` are incomplete. ``totals``
-    sum up the judgments, no matter which run paid for their replies; ``paid`` is the cost of this run
+    sums up the judgments, no matter which run paid for their replies, while ``paid`` is the cost of this run
     (`Spend.bill`). ``problem`` is the reason for the first ``error``. ``judge`` is the full name.
     """
 
@@ -198,7 +199,7 @@ class NoRecordings:
 def run_judge(
     config: RunConfig, out: Path, engine: Engine, retry: Collection[str] = (), wrap: Wrap | None = None
 ) -> Outcome:
-    """Judge those trajectories of a configuration that have no result in the run folder ``out`` yet.
+    """Judge those trajectories of a configuration that do not have a result in the run folder ``out`` yet.
 
     Trajectories whose state is in ``retry`` are judged again. ``wrap`` may replace the judge. However the run
     ends, the folder is complete: judgments and predictions are sorted, and run.json has the totals.

@@ -23,14 +23,14 @@ JudgeOne = Callable[..., Awaitable["Judgment"]]
 """A function with the parameters of `judge_trajectory`."""
 
 READERS = 4
-"""The number of threads that read runs. More threads would only help with pictures, and take more memory."""
+"""The number of threads that read runs. More would help only with pictures, and would take more memory."""
 
 PREFETCH = 8
 """The number of trajectories started beyond the limit on calls, so that no call has to wait for a file. It is
 also the maximum number of trajectories that have started but made no call yet."""
 
 MAX_BYTES = 200_000_000
-"""No trajectory is started while the texts and pictures of those being judged have this many bytes."""
+"""No trajectory is started while the texts and pictures of the started ones have this many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +70,11 @@ class RunSource(Protocol):
 
 
 class StopRunError(Exception):
-    """Raised by the function that makes calls to stop the whole run. The message says why."""
+    """Raised to stop the whole run, by the function that makes the calls. The message says why."""
 
 
 class LeaveOutError(StopRunError):
-    """Raised by the function that makes calls to skip one trajectory, which a later run can judge."""
+    """Raised to skip one trajectory, by the function that makes the calls. A later run can judge it."""
 
 
 async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Exchange, ...]]:
@@ -97,7 +97,7 @@ async def drive(judge: Judge, view: View, ask: Ask) -> tuple[Answer, tuple[Excha
 
 
 def drive_offline(judge: Judge, view: View, reply_to: Callable[[Call], Reply | None]) -> Answer | None:
-    """Judge one view with existing replies; return the answer, or None if ``reply_to`` returns None."""
+    """Judge one view with existing replies. Return the answer, or None once ``reply_to`` returns None."""
     session = open_session(judge, view)
     try:
         calls = next(session)
@@ -136,7 +136,7 @@ async def judge_trajectory(
 ) -> Judgment:
     """Judge one trajectory. Any failure becomes an answer with the state ``error``.
 
-    ``read`` runs a function that reads files in a thread. ``on_view`` is called with the view of the run.
+    ``read`` calls a function that reads files, in a thread. ``on_view`` is called with the view of the run.
     StopRunError and StorageError from ``ask`` are not caught.
     """
     reward = None
@@ -213,7 +213,7 @@ async def judge_trajectories(
 ) -> None:
     """Judge trajectories concurrently, and call ``on_judged`` with each judgment as it ends.
 
-    A trajectory without a view, or on which the judge fails, gets an answer with the state ``error``.
+    A trajectory that has no view, or on which the judge fails, gets an answer with the state ``error``.
 
     If ``ask`` raises LeaveOutError, the trajectory gets no judgment. If it raises StopRunError or
     StorageError, or ``on_judged`` raises any error, no further trajectory is started, calls in flight still
@@ -264,7 +264,7 @@ def describe_fault(fault: Exception) -> str:
 
 
 def _weight(view: View) -> int:
-    """Return the approximate bytes of a view's pictures and texts."""
+    """Return the approximate size of a view's pictures and texts in bytes."""
     pictures = [*view.goal_images, *(step.screenshot for step in view.steps if step.screenshot)]
     texts = (text for step in view.steps for text in (step.axtree, step.axtree_pruned, step.text) if text)
     return sum(len(picture.content) for picture in pictures) + sum(map(len, texts))

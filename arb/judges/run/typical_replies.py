@@ -14,17 +14,18 @@ from typing import Final
 from arb.judges.types import Call, Reply, ToolCall
 
 REASONING_TOKENS: Final = 600
-"""The hidden reasoning tokens assumed for each reply of a reasoning model. They are paid as output."""
+"""How many hidden reasoning tokens are assumed for each reply of a reasoning model. They are paid as
+output."""
 
 _TYPICAL: Final = tomllib.loads(Path(__file__).with_name("typical_replies.toml").read_text(encoding="utf-8"))
 TYPICAL_TOKENS: Final = {purpose: reply["tokens"] for purpose, reply in _TYPICAL["replies"].items()}
-"""The tokens of a typical reply, by the purpose of its call."""
+"""The number of tokens in a typical reply, keyed by the purpose of its call."""
 
 TYPICAL_TOKENS_OF_OTHERS: Final = 250
 
 TYPICAL_TOOL_CALLS: Final = 3
 TOKENS_OF_A_TOOL_CALL: Final = 40
-"""How many tool calls a plan assumes for a judge that offers tools, and the tokens of such a reply."""
+"""How many tool calls a plan assumes for a judge that offers tools, and the number of tokens for each."""
 
 YES_SHARE: Final = 0.35
 """The assumed share of verdicts that say yes. The success rate in Table 6 of the paper is similar."""
@@ -56,7 +57,7 @@ class PilotReplies:
 
     @cached_property
     def tool_calls(self) -> int:
-        """The typical number of replies that call tools before a reply that does not."""
+        """The typical number of replies that call tools before a reply without tool calls."""
         calls = sum(bool(reply.tool_calls) for reply in self.replies)
         return round(calls / max(1, len(self.replies) - calls))
 
@@ -88,9 +89,9 @@ def dummy_reply(
 ) -> Reply:
     """Return a dummy reply that every judge can parse, with its number of output tokens.
 
-    The text contains a part of ``key``, so that later calls that quote it differ from each other. After a
-    ``pilot`` it is the text of one of its replies, chosen by ``number``; otherwise it is made up. If the call
-    offers tools, the first replies call one of them.
+    The text contains a part of ``key``, so that later calls that quote it differ from each other. If there
+    was a ``pilot``, it is the text of one of the pilot's replies, chosen by ``number``. Otherwise it is made
+    up. If the call offers tools, the first replies call one of them.
     """
     looks = sum(bool(message.tool_calls) for message in call.messages)
     if call.tools and looks < (TYPICAL_TOOL_CALLS if pilot is None else pilot.tool_calls):
