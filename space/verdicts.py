@@ -31,7 +31,7 @@ from submissions.app import SubmissionsApp
 from submissions.scoring.verdicts import VerdictsUnavailable
 
 MOST_SPLITS, MOST_FIGURES = 4, 64
-"""The most splits whose verdicts are cached, and the most rows from papers whose metrics are cached."""
+"""The maximum number of splits whose verdicts are cached, and of paper rows whose metrics are cached."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -44,7 +44,7 @@ def judges_response(board: Board) -> dict[str, Any]:
 
 
 def _by_judge(rows: Iterable[BoardRow]) -> Iterable[Sequence[BoardRow]]:
-    """Return the rows in groups: one for each judge of an account, and one for each paper row."""
+    """Return the rows in groups: one group per judge of an account, and one per row from a paper."""
     found: dict[tuple[str, str], list[BoardRow]] = {}
     for row in rows:
         key = (row.account, row.judge) if row.provenance == "scored" else ("", row.id)
@@ -76,7 +76,7 @@ def _best(rows: Sequence[BoardRow], label: str) -> BoardRow | None:
 
 
 def _names(target: Target) -> tuple[str, ...]:
-    """Return the fields of a cell that responses include, which depend on the target's type."""
+    """Return the names of the fields of a cell that responses include. They depend on the target's type."""
     if target.type == "binary":
         return METRICS
     return "n", *(name for metric in target.metrics for name in (metric, f"{metric}_ci"))

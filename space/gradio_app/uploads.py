@@ -29,7 +29,7 @@ KEPT_SECONDS: Final = 3600
 """How long an upload is kept."""
 MOST_FILES: Final = 200
 MOST_FILES_EACH: Final = 20
-"""The most files of the largest size that are kept, in total and per address."""
+"""The space for uploads, in total and per address, as a number of files of the largest size."""
 SMALLEST: Final = 4_096
 """The space that even the smallest file takes on disk, in bytes."""
 LEFT_OVER: Final = ""

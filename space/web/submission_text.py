@@ -45,7 +45,7 @@ def allowance_sentence(left: AccountQuota, rules: SuiteRules) -> str:
 
 
 def allowance_json(left: AccountQuota | None, rules: SuiteRules) -> dict[str, Any]:
-    """Return an account's limits as JSON. ``left``, its remaining quota, is None if there are no labels."""
+    """Return an account's limits as JSON. ``left`` is its remaining quota, or None if there are no labels."""
     return {
         "files_a_day": rules.files_a_day,
         "files_a_year": rules.files_a_year,
