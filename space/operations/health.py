@@ -40,7 +40,7 @@ def readiness(service: SubmissionsApp) -> dict[str, Any]:
 
 
 def build_health_router(service: SubmissionsApp) -> APIRouter:
-    """Return the two routes."""
+    """Return the routes ``/healthz`` and ``/readyz``."""
     router = APIRouter()
     # With its own thread, `ready` does not wait for uploads, pages or a board that is being computed.
     thread = CapacityLimiter(1)

@@ -127,7 +127,7 @@ class CheckLimit:
     def __init__(
         self, settings: Settings, metrics: Metrics, most_addresses: int = MOST_ADDRESSES, times: int = 1
     ) -> None:
-        """Limit files or, if ``times`` is above 1, other requests. ``times`` multiplies the number per minute."""
+        """Limit files per minute. If ``times`` is above 1, allow ``times`` as many other requests instead."""
         self._on_space = settings.space_id is not None
         self._item = RateLimitItemPerMinute(times * settings.checks_a_minute)
         self._site_item = RateLimitItemPerMinute(TIMES_A_SITE * self._item.amount)

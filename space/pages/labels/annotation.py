@@ -38,7 +38,7 @@ NOT_ASSIGNED: Final = "This trajectory is not assigned to you, or it does not ex
 OWN_FOR_GOOD = "private, max-age=31536000, immutable"
 ANSWERS_PATH = f"{API}/answers"
 MOST_ANSWER_BYTES = 6 * (COMMENT_LENGTH + FLAG_LENGTH) + 4_000
-"""The most bytes of a body with answers; JSON may need six bytes per character."""
+"""The maximum size of a body with answers, in bytes. JSON may need six bytes per character."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -95,7 +95,7 @@ def undo_of(reader: AnnotatorContext, but: str = "") -> str | None:
 
 
 def describe_time(tasks: Sequence[AssignedTask]) -> str:
-    """Return a text with the time spent and an estimate of the time left, or "" if nothing is done."""
+    """Return a phrase with the time spent and an estimate of the time left, or "" if nothing is done."""
     took = [task.saved.seconds for task in tasks if task.saved and task.is_done]
     if not took:
         return ""
