@@ -36,7 +36,7 @@ WRITER: Final = "writer.json"
 RECORDS: Final = "records"
 _MOVED: Final = 412
 _FOLDER_OF: Final = 10_000
-"""Records per folder, since the Hub recommends at most 10,000 files in a folder."""
+"""The number of records per folder. The Hub recommends at most 10,000 files in a folder."""
 _RECORDS_PATH: Final = re.compile(rf"{RECORDS}/\d{{4,}}/(\d{{8,}})-(\d{{8,}})\.jsonl")
 
 
@@ -113,7 +113,7 @@ class RecordsRepository:
         return Head(found.sha, in_order(file for file in files if file is not None), writer, secret)
 
     def sizes(self, folder: str, commit: str) -> dict[str, int]:
-        """Return the sizes in bytes of a folder's files at a commit, keyed by path; {} without the folder."""
+        """Return the sizes in bytes of a folder's files at a commit, keyed by path; {} without such a folder."""
         with _hub_errors(self.repo):
             listed = self.hub.list_repo_tree(
                 self.repo, self._inside + folder, repo_type=KIND, revision=commit, recursive=True
